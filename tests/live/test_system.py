@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import test_kinds
-from harness import SLOWNESS, Target, cases, check, enter_root, program, run
+from harness import BPFTOOL, SLOWNESS, Target, cases, check, enter_root, program, run
 
 ALWAYS = ("--max-overhead", "1000", "-v")
 
@@ -347,6 +347,39 @@ def test_storm(t):
         cost = report.target(pid)["cost"]
         check(cost and cost["probe_hits"] >= 2 * truth["safe_sleep_1ms"]["calls"] and cost["trap_ns_estimated"] > 0,
               f"pid {pid} has no cost of its own: {cost}")
+
+
+def maps_of_processes(session):
+    """{name: id} of the session's maps that have an entry for each process or thread."""
+    found = {}
+    for info in Path(f"/proc/{session.pid}/fdinfo").iterdir():
+        number = re.search(r"^map_id:\s+(\d+)", info.read_text(), re.M)
+        if number:
+            shown = json.loads(subprocess.run([BPFTOOL, "-j", "map", "show", "id", number.group(1)], capture_output=True, text=True,
+                                              check=True).stdout)
+            found[shown.get("name")] = int(number.group(1))
+    return {name: found[name] for name in ("targets", "threads", "costs", "heaps", "off_stacks", "unwind_maps", "family", "open_at_start")}
+
+
+def entries(number):
+    return len(json.loads(subprocess.run([BPFTOOL, "-j", "map", "dump", "id", str(number)], capture_output=True, text=True, check=True).stdout))
+
+
+def test_storm_leaves_nothing(t):
+    """What the kernel side has of a program goes with it: a daemon lives through millions of them. (Of one whose
+    thread ends at the very moment when its call is entered the call may stay, until there are many.)"""
+    own = t.dir / "short"
+    shutil.copy(program("Work", "thr"), own)
+    session = whole_host(t, "--comm", "short")
+    maps = maps_of_processes(session)
+    storm([own, "alloc", "0.2"], 20, 5)
+    deadline = time.monotonic() + 20 * SLOWNESS
+    while any((left := {name: entries(number) for name, number in maps.items()}).values()) and time.monotonic() < deadline:
+        time.sleep(1)
+    calls = left.pop("open_at_start")
+    stop(session)
+    check(len(t.report().json["targets"]) > 20, f"only {len(t.report().json['targets'])} programs were seen")
+    check(not any(left.values()) and calls <= 2, f"left of programs that have ended: {left}, and {calls} calls")
 
 
 def test_nothing_is_left(t):

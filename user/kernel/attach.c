@@ -303,14 +303,22 @@ void kernel__detach(struct kernel *kernel, pid_t pid)
 		remove_target(kernel, a);
 }
 
+/* Its end was reported before there was an entry to remove, or is not reported any more. */
+static bool thread_has_ended(pid_t pid, pid_t tid)
+{
+	struct proc_stat st;
+
+	return proc__stat(pid, tid, &st) || st.state == 'Z' || st.state == 'X';
+}
+
 int kernel__open_call(struct kernel *kernel, pid_t pid, pid_t tid, uint64_t start_ns, uint64_t site,
 		      uint64_t incall)
 {
 	struct wire_open_at_start open = {.start_ns = start_ns, .site = site, .incall = incall};
 	const struct attached *a = kernel__find(kernel, pid);
+	int fd = bpf_map__fd(kernel->skel->maps.open_at_start), err;
 	__u32 key = (__u32)tid;
 	struct wire_thread_entry entry;
-	int err;
 
 	if (!a)
 		return -ENOENT;
@@ -320,7 +328,12 @@ int kernel__open_call(struct kernel *kernel, pid_t pid, pid_t tid, uint64_t star
 	    entry.th.depth)
 		return -EEXIST;
 	err = users__add_open(kernel, open.user);
-	return err ? err
-		   : bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.open_at_start), &key, &open,
-					 BPF_ANY);
+	if (!err)
+		err = bpf_map_update_elem(fd, &key, &open, BPF_ANY);
+	/* in this order: from here on its end removes the entry */
+	if (!err && thread_has_ended(pid, tid)) {
+		bpf_map_delete_elem(fd, &key);
+		err = -ESRCH;
+	}
+	return err;
 }

@@ -124,8 +124,8 @@ void kernel__detach(struct kernel *kernel, pid_t pid);
 
 /*
  * A safe call that a thread of a target was in when the session began, as the snapshot found it.
- * -EEXIST: the kernel side has seen it begin; -ENOENT: no such target; -EDQUOT: its user has as
- * many as one may.
+ * -EEXIST: the kernel side has seen it begin; -ENOENT: no such target; -ESRCH: the thread has
+ * ended; -EDQUOT: its user has as many as one may.
  */
 int kernel__open_call(struct kernel *kernel, pid_t pid, pid_t tid, uint64_t start_ns, uint64_t site,
 		      uint64_t incall);

@@ -7,6 +7,7 @@
 #include "base/base.h"
 #include "base/shares.h"
 #include "kernel_priv.h"
+#include "process/proc.h"
 #include "safescope.skel.h"
 
 #define PROGRAMS_MAX 1024
@@ -155,23 +156,29 @@ void users__sweep_threads(struct kernel *kernel)
 
 /* ── calls that were open at the start ───────────────────────────────────────────────────── */
 
+/* Also removes those of threads that are gone, whose ends were not reported. */
 static void recount_open(struct kernel *kernel)
 {
 	int fd = bpf_map__fd(kernel->skel->maps.open_at_start);
 	struct users *users = kernel->users;
 	struct wire_open_at_start open;
-	__u32 key, next, *at = NULL;
+	struct proc_stat st;
+	__u32 key, next;
+	bool more;
 
 	users->all_open = 0;
 	for (size_t i = 0; i < WIRE_MAX_USERS; i++)
 		users->open[i] = 0;
-	while (bpf_map_get_next_key(fd, at, &next) == 0) {
-		if (bpf_map_lookup_elem(fd, &next, &open) == 0) {
+	more = bpf_map_get_next_key(fd, NULL, &next) == 0;
+	while (more) {
+		key = next;
+		more = bpf_map_get_next_key(fd, &key, &next) == 0;
+		if (proc__stat((pid_t)key, (pid_t)key, &st)) {
+			bpf_map_delete_elem(fd, &key);
+		} else if (bpf_map_lookup_elem(fd, &key, &open) == 0) {
 			users->open[open.user % WIRE_MAX_USERS]++;
 			users->all_open++;
 		}
-		key = next;
-		at = &key;
 	}
 }
 
