@@ -379,6 +379,8 @@ def test_storm_leaves_nothing(t):
     calls = left.pop("open_at_start")
     stop(session)
     check(len(t.report().json["targets"]) > 20, f"only {len(t.report().json['targets'])} programs were seen")
+    routine = [line for line in session.err.seen if "still running" in line]
+    check(not routine, f"that short programs end is no line for a log: {routine}")
     check(not any(left.values()) and calls <= 2, f"left of programs that have ended: {left}, and {calls} calls")
 
 

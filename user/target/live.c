@@ -84,6 +84,21 @@ int live__check(struct target *t, enum target_verdict *ret_verdict)
 
 /* ── looks that nobody waits for ─────────────────────────────────────────────────────────── */
 
+/*
+ * As explain(), where the process was to be followed: that it has ended, as short programs do, or
+ * that it will be looked at again is no line for the log.
+ */
+static int explain_looked_at(struct target *t, bool last, int err)
+{
+	bool passing = err == -ESRCH || err == -ETIMEDOUT || err == -EBUSY;
+
+	if (!t->reason && ((passing && !last) || !target__alive(t))) {
+		log_debug("pid %d: not checked: %s", t->info.pid, strerror(-err));
+		return err;
+	}
+	return explain(t, err);
+}
+
 static int start(struct target *t, bool last)
 {
 	int err = target__refresh_maps(t);
@@ -97,7 +112,7 @@ static int start(struct target *t, bool last)
 	err = check__start(t->info.pid, &t->rts, &t->images, t->rts.version, CHECK_TIMEOUT_MS, last,
 			   &t->checking);
 	/* this says nothing about the process */
-	return err && err != -EBUSY ? explain(t, err) : err;
+	return err && err != -EBUSY ? explain_looked_at(t, last, err) : err;
 }
 
 int target__start_check(struct target *t, bool last, char *reason, size_t reason_size)
@@ -125,7 +140,7 @@ int target__take_check(struct target *t, char *reason, size_t reason_size,
 	t->checking = NULL;
 	t->reason = reason;
 	t->reason_size = reason_size;
-	err = err ? explain(t, err) : judge(t, t->check_last, &verdict);
+	err = err ? explain_looked_at(t, t->check_last, err) : judge(t, t->check_last, &verdict);
 	t->reason = NULL;
 	if (err)
 		return err;
