@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """safescoped without --pid: every GHC process of the host, those that begin and end meanwhile too."""
 
+import contextlib
 import json
 import os
 import re
@@ -353,7 +354,9 @@ def maps_of_processes(session):
     """{name: id} of the session's maps that have an entry for each process or thread."""
     found = {}
     for info in Path(f"/proc/{session.pid}/fdinfo").iterdir():
-        number = re.search(r"^map_id:\s+(\d+)", info.read_text(), re.M)
+        number = None
+        with contextlib.suppress(FileNotFoundError):
+            number = re.search(r"^map_id:\s+(\d+)", info.read_text(), re.M)
         if number:
             shown = json.loads(subprocess.run([BPFTOOL, "-j", "map", "show", "id", number.group(1)], capture_output=True, text=True,
                                               check=True).stdout)
