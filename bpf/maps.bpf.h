@@ -460,16 +460,10 @@ SS_INLINE void fill_header(struct wire_hdr *h, u32 type, u64 now, u32 tgid, u32 
 	h->cpu = bpf_get_smp_processor_id();
 }
 
-/* A wake-up may take longer than the record itself, and user space its time to come: one is enough. */
-#define WAKEUP_STEP 1024 /* more than most records have */
-
 SS_INLINE u64 ring_wakeup(void)
 {
-	u64 unread = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA);
-
-	return unread >= wakeup_bytes && (unread & (wakeup_bytes - 1)) < WAKEUP_STEP
-		       ? BPF_RB_FORCE_WAKEUP
-		       : BPF_RB_NO_WAKEUP;
+	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= wakeup_bytes ? BPF_RB_FORCE_WAKEUP
+									   : BPF_RB_NO_WAKEUP;
 }
 
 /* Sends a record of `head` bytes and nframes frames after it. */

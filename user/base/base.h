@@ -250,8 +250,8 @@ int dir__open_own(const char *path, int *ret_dir);
 uint64_t time__monotonic_ns(void);
 uint64_t time__realtime_ns(void);
 /*
- * The CLOCK_MONOTONIC time of a CLOCK_BOOTTIME one, which goes on while the machine is suspended; of
- * a time before the last such pause it is early by that pause. 0: before either clock began.
+ * The CLOCK_MONOTONIC time of a CLOCK_BOOTTIME one, which goes on while the machine is suspended;
+ * of a time before the last such pause it is early by that pause. 0: before either clock began.
  */
 uint64_t time__of_boottime_ns(uint64_t boottime_ns);
 /* Both clocks at one instant, to half a millisecond. -EAGAIN: the processor is too busy to say. */

@@ -55,8 +55,8 @@ static int die_with(pid_t parent)
 
 /*
  * The daemon's handlers are not for the child. What a terminal sends to a group of processes, or a
- * service manager to all of a service, is for the daemon, which ends its children by SIGKILL when it
- * is done with them. SIGBUS keeps the one of elf_map.c.
+ * service manager to all of a service, is for the daemon, which ends its children by SIGKILL when
+ * it is done with them. SIGBUS keeps the one of elf_map.c.
  */
 static void default_signals(void)
 {

@@ -61,8 +61,11 @@ static void clear_cache(struct names *names)
 static void make_room(struct names *names)
 {
 	struct cached *c, *next;
+	size_t in_use = 0;
 
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
 	HASH_ITER (hh, names->cache, c, next) {
+		in_use += c->used;
 		if (!c->used) {
 			HASH_DEL(names->cache, c);
 			free(c);
@@ -70,7 +73,7 @@ static void make_room(struct names *names)
 		}
 		c->used = false;
 	}
-	if (HASH_COUNT(names->cache) > MAX_CACHED / 4 * 3)
+	if (in_use > MAX_CACHED / 4 * 3)
 		clear_cache(names);
 }
 

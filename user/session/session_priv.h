@@ -429,8 +429,8 @@ uint64_t windows__next_due(const struct session *s);
  */
 int windows__cut(struct session *s, uint64_t now, bool at_once);
 /*
- * Before a window is made: where the wall clock was set meanwhile, the timeline learns of it. Nothing
- * in a session without windows, which has the time of its start.
+ * Before a window is made: where the wall clock was set meanwhile, the timeline learns of it.
+ * Nothing in a session without windows, which has the time of its start.
  */
 void windows__read_clock(struct session *s);
 /* Collects children that have ended. */
