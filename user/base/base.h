@@ -254,7 +254,7 @@ uint64_t time__realtime_ns(void);
  * of a time before the last such pause it is early by that pause. 0: before either clock began.
  */
 uint64_t time__of_boottime_ns(uint64_t boottime_ns);
-/* Both clocks at one instant, to half a millisecond. -EAGAIN: the processor is too busy to say. */
+/* Both clocks at one instant, to half a millisecond. -EAGAIN: something else ran between them. */
 int time__both_ns(uint64_t *ret_monotonic_ns, uint64_t *ret_realtime_ns);
 /*
  * How many times slower than any real machine this one is (an emulated processor): the environment

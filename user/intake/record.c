@@ -350,14 +350,14 @@ static bool was_shown(const struct seen_thread *th, uint64_t new_ns)
 
 	if (th->born)
 		return false;
+	if (!th->has_start)
+		return state && MAX(state->off_since_ns, state->on_since_ns) >= new_ns;
+	if (th->at_start.t0 >= new_ns)
+		return true;
 	/* one that was gone again when it was looked at has no start there */
-	if (th->has_start && !th->shown_ns)
-		return th->at_start.t0 >= new_ns ||
-		       (!th->end_ns && new_ns - th->at_start.t0 < SHOWN_EARLY_NS);
-	if (th->has_start)
-		return th->at_start.t0 >= new_ns ||
-		       (th->shown_ns <= new_ns && new_ns - th->shown_ns < SHOWN_EARLY_NS);
-	return state && MAX(state->off_since_ns, state->on_since_ns) >= new_ns;
+	if (!th->shown_ns)
+		return !th->end_ns && new_ns - th->at_start.t0 < SHOWN_EARLY_NS;
+	return th->shown_ns <= new_ns && new_ns - th->shown_ns < SHOWN_EARLY_NS;
 }
 
 /* The thread that a record is of. A new thread may have the number of one that ended. */

@@ -32,11 +32,12 @@ static void join_group(struct kernel *kernel, struct attached *a)
 	}
 }
 
-static bool has_ended(pid_t pid)
+/* A thread; tid 0: the process. */
+static bool has_ended(pid_t pid, pid_t tid)
 {
 	struct proc_stat st = {0};
 
-	return proc__stat(pid, 0, &st) == -ESRCH || st.state == 'Z' || st.state == 'X';
+	return proc__stat(pid, tid, &st) == -ESRCH || st.state == 'Z' || st.state == 'X';
 }
 
 static int add_probes(struct kernel *kernel, struct attached *a, const struct target_info *info)
@@ -69,7 +70,7 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 		/* each of these only adds to the picture: a failure is reported, and the others go
 		 * on */
 		/* of one that has ended there is nothing to report but its end */
-		if (err && !has_ended(info->pid))
+		if (err && !has_ended(info->pid, 0))
 			log_warn("pid %d: no probe on %s (%s+0x%llx): %s", info->pid, all[i].what,
 				 at->path, (unsigned long long)at->offset, strerror(-err));
 		if (err && i <= PROBE_RESUME)
@@ -183,7 +184,7 @@ static int attach(struct kernel *kernel, const struct target_info *info, uid_t a
 	if (!err || err == -EEXIST)
 		err = target__put(kernel, a, BPF_ANY);
 	if (err) {
-		if (!has_ended(info->pid))
+		if (!has_ended(info->pid, 0))
 			log_error("pid %d: cannot be followed: %s", info->pid, strerror(-err));
 		kernel__detach(kernel, info->pid);
 		return err;
@@ -303,14 +304,6 @@ void kernel__detach(struct kernel *kernel, pid_t pid)
 		remove_target(kernel, a);
 }
 
-/* Its end was reported before there was an entry to remove, or is not reported any more. */
-static bool thread_has_ended(pid_t pid, pid_t tid)
-{
-	struct proc_stat st;
-
-	return proc__stat(pid, tid, &st) || st.state == 'Z' || st.state == 'X';
-}
-
 int kernel__open_call(struct kernel *kernel, pid_t pid, pid_t tid, uint64_t start_ns, uint64_t site,
 		      uint64_t incall)
 {
@@ -330,8 +323,8 @@ int kernel__open_call(struct kernel *kernel, pid_t pid, pid_t tid, uint64_t star
 	err = users__add_open(kernel, open.user);
 	if (!err)
 		err = bpf_map_update_elem(fd, &key, &open, BPF_ANY);
-	/* in this order: from here on its end removes the entry */
-	if (!err && thread_has_ended(pid, tid)) {
+	/* its end removes the entry from here on; one that came before found none */
+	if (!err && has_ended(pid, tid)) {
 		bpf_map_delete_elem(fd, &key);
 		err = -ESRCH;
 	}

@@ -173,7 +173,7 @@ static void recount_open(struct kernel *kernel)
 	while (more) {
 		key = next;
 		more = bpf_map_get_next_key(fd, &key, &next) == 0;
-		if (proc__stat((pid_t)key, (pid_t)key, &st)) {
+		if (proc__stat((pid_t)key, (pid_t)key, &st) == -ESRCH) {
 			bpf_map_delete_elem(fd, &key);
 		} else if (bpf_map_lookup_elem(fd, &key, &open) == 0) {
 			users->open[open.user % WIRE_MAX_USERS]++;

@@ -64,7 +64,7 @@ static int same_time(const struct file *a, const struct file *b)
 	return strncmp(a->time, b->time, ROTATE_TIME_SIZE - 4);
 }
 
-/* As old as can be is what the clock says is to come: else each new window would be the oldest. */
+/* Those with a time to come first: each new window would be older than they are. */
 static int by_time(const void *pa, const void *pb)
 {
 	const struct file *a = pa, *b = pb;
@@ -135,30 +135,41 @@ static int list(int dir, const char *stem, uid_t owner, struct files *ret_files)
 	return err;
 }
 
+/* All files of one window, those from i to `next`. */
+static int remove_window(struct files *files, int dir, size_t i, size_t next)
+{
+	int err = 0;
+
+	for (; i < next; i++) {
+		if (unlinkat(dir, files->v[i].name, 0) && errno != ENOENT && !err)
+			err = -errno;
+		files->bytes -= files->v[i].bytes;
+	}
+	files->windows--;
+	return err;
+}
+
 /* While there are too many, the oldest window goes with all its files. */
 static int remove_oldest(const struct output_opts *opts, struct files *files, int dir)
 {
 	char oldest[ROTATE_TIME_SIZE];
 	struct file limit = {.time = oldest};
 	uint64_t now = time__realtime_ns();
-	int err = 0;
+	int err = 0, failed;
 
 	rotate__time(now - MIN(opts->keep_for_ns, now), oldest);
-	for (size_t i = 0, to; i < files->n && files->windows > 1; i = to) {
+	for (size_t i = 0, next; i < files->n && files->windows > 1; i = next) {
+		const struct file *first = &files->v[i];
 		bool goes = (opts->keep && files->windows > opts->keep) ||
 			    (opts->keep_bytes && files->bytes > opts->keep_bytes) ||
-			    (opts->keep_for_ns && same_time(&files->v[i], &limit) < 0);
+			    (opts->keep_for_ns && same_time(first, &limit) < 0);
 
-		if (!goes && !files->v[i].ahead)
+		if (!goes && !first->ahead)
 			break;
-		for (to = i; to < files->n && !same_time(&files->v[i], &files->v[to]); to++) {
-			if (!goes)
-				continue;
-			if (unlinkat(dir, files->v[to].name, 0) && errno != ENOENT && !err)
-				err = -errno;
-			files->bytes -= files->v[to].bytes;
-		}
-		files->windows -= goes;
+		for (next = i + 1; next < files->n && !same_time(first, &files->v[next]);)
+			next++;
+		failed = goes ? remove_window(files, dir, i, next) : 0;
+		err = err ? err : failed;
 	}
 	return err;
 }
