@@ -21,6 +21,8 @@ from harness import SAFESCOPED, Report, Skip, cases, check, program, run
 # used stays, and few of them have a mark: there the module is a guess, and is marked as one.
 RIGHT_PACKAGE = 0.99
 RIGHT_OWN_MODULE = 0.95
+# Of the libraries' frames, where archives name functions around them.
+RIGHT_AMONG_ARCHIVES = 0.82
 WRONG_AND_SURE = 0.01
 
 Z_NAMES = {"Z": "Z", "C": ":", "L": "(", "R": ")", "M": "[", "N": "]", "z": "z", "a": "&", "b": "|", "c": "^",
@@ -69,7 +71,8 @@ def bases_of(said):
     for line in said:
         m = re.search(r": code of ([^:]+):(\S+) at 0x\w+, counted from 0x(\w+)", line)
         if m:
-            bases["" if m[1] == "main" else m[1], m[2]] = int(m[3], 16)
+            key = ("" if m[1] == "main" else m[1], m[2])
+            bases[key] = min(bases.get(key, int(m[3], 16)), int(m[3], 16))
     return bases
 
 
@@ -81,28 +84,20 @@ def end_of_main(said):
     return pieces[last + 1][0]
 
 
-@cases("v", "thr", "split")
-def test_modules(t, way):
-    """Linked by sections, a program has no name of a module of which nobody uses a constructor and that cannot fail;
-    there it is the modules with a name in the file that have to be right. Main has its place without one."""
-    twin = program("Shelf", way)
+def session_of_shelf(t, way, *options):
+    """(its report, what safescoped said): which is more with -v -v than a pipe holds that nobody reads."""
     target = t.target("Shelf", 3, way=f"{way}.stripped")
-    session = t.attach(target, "-v", "-v", "-F", "499", "--max-overhead", "1000")
+    session = t.attach(target, "-v", "-v", "-F", "499", "--max-overhead", "1000", *options)
     target.go()
-    check(target.wait() == 0, "the test program failed")
     check(session.wait() == 0, f"safescoped failed: {session.err.seen[-3:]}")
-    report = t.report().target(target.pid)
-    symbols, bases = code_of(twin), bases_of(session.err.seen)
-    raw = program("Shelf", f"{way}.stripped").read_bytes()
-    named = {module for _, module in {s[1] for s in symbols if s[1]}
-             if way != "split" or module == "Main" or has_name(raw, module)}
-    main = next(int(line.split()[0], 16) for line in
-                subprocess.run(["nm", twin], capture_output=True, text=True, check=True).stdout.splitlines()
-                if line.endswith(" T main"))
-    check(end_of_main(session.err.seen) == main, f"Main ends at {end_of_main(session.err.seen):#x}, main() is at {main:#x}")
-    check(len({m for _, m in bases}) > 20, f"the modules that were found: {sorted(bases)}")
-    sums = {"all": 0, "package": 0, "own": 0, "own module": 0, "wrong and sure": 0, "module": 0, "named": 0}
-    wrong = []
+    check(target.wait() == 0, "the test program failed")
+    return t.report().target(target.pid), session.err.seen
+
+
+def held_to(symbols, bases, report):
+    """[(samples, whether it is marked as uncertain, package, module, the truth, name)] of all frames that have a
+    module and no name."""
+    held = []
     for f in report["functions"]:
         m = re.fullmatch(r"(~?)(\S+)\+0x([0-9a-f]+)", f["name"])
         if f["kind"] != "haskell" or not m or f["name"].startswith("["):
@@ -111,18 +106,39 @@ def test_modules(t, way):
         key = (f["package"] or "", f["module"])
         check(key in bases, f"{key} is not among what was found")
         truth = owners(symbols, bases[key] + int(m[3], 16))
-        n = f["total_samples"]
+        held.append((f["total_samples"], bool(m[1]), *key, truth, f["name"]))
+    return held
+
+
+@cases("v", "thr", "split")
+def test_modules(t, way):
+    """Linked by sections, a program has no name of a module of which nobody uses a constructor and that cannot fail;
+    there it is the modules with a name in the file that have to be right. Main has its place without one."""
+    twin = program("Shelf", way)
+    report, said = session_of_shelf(t, way)
+    symbols, bases = code_of(twin), bases_of(said)
+    raw = program("Shelf", f"{way}.stripped").read_bytes()
+    named = {module for _, module in {s[1] for s in symbols if s[1]}
+             if way != "split" or module == "Main" or has_name(raw, module)}
+    main = next(int(line.split()[0], 16) for line in
+                subprocess.run(["nm", twin], capture_output=True, text=True, check=True).stdout.splitlines()
+                if line.endswith(" T main"))
+    check(end_of_main(said) == main, f"Main ends at {end_of_main(said):#x}, main() is at {main:#x}")
+    check(len({m for _, m in bases}) > 20, f"the modules that were found: {sorted(bases)}")
+    sums = {"all": 0, "package": 0, "own": 0, "own module": 0, "wrong and sure": 0, "module": 0, "named": 0}
+    wrong = []
+    for n, unsure, package, module, truth, name in held_to(symbols, bases, report):
+        right = (package, module) in truth
         sums["all"] += n
-        sums["package"] += n if key[0] in {o[0] for o in truth if o} else 0
-        sums["module"] += n if key in truth else 0
+        sums["package"] += n if package in {o[0] for o in truth if o} else 0
+        sums["module"] += n if right else 0
         sums["named"] += n if any(o and o[1] in named for o in truth) else 0
         if any(o and o[0] == "" and o[1] in named for o in truth):
             sums["own"] += n
-            sums["own module"] += n if key in truth else 0
-        if key not in truth and not m[1]:
-            sums["wrong and sure"] += n
-        if key not in truth:
-            wrong.append((n, f["name"], f["package"], truth))
+            sums["own module"] += n if right else 0
+        if not right:
+            sums["wrong and sure"] += 0 if unsure else n
+            wrong.append((n, name, package, truth))
     wrong = sorted(wrong, key=lambda w: -w[0])[:8]
     print(f"  {way}: {sums}")
     check(sums["all"] >= 1000, f"hardly any frame has a module: {sums}")
@@ -133,6 +149,35 @@ def test_modules(t, way):
     check(sums["wrong and sure"] <= WRONG_AND_SURE * sums["all"], f"wrong: {sums}: {wrong}")
     leaves = report["leaf_names"]
     check(leaves["module"] >= 0.5 * sum(leaves.values()), f"names of what ran: {leaves}")
+
+
+@cases("v", "split")
+def test_among_archives(t, way):
+    """Functions that archives name place the code between them, of which the file has no module's name."""
+    twin = program("Shelf", way)
+    report, said = session_of_shelf(t, way, "--archives",
+                                    subprocess.run(["ghc", "--print-libdir"], capture_output=True, text=True,
+                                                   check=True).stdout.strip())
+    held = held_to(code_of(twin), bases_of(said), report)
+    by_name = sum(f["total_samples"] for f in report["functions"]
+                  if f["kind"] == "haskell" and f["module"] and "+0x" not in f["name"])
+    every = by_name + sum(n for n, *_ in held)
+    right = by_name + sum(n for n, _, package, module, truth, _ in held if (package, module) in truth)
+    packages = by_name + sum(n for n, _, package, _, truth, _ in held if package in {o[0] for o in truth if o})
+    sure = sum(n for n, unsure, package, module, truth, _ in held if not unsure and (package, module) not in truth)
+    placed = {(m[1], m[2]) for line in said if (m := re.search(r": code of ([^:]+):(\S+) at .*, by archives$", line))}
+    own = [h for h in held if any(o and o[0] == "" for o in h[4])]
+    right_own = sum(n for n, _, package, module, truth, _ in own if (package, module) in truth)
+    library, right_library = every - sum(h[0] for h in own), right - right_own
+    wrong = sorted(((n, name, truth) for n, _, package, module, truth, name in held if (package, module) not in truth),
+                   key=lambda w: -w[0])[:8]
+    print(f"  {way}: {every} frames, package {packages}, module {right}, "
+          f"of libraries {right_library} of {library}, wrong and sure {sure}; "
+          f"by archives {by_name}, of {len(placed)} modules")
+    check(by_name > 0 and len(placed) > 20, f"archives name {by_name} frames, and functions of {len(placed)} modules")
+    check(packages >= RIGHT_PACKAGE * every, f"package: {packages} of {every}: {wrong}")
+    check(right_library >= RIGHT_AMONG_ARCHIVES * library, f"module: {right_library} of {library}: {wrong}")
+    check(sure <= WRONG_AND_SURE * every, f"wrong: {sure} of {every}: {wrong}")
 
 
 def session_of(t, target):

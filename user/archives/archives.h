@@ -59,6 +59,10 @@ void archives_known__free(struct archives_known *known);
  */
 int archives_known__lookup(const struct archives_known *known, uint64_t vaddr,
 			   struct symbols_hit *ret_hit);
+/* The i-th in order of address, and where its code ends at the latest. -ENOENT: there are not so
+ * many. */
+int archives_known__at(const struct archives_known *known, size_t i, struct symbols_hit *ret_hit,
+		       uint64_t *ret_end);
 /* Whether the function that was found there is the runtime's. */
 bool archives_known__is_rts(const struct archives_known *known, uint64_t vaddr);
 /* The next one after vaddr in the same section, `skip` of them passed over, as symbols__after(). */

@@ -177,20 +177,42 @@ static size_t up_to(const struct archives_known *known, uint64_t vaddr)
 	return search__first(known->n, i, known->v[i].start > vaddr);
 }
 
-static int fill(const struct archives_known *known, const struct known_raw *r, bool exact,
-		struct symbols_hit *ret_hit)
+static struct symbols_hit hit_of(const struct archives_known *known, const struct known_raw *r,
+				 bool exact)
 {
 	const char *name = known->strings + r->name;
 
-	if (!*name)
+	return (struct symbols_hit){.name = name,
+				    .name_len = strlen(name),
+				    .start = r->start,
+				    .size = r->size,
+				    .exact = exact,
+				    .type = r->type,
+				    .bind = r->bind};
+}
+
+static int fill(const struct archives_known *known, const struct known_raw *r, bool exact,
+		struct symbols_hit *ret_hit)
+{
+	struct symbols_hit hit = hit_of(known, r, exact);
+
+	if (!*hit.name)
 		return -ENOENT;
-	*ret_hit = (struct symbols_hit){.name = name,
-					.name_len = strlen(name),
-					.start = r->start,
-					.size = r->size,
-					.exact = exact,
-					.type = r->type,
-					.bind = r->bind};
+	*ret_hit = hit;
+	return 0;
+}
+
+int archives_known__at(const struct archives_known *known, size_t i, struct symbols_hit *ret_hit,
+		       uint64_t *ret_end)
+{
+	const struct known_raw *r = i < known->n ? &known->v[i] : NULL;
+
+	if (!r)
+		return -ENOENT;
+	*ret_end = r->section_end;
+	if (i + 1 < known->n)
+		*ret_end = MIN(*ret_end, r[1].start);
+	*ret_hit = hit_of(known, r, true);
 	return 0;
 }
 

@@ -1,18 +1,60 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * by_archive: the functions that a file without symbols has of static archives. Looking for them
+ * by_archive: the functions that a file without symbols has of static archives, and which modules'
+ * code those are in the midst of. Looking for them
  * takes a second, so it is begun before any frame is to be named.
  */
 #include "names_priv.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "archives/archives.h"
 #include "file_job_priv.h"
+#include "module_runs_priv.h"
+
+struct functions {
+	struct archives_known *known;
+	struct module_runs *runs; /* NULL: there was no memory for it */
+};
 
 static void free_functions(void *functions)
 {
-	archives_known__free(functions);
+	struct functions *f = functions;
+
+	if (!f)
+		return;
+	archives_known__free(f->known);
+	module_runs__free(f->runs);
+	free(f);
+}
+
+/* More of them than there is room for: those before are as good. */
+static struct module_runs *runs_of(const struct archives_known *known, const char *file)
+{
+	struct module_runs *runs;
+	struct symbols_hit hit;
+	uint64_t end;
+
+	if (module_runs__new(&runs))
+		return NULL;
+	for (size_t i = 0; archives_known__at(known, i, &hit, &end) == 0; i++)
+		if (module_runs__add(runs, hit.name, hit.start, end))
+			break;
+	module_runs__log(runs, file);
+	return runs;
+}
+
+/* Takes `known`. NULL: no memory. */
+static struct functions *functions_of(struct archives_known *known, const char *file)
+{
+	struct functions *f = calloc(1, sizeof(*f));
+
+	if (f)
+		*f = (struct functions){.known = known, .runs = runs_of(known, file)};
+	else
+		archives_known__free(known);
+	return f;
 }
 
 /* Each takes a processor and a hundred megabytes. */
@@ -70,18 +112,35 @@ int names__archives_fd(const struct names *names)
 	return may_have_some(names, image) ? file_jobs__fd(&searches, names, image) : -1;
 }
 
-const struct archives_known *names__archives(struct names *names, struct image *image)
+static const struct functions *functions_in(struct names *names, struct image *image)
 {
 	struct file_job *job = job_of(names, image);
-	struct archives_known *functions;
+	struct archives_known *known;
 	int err;
 
 	if (!job || job->over)
 		return job ? job->result : NULL;
 	err = start(names, image, job);
 	if (!err)
-		err = archives__await(names->of.archives, image->elf, job->job, &functions);
-	if (!err)
-		job->result = functions;
+		err = archives__await(names->of.archives, image->elf, job->job, &known);
+	if (!err) {
+		job->result = functions_of(known, elf__name(image->elf));
+		if (!job->result)
+			err = -ENOMEM;
+	}
 	return file_job__take(job, err, names, image);
+}
+
+const struct archives_known *names__archives(struct names *names, struct image *image)
+{
+	const struct functions *functions = functions_in(names, image);
+
+	return functions ? functions->known : NULL;
+}
+
+const struct module_runs *names__module_runs(struct names *names, struct image *image)
+{
+	const struct functions *functions = functions_in(names, image);
+
+	return functions ? functions->runs : NULL;
 }

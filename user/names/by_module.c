@@ -12,7 +12,10 @@
 
 #include "base/base.h"
 #include "file_job_priv.h"
+#include "module_runs_priv.h"
 #include "modules_priv.h"
+
+#define PACKAGE_SIZE 400
 
 static void free_modules(void *modules)
 {
@@ -84,22 +87,69 @@ bool names__has_modules(struct names *names, struct image *image)
 	return modules_of(names, image) != NULL;
 }
 
+/* As it is shown: without a hash, and nothing for the program's own. */
+static void package_text(const char *package, char *text, size_t size)
+{
+	snprintf(text, size, "%s", strcmp(package, "main") != 0 ? package : "");
+	zname__drop_hash(text);
+}
+
+struct base_of {
+	const char *package, *module; /* as they are shown */
+	uint64_t base;
+};
+
+/* A piece of a module's code that the file's own marks place. */
+static void meet_piece(void *ctx, const struct modules_hit *piece)
+{
+	struct base_of *of = ctx;
+	char package[PACKAGE_SIZE];
+
+	if (piece->base >= of->base || strcmp(piece->module, of->module) != 0)
+		return;
+	package_text(piece->package, package, sizeof(package));
+	if (!strcmp(package, of->package))
+		of->base = piece->base;
+}
+
+/*
+ * By the functions of archives around it, if they are of one module and the file's own marks do not
+ * say otherwise; else by those marks.
+ */
+static int find_module(const struct modules *modules, const struct module_runs *runs,
+		       uint64_t vaddr, struct modules_hit *ret_hit)
+{
+	int err = modules ? modules__find(modules, vaddr, ret_hit) : -ENOENT;
+
+	if (runs && (err || ret_hit->uncertain) && module_runs__find(runs, vaddr, ret_hit) == 0)
+		return 0;
+	return err;
+}
+
 bool names__by_module(struct names *names, struct image *image, uint64_t vaddr, struct code_name *n)
 {
 	const struct modules *modules = modules_of(names, image);
+	const struct module_runs *runs = names__module_runs(names, image);
+	char text[400], package[PACKAGE_SIZE];
 	struct modules_hit hit;
-	char text[400];
+	struct base_of of;
 
-	if (!modules || modules__find(modules, vaddr, &hit))
+	if (find_module(modules, runs, vaddr, &hit))
 		return false;
-	vaddr = MAX(names__block(names, image, vaddr), hit.base);
+	package_text(hit.package, package, sizeof(package));
+	/* one for all of a module's code, or two places in it could have one name */
+	of = (struct base_of){.package = package, .module = hit.module, .base = hit.base};
+	if (runs) {
+		of.base = MIN(of.base, module_runs__base(runs, package, hit.module));
+		if (modules)
+			modules__each(modules, meet_piece, &of);
+	}
+	vaddr = MAX(names__block(names, image, vaddr), of.base);
 	snprintf(text, sizeof(text), "%.300s+0x%llx", hit.module,
-		 (unsigned long long)(vaddr - hit.base));
+		 (unsigned long long)(vaddr - of.base));
 	n->name = intern(names, text);
 	n->module = intern(names, hit.module);
-	snprintf(text, sizeof(text), "%s", strcmp(hit.package, "main") != 0 ? hit.package : "");
-	zname__drop_hash(text);
-	n->package = intern(names, text);
+	n->package = intern(names, package);
 	n->source = hit.uncertain ? NAME_MODULE_NEAR : NAME_MODULE;
 	return true;
 }

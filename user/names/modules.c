@@ -156,19 +156,32 @@ void modules__free(struct modules *modules)
 	free(modules);
 }
 
+static struct modules_hit hit_of(const struct modules *modules, const struct modules_raw *piece)
+{
+	return (struct modules_hit){
+		.package = modules->strings + piece->package,
+		.module = modules->strings + piece->module,
+		.base = piece->base,
+		.uncertain = piece->uncertain,
+	};
+}
+
 int modules__find(const struct modules *modules, uint64_t vaddr, struct modules_hit *ret_hit)
 {
-	const struct modules_raw *p;
 	size_t after = search__first(modules->n, i, modules->pieces[i].start > vaddr);
 
 	if (!after || modules->pieces[after - 1].end <= vaddr)
 		return -ENOENT;
-	p = &modules->pieces[after - 1];
-	*ret_hit = (struct modules_hit){
-		.package = modules->strings + p->package,
-		.module = modules->strings + p->module,
-		.base = p->base,
-		.uncertain = p->uncertain,
-	};
+	*ret_hit = hit_of(modules, &modules->pieces[after - 1]);
 	return 0;
+}
+
+void modules__each(const struct modules *modules,
+		   void (*meet)(void *ctx, const struct modules_hit *piece), void *ctx)
+{
+	for (size_t i = 0; i < modules->n; i++) {
+		struct modules_hit hit = hit_of(modules, &modules->pieces[i]);
+
+		meet(ctx, &hit);
+	}
 }

@@ -55,6 +55,9 @@ int modules__await(const struct elf_file *elf, struct confine_job *job,
 void modules__free(struct modules *modules);
 /* -ENOENT: the code at vaddr is of no module that is known. */
 int modules__find(const struct modules *modules, uint64_t vaddr, struct modules_hit *ret_hit);
+/* Calls `meet` for each piece, in order of address. */
+void modules__each(const struct modules *modules,
+		   void (*meet)(void *ctx, const struct modules_hit *piece), void *ctx);
 
 /*
  * What comes of a child: the pieces ascend and do not overlap, each begins at its module's base or

@@ -88,12 +88,15 @@ bool names__has_modules(struct names *names, struct image *image);
 /* ── by_archive.c ────────────────────────────────────────────────────────────────────────── */
 
 struct archives_known;
+struct module_runs;
 
 /* Begins to look for functions of archives; the descriptor of what goes on, -1: nothing does. */
 void names__start_archives(struct names *names);
 int names__archives_fd(const struct names *names);
 /* What a file without symbols has of them; NULL: nothing, or that is not known yet. */
 const struct archives_known *names__archives(struct names *names, struct image *image);
+/* What code lies among one module's functions of them; NULL as above. */
+const struct module_runs *names__module_runs(struct names *names, struct image *image);
 
 /* ── by_download.c ───────────────────────────────────────────────────────────────────────── */
 
