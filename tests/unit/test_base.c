@@ -284,6 +284,49 @@ static void clocks_run(void **state)
 	assert_true(time__realtime_ns() > 1600000000ULL * 1000000000ULL);
 }
 
+static int by_key(const void *pa, const void *pb)
+{
+	const struct keyed *a = pa, *b = pb;
+
+	return CMP(a->key, b->key);
+}
+
+/* Made of any number of pieces that are in order; of equal ones those of the first come first. */
+static void array_sorts_pieces(void **state)
+{
+	static const size_t pieces[] = {1, 2, 3, 4, 5, 7, 64, 255, 256};
+	static struct keyed v[1000], want[1000];
+	uint64_t seed = 7;
+
+	(void)state;
+	array__sort(v, 0, sizeof(*v), by_key);
+	array__sort(v, 1, sizeof(*v), by_key);
+	for (size_t p = 0; p < ARRAY_SIZE(pieces); p++) {
+		for (uint32_t i = 0; i < ARRAY_SIZE(v); i++) {
+			bool begins = i % (ARRAY_SIZE(v) / pieces[p]) == 0;
+			uint32_t at = i;
+
+			seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+			v[i] = (struct keyed){.key = begins ? seed >> 62
+							    : v[i - 1].key + (seed >> 63),
+					      .index = i};
+			for (; at && want[at - 1].key > v[i].key; at--)
+				want[at] = want[at - 1];
+			want[at] = v[i];
+		}
+		array__sort(v, ARRAY_SIZE(v), sizeof(*v), by_key);
+		assert_memory_equal(v, want, sizeof(v));
+	}
+	/* in no order at all */
+	for (size_t i = 0; i < ARRAY_SIZE(v); i++) {
+		seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+		v[i].key = seed;
+	}
+	array__sort(v, ARRAY_SIZE(v), sizeof(*v), by_key);
+	for (size_t i = 1; i < ARRAY_SIZE(v); i++)
+		assert_true(v[i - 1].key <= v[i].key);
+}
+
 /* Against a plain insertion, which keeps equal ones in their order too. */
 static void keyed_sorts_and_keeps_order(void **state)
 {
@@ -452,6 +495,7 @@ int main(void)
 		cmocka_unit_test(log_levels),
 		cmocka_unit_test(fd_close_is_idempotent),
 		cmocka_unit_test(clocks_run),
+		cmocka_unit_test(array_sorts_pieces),
 		cmocka_unit_test(keyed_sorts_and_keeps_order),
 		cmocka_unit_test(path_base_is_what_follows_the_last_slash),
 		cmocka_unit_test(only_regular_files_are_opened),

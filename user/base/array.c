@@ -40,16 +40,89 @@ int array__reserve(void **array, size_t *cap, size_t need, size_t max, size_t el
 	return 0;
 }
 
+/* More than these are in no order that would be worth something. */
+#define MAX_RUNS 256
+
+struct sorter {
+	size_t elem;
+	int (*cmp)(const void *a, const void *b);
+	size_t starts[MAX_RUNS + 1]; /* of the runs, and where the last one ends */
+	size_t n_runs;
+};
+
+/* Where each run begins that is in order. False: there are too many. */
+static bool find_runs(struct sorter *s, const char *v, size_t n)
+{
+	s->starts[0] = 0;
+	s->n_runs = 1;
+	for (size_t i = 1; i < n; i++) {
+		if (s->cmp(v + (i - 1) * s->elem, v + i * s->elem) <= 0)
+			continue;
+		if (s->n_runs == MAX_RUNS)
+			return false;
+		s->starts[s->n_runs++] = i;
+	}
+	s->starts[s->n_runs] = n;
+	return true;
+}
+
+/* Of equal ones those of the first run come first. */
+static void merge_runs(const struct sorter *s, const char *from, char *to, const size_t at[3])
+{
+	const char *a = from + at[0] * s->elem, *b = from + at[1] * s->elem;
+	const char *a_end = b, *b_end = from + at[2] * s->elem;
+
+	to += at[0] * s->elem;
+	while (a < a_end && b < b_end) {
+		const char **next = s->cmp(a, b) <= 0 ? &a : &b;
+
+		memcpy(to, *next, s->elem);
+		*next += s->elem;
+		to += s->elem;
+	}
+	memcpy(to, a, (size_t)(a_end - a));
+	memcpy(to + (a_end - a), b, (size_t)(b_end - b));
+}
+
+/* Each run with the next one. */
+static void merge_all(struct sorter *s, const char *from, char *to)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_runs; i += 2) {
+		const size_t second = s->starts[MIN(i + 1, s->n_runs)];
+		const size_t at[] = {s->starts[i], second, s->starts[MIN(i + 2, s->n_runs)]};
+
+		merge_runs(s, from, to, at);
+		s->starts[n++] = at[0];
+	}
+	s->starts[n] = s->starts[s->n_runs];
+	s->n_runs = n;
+}
+
 void array__sort(void *array, size_t n, size_t elem, int (*cmp)(const void *a, const void *b))
 {
-	const char *p = array;
+	struct sorter s = {.elem = elem, .cmp = cmp};
+	char *from = array, *to, *tmp;
 
-	for (size_t i = 1; i < n; i++) {
-		if (cmp(p + (i - 1) * elem, p + i * elem) > 0) {
+	if (n < 2)
+		return;
+	tmp = find_runs(&s, array, n) && s.n_runs > 1 ? malloc(n * elem) : NULL;
+	if (!tmp) {
+		if (s.n_runs > 1)
 			qsort(array, n, elem, cmp);
-			return;
-		}
+		return;
 	}
+	for (to = tmp; s.n_runs > 1;) {
+		char *swap = from;
+
+		merge_all(&s, from, to);
+		from = to;
+		to = swap;
+	}
+	if (from == tmp)
+		memcpy(array, tmp, n * elem);
+	free(tmp);
 }
 
 /* Byte by byte from the lowest; a byte that all keys have in common costs nothing. */

@@ -117,7 +117,7 @@ struct keyed {
 };
 void keyed__sort(struct keyed *v, struct keyed *tmp, size_t n);
 
-/* qsort, for what is mostly in order already. */
+/* For what is in order already, or is made of pieces that are: fast then, else as qsort. */
 void array__sort(void *array, size_t n, size_t elem, int (*cmp)(const void *a, const void *b));
 
 /* ── byte buffer (the caller's is zeroed, or buf__init'ed) ───────────────────────────────── */

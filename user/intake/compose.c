@@ -2,10 +2,12 @@
 /* compose: the whole stack that a slice shows, made of the parts that a record brought. */
 #include "intake_priv.h"
 
+#define MAX_COMPOSED (3 * MAX_PART + 8)
+
 struct composer {
 	struct intake *in;
 	const struct seen *s;
-	uint32_t v[3 * MAX_PART + 8];
+	uint32_t *v; /* room for MAX_COMPOSED */
 	uint32_t n;
 	enum pic_fixed_frame no_stack; /* what stands for an unknown Haskell part */
 	bool unknown;
@@ -14,7 +16,7 @@ struct composer {
 static void put(struct composer *c, uint32_t frame)
 {
 	frame = intake__shown(c->in, frame);
-	if (frame != UINT32_MAX && c->n < ARRAY_SIZE(c->v))
+	if (frame != UINT32_MAX && c->n < MAX_COMPOSED)
 		c->v[c->n++] = frame;
 }
 
@@ -200,7 +202,8 @@ int stack__unsampled_call(struct intake *in, const struct seen *s, const struct 
 			  uint32_t *ret_stack)
 {
 	const struct seen_site *site = seen__site(s, ev->site);
-	struct composer c = {.in = in, .s = s, .no_stack = MARK_NO_STACK};
+	uint32_t frames[MAX_COMPOSED];
+	struct composer c = {.in = in, .s = s, .v = frames, .no_stack = MARK_NO_STACK};
 
 	if (!site)
 		return picture__unsampled(in->pic, state__title(LANE_THREAD, ST_SAFE_CALL_CPU),
@@ -215,7 +218,8 @@ int stack__compose(struct intake *in, const struct seen *s, enum thread_state st
 		   const struct ev *ev, uint32_t *ret_stack)
 {
 	static const struct ev none;
-	struct composer c = {.in = in, .s = s};
+	uint32_t frames[MAX_COMPOSED];
+	struct composer c = {.in = in, .s = s, .v = frames};
 	const struct seen_site *site;
 
 	if (state == ST_IDLE) {

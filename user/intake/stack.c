@@ -8,7 +8,7 @@
 #include "intake_priv.h"
 
 struct part {
-	uint32_t v[MAX_PART]; /* leaf first */
+	uint32_t *v; /* leaf first; room for MAX_PART */
 	uint32_t n;
 };
 
@@ -315,22 +315,24 @@ static bool has_nothing(const struct raw_stack *raw)
 
 int stack__take(struct intake *in, struct seen *s, const struct raw_stack *raw, struct ev *ev)
 {
+	uint32_t hs[MAX_PART], c[MAX_PART];
+	struct taker taker = {
+		.in = in,
+		.s = s,
+		.raw = raw,
+		.ev = ev,
+		.hs = {.v = hs},
+		.c = {.v = c},
+		.run = UINT32_MAX,
+	};
+	struct taker *t = &taker;
 	struct seen_site *site;
-	struct taker *t;
 	int err = 0;
 
 	if (has_nothing(raw)) {
 		ev->flags |= EV_NO_WALK;
 		return 0;
 	}
-	t = calloc(1, sizeof(*t));
-	if (!t)
-		return -ENOMEM;
-	t->in = in;
-	t->s = s;
-	t->raw = raw;
-	t->ev = ev;
-	t->run = UINT32_MAX;
 	if (raw->site) {
 		err = name__site(in, s, raw->site, &site);
 		if (!err)
@@ -356,6 +358,5 @@ int stack__take(struct intake *in, struct seen *s, const struct raw_stack *raw, 
 		err = intern_part(in, &t->hs, &ev->hs);
 	if (!err)
 		err = intern_part(in, &t->c, &ev->c);
-	free(t);
 	return err;
 }

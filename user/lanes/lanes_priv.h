@@ -222,6 +222,24 @@ bool prior__state(struct prior *prior, unsigned before, unsigned after, uint64_t
 
 /* ── OS threads (thread.c, piece.c, bounds.c) ────────────────────────────────────────────── */
 
+/*
+ * Stacks that were made for the pieces before: most have the parts of one of them, and making one
+ * costs more than all else that is done for a piece. Nothing is learnt while a part is built, so
+ * they stay right until it is.
+ */
+struct composed {
+	struct composed_key {
+		uint32_t hs, c, site, ccs; /* of the ev */
+		uint16_t hs_run, flags;
+		uint8_t where, code;
+		uint8_t state;
+		uint8_t has; /* 1 + whether there is an ev; 0: nothing is here */
+	} key;
+	uint32_t stack;
+};
+
+#define COMPOSED_KEPT 64 /* a power of two */
+
 struct thread_builder {
 	struct lanes *l;
 	struct thread_lane *lane;
@@ -239,6 +257,7 @@ struct thread_builder {
 	uint16_t had;	       /* the last one that it is known to have held, or been woken for */
 	uint64_t tso;	       /* and the Haskell thread */
 	struct mutator mutator;
+	struct composed composed[COMPOSED_KEPT];
 };
 
 /* What the thread did up to `end`, as it is found out. */

@@ -297,6 +297,45 @@ static int book(struct thread_builder *b, const struct finding_out *p, uint32_t 
 	return book_off(b, p, stack, ns);
 }
 
+/* Of all that stack__compose() looks at. */
+static struct composed_key key_of(enum thread_state state, const struct ev *ev)
+{
+	struct composed_key key = {.state = (uint8_t)state, .has = 1};
+
+	if (ev)
+		key = (struct composed_key){.hs = ev->hs,
+					    .c = ev->c,
+					    .site = ev->site,
+					    .ccs = ev->ccs,
+					    .hs_run = ev->hs_run,
+					    .flags = ev->flags,
+					    .where = ev->where,
+					    .code = ev->code,
+					    .state = (uint8_t)state,
+					    .has = 2};
+	return key;
+}
+
+static int compose(struct thread_builder *b, const struct finding_out *p, uint32_t *ret_stack)
+{
+	struct composed_key key = key_of(p->state, p->ev);
+	uint32_t mix =
+		(key.hs ^ key.c << 3 ^ key.site << 6 ^ (uint32_t)key.state << 9) * 0x9e3779b1U;
+	struct composed *kept = &b->composed[mix >> 16 & (COMPOSED_KEPT - 1)];
+	int err;
+
+	if (memcmp(&kept->key, &key, sizeof(key)) != 0) {
+		err = stack__compose(b->l->in, b->l->seen, p->state, p->ev, &kept->stack);
+		if (err) {
+			kept->key.has = 0;
+			return err;
+		}
+		kept->key = key;
+	}
+	*ret_stack = kept->stack;
+	return 0;
+}
+
 int thread__emit(struct thread_builder *b, const struct finding_out *found)
 {
 	uint64_t ns = found->end > b->cursor ? found->end - b->cursor : 0;
@@ -310,7 +349,7 @@ int thread__emit(struct thread_builder *b, const struct finding_out *found)
 	p.state = settled(b, &p);
 	if (p.state == ST_IDLE && found->state != ST_IDLE)
 		b->lane->managed_ns += ns;
-	err = stack__compose(b->l->in, b->l->seen, p.state, p.ev, &stack);
+	err = compose(b, &p, &stack);
 	if (!err)
 		err = book(b, &p, stack, (int64_t)ns);
 	if (err || !ns)
