@@ -251,7 +251,8 @@ def configure(t, collector):
 def test_soak(t):
     collector = Collector(t)
     config, folder = configure(t, collector)
-    session = t.session("--config", config, "-v")
+    # as the service runs
+    session = t.session("--config", config, "-v", prefix=["nice", "-n", "-5"])
     session.wait_attached()
     where = address(session)
     wait_until(where, "/readyz", 200)

@@ -332,6 +332,16 @@ bool confine_child__inside(void)
 	return inside;
 }
 
+/* A service may run before all others, so that it loses no record on a busy machine. What reads for
+ * it may take long, and gives way. */
+static void give_way(int nice)
+{
+	errno = 0;
+	nice = MAX(nice, getpriority(PRIO_PROCESS, 0));
+	if (!errno)
+		setpriority(PRIO_PROCESS, 0, nice);
+}
+
 int confine_child__enter(const struct confine *how, pid_t parent, int fd, struct confine_memory own)
 {
 	int err = die_with(parent), top = -1;
@@ -343,8 +353,7 @@ int confine_child__enter(const struct confine *how, pid_t parent, int fd, struct
 	/* first of all: what may hang from here on holds nothing any more */
 	close_others(how, fd, &top);
 	default_signals();
-	if (how->nice)
-		setpriority(PRIO_PROCESS, 0, how->nice);
+	give_way(how->nice);
 	prctl(PR_SET_NAME, how->name ? how->name : "safescoped:aside");
 	err = unmap_shared(own);
 	/* while it may still open a file */
