@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -457,13 +458,35 @@ static void not_waited_for(void **state)
 	confine_job__free(jobs[0]);
 }
 
+/* Nobody's priority is higher than usual by ours, and who gives way does so for it, too. */
+static void gives_way(void **state)
+{
+	static const struct {
+		int ours, its;
+	} cases[] = {{-5, 0}, {0, 0}, {7, 7}};
+	int before = getpriority(PRIO_PROCESS, 0);
+
+	(void)state;
+	if (getuid())
+		skip();
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct running r;
+
+		assert_int_equal(setpriority(PRIO_PROCESS, 0, cases[i].ours), 0);
+		start_one(&r, 0);
+		assert_int_equal(getpriority(PRIO_PROCESS, (id_t)r.pid), cases[i].its);
+		stop_one(&r);
+	}
+	assert_int_equal(setpriority(PRIO_PROCESS, 0, before), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_left), cmocka_unit_test(only_what_memory_needs),
 		cmocka_unit_test(may_do_nothing),  cmocka_unit_test(changes_nothing_of_ours),
 		cmocka_unit_test(within_limits),   cmocka_unit_test(results),
-		cmocka_unit_test(not_waited_for),
+		cmocka_unit_test(not_waited_for),  cmocka_unit_test(gives_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
