@@ -106,6 +106,13 @@ static void test_signal_return(void **state)
 	assert_int_equal(name(&f, WIRE_FRAME_C_RET, return_at).code, CODE_C);
 	assert_string_not_equal(name(&f, WIRE_FRAME_C_RET, return_at + 1).name,
 				NAMES_SIGNAL_RETURN);
+	/* a thread may be at either of its two instructions, or in the system call */
+	assert_string_equal(name(&f, WIRE_FRAME_C_IP, return_at).name, NAMES_SIGNAL_RETURN);
+	assert_string_equal(name(&f, WIRE_FRAME_C_IP, return_at + 7).name, NAMES_SIGNAL_RETURN);
+	assert_string_equal(name(&f, WIRE_FRAME_C_IP, return_at + 9).name, NAMES_SIGNAL_RETURN);
+	assert_string_not_equal(name(&f, WIRE_FRAME_C_IP, return_at + 1).name, NAMES_SIGNAL_RETURN);
+	assert_string_not_equal(name(&f, WIRE_FRAME_C_RET, return_at + 7).name,
+				NAMES_SIGNAL_RETURN);
 	end(&f);
 }
 

@@ -134,7 +134,7 @@ static int take_sample(struct intake *in, struct seen *s, struct seen_thread *th
 	struct wire_sample rec;
 	struct raw_stack raw = {.head = &rec.stack, .frames = view->frames, .rts = &rec.rts};
 	struct ev ev = {0};
-	bool in_haskell;
+	bool in_haskell, early;
 	int err;
 
 	fixed_part(view, &rec, sizeof(rec));
@@ -158,7 +158,9 @@ static int take_sample(struct intake *in, struct seen *s, struct seen_thread *th
 	/* rts/sm/NonMoving.c, nonmovingConcurrentMark: it has a thread of its own */
 	if (ev.where == WIRE_WHERE_FOREIGN && (ev.code == CODE_GC || (ev.flags & EV_GC_CODE)))
 		th->collects = true;
-	in_haskell = ev.where == WIRE_WHERE_HASKELL && ev.code == CODE_HASKELL;
+	early = ev.where == WIRE_WHERE_NOT_READY && ev.code == CODE_HASKELL;
+	in_haskell = early || (ev.where == WIRE_WHERE_HASKELL && ev.code == CODE_HASKELL);
+	s->pub->quality.early += early;
 	count_quality(&s->pub->quality, &rec.stack, ev.flags & EV_GAP, in_haskell);
 	if (in_haskell && ev.site)
 		s->site_v[ev.site - 1]->called_back = true;

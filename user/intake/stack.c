@@ -25,6 +25,7 @@ struct taker {
 			    follow */
 	bool at_updatee; /* the last Haskell frame was a thunk under evaluation */
 	bool cut;	 /* deeper than max_depth */
+	bool returns;	 /* the leaf is what a signal handler returns to */
 	bool gap;	 /* C frames are not known between the last one and what comes next */
 	uint8_t outer_code; /* of the outermost C frame above the Haskell ones */
 };
@@ -256,11 +257,28 @@ static int take_end(struct taker *t)
 	return 0;
 }
 
+/*
+ * Frame i. Before the runtime can be read the kernel side takes all code for C. Where no row is
+ * known for the leaf it is Haskell code, unless the file says otherwise: C code has rows, its own
+ * or by its instructions.
+ */
+static uint64_t frame_at(const struct raw_stack *raw, uint32_t i)
+{
+	const struct wire_stack *head = raw->head;
+	uint64_t frame = raw->frames[i];
+
+	if (raw->rts->where != WIRE_WHERE_NOT_READY || head->nframes != 1 ||
+	    kind_of(frame) != WIRE_FRAME_C_IP || head->end != WIRE_END_BROKEN ||
+	    head->cause != WIRE_CAUSE_C_NO_ROW)
+		return frame;
+	return (frame & WIRE_FRAME_ADDR_MASK) | (uint64_t)WIRE_FRAME_HS_IP << WIRE_FRAME_KIND_SHIFT;
+}
+
 /* The program counter: the leaf, unless the stack begins with it. */
 static int take_ip(struct taker *t)
 {
 	const struct raw_stack *raw = t->raw;
-	unsigned first = raw->head->nframes ? kind_of(raw->frames[0]) : WIRE_FRAME_HS_RET;
+	unsigned first = raw->head->nframes ? kind_of(frame_at(raw, 0)) : WIRE_FRAME_HS_RET;
 	bool hs = raw->rts->where == WIRE_WHERE_HASKELL || raw->rts->where == WIRE_WHERE_UNKNOWN;
 	uint64_t frame = raw->ip & WIRE_FRAME_ADDR_MASK;
 	struct seen_addr name;
@@ -275,6 +293,7 @@ static int take_ip(struct taker *t)
 	if (err)
 		return err;
 	t->ev->code = name.code;
+	t->returns = name.signal_return;
 	if (raw->sampled)
 		name__count(t->s, &name, true);
 	if (first == WIRE_FRAME_HS_IP || first == WIRE_FRAME_C_IP || first == WIRE_FRAME_KERNEL ||
@@ -345,11 +364,14 @@ int stack__take(struct intake *in, struct seen *s, const struct raw_stack *raw, 
 	if (!err)
 		err = take_ip(t);
 	for (uint32_t i = 0; !err && i < raw->head->nframes && !t->cut; i++)
-		err = take_frame(t, raw->frames[i]);
+		err = take_frame(t, frame_at(raw, i));
 	if (!err)
 		err = take_end(t);
 	if (!err)
 		err = take_ccs(t);
+	/* that goes on with the Haskell code that the signal interrupted */
+	if (t->returns && t->in_hs && t->c.n == 1)
+		ev->code = CODE_HASKELL;
 	/* down to the thread's start: the runtime is about to enter Haskell code, or just back */
 	if (t->c.n &&
 	    (t->outer_code == CODE_RTS || (!t->in_hs && raw->head->end == WIRE_END_COMPLETE)))

@@ -444,6 +444,17 @@ static int report_left_out(struct lanes *l)
 		 : 0;
 }
 
+static int report_early(struct lanes *l)
+{
+	uint64_t n = l->seen->pub->quality.early;
+
+	return n ? picture__add_missing(l->pic, l->seen->pub,
+					"the stacks of %llu samples of Haskell code, taken before "
+					"its runtime could be read",
+					(unsigned long long)n)
+		 : 0;
+}
+
 static int make(struct lanes *l, uint64_t end_ns, size_t max_slices)
 {
 	struct seen *s = l->seen;
@@ -475,6 +486,8 @@ static int make(struct lanes *l, uint64_t end_ns, size_t max_slices)
 		err = centres__fill(l->pic, s, &l->allocated.by_centre);
 	if (!err)
 		err = report_left_out(l);
+	if (!err)
+		err = report_early(l);
 	if (!err && s->left_out)
 		picture__set_lost(l->pic, s->pub, "records beyond the memory limit", s->left_out);
 	picture__mark_paused(l->pic, s->pub, s->ended ? s->end_ns : UINT64_MAX);

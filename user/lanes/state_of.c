@@ -48,8 +48,9 @@ enum thread_state ev__state_on(const struct ev *ev, bool in_gc)
 	case WIRE_WHERE_NO_CAP:
 		return collects(ev, in_gc) ? ST_GC_WORK : ST_RTS;
 	case WIRE_WHERE_RESUMING:
-	case WIRE_WHERE_NOT_READY:
 		return ST_RTS;
+	case WIRE_WHERE_NOT_READY:
+		return ev->code == CODE_HASKELL ? ST_HASKELL : ST_RTS;
 	case WIRE_WHERE_FOREIGN:
 		return ST_FOREIGN_CPU;
 	default:

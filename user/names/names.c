@@ -103,6 +103,12 @@ static bool is_signal_return(const struct names *names, uint64_t addr)
 	return code && memcmp(code, bytes, sizeof(bytes)) == 0;
 }
 
+/* Whether a thread is there: before the system call, or in it. */
+static bool returns_from_signal(const struct names *names, uint64_t addr)
+{
+	return is_signal_return(names, addr - 7) || is_signal_return(names, addr - 9);
+}
+
 /*
  * A frame of the C part of a stack. The kernel side knows Haskell code by StgRun's place above the
  * stack pointer, if StgRun was found, and C code by its rows or by the calls that led to it.
@@ -115,7 +121,7 @@ static void name_c_frame(struct names *names, uint64_t addr, bool is_return, str
 		names__c_code(names, addr, is_return, n);
 	else
 		names__code(names, addr, is_return, n);
-	if (!is_return || !is_signal_return(names, addr))
+	if (!is_signal_return(names, addr) && (is_return || !returns_from_signal(names, addr)))
 		return;
 	map = images__ever_at(names->of.images, addr);
 	*n = (struct code_name){.name = NAMES_SIGNAL_RETURN,

@@ -383,6 +383,7 @@ struct pic_quality {
 	uint64_t gap;		     /* complete, but for C frames between that are not known */
 	uint64_t resynchronised;     /* of all */
 	uint64_t haskell_complete;   /* of haskell_samples: reached STOP_FRAME at its STACK's end */
+	uint64_t early;		     /* of haskell_samples: before the runtime could be read */
 	uint64_t broken[PIC_CAUSES]; /* by enum wire_cause */
 };
 
