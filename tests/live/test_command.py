@@ -88,6 +88,13 @@ def test_short_life(t, way):
     check(s["haskell_complete"] >= 0.9 * s["haskell_samples"] - 1, f"{s}")
 
 
+def test_gone_unseen(t):
+    """What a script starts may be over before anybody can look at it, which is said."""
+    code, _, err = finish(start(t, ["sh", "-c", "i=0; while [ $i -lt 50 ]; do /bin/true; i=$((i + 1)); done"]))
+    check(code == 2, f"ended with {code}: {err}")
+    check("ended before they could be looked at" in err, f"it said {err}")
+
+
 def test_child_of_a_script(t):
     """Nobody holds what a script starts: what is exact is right, and what may not be is said."""
     script = t.dir / "script"

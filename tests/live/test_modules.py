@@ -342,6 +342,11 @@ def test_twin_of_another(t):
                            program("Shelf", "thr")], capture_output=True, text=True)
     check("--force" in done.stderr, f"it said {done.stderr}")
     check(Report(out).target()["names"] == stripped["names"], "another program gave names")
+    # a directory that is not there, and one that has nothing of it
+    for where, code, said in ("none", 2, "No such file"), ("p.json", 2, "Not a directory"), (".", 0, "build-ids"):
+        done = subprocess.run([SAFESCOPED, "--replay", capture, "-f", "json", "-o", out, "--symbols-dir", t.dir / where],
+                              capture_output=True, text=True)
+        check(done.returncode == code and said in done.stderr, f"{where}: {done.returncode}, {done.stderr}")
 
 
 if __name__ == "__main__":

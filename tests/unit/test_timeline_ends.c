@@ -286,6 +286,44 @@ static void test_created_meanwhile(void **state)
 	}
 }
 
+/* Before the runtime can be read, code without rows is Haskell code, and its stack is missing. */
+static void test_early(void **state)
+{
+	static const struct {
+		uint64_t ip;
+		unsigned cause;
+		enum thread_state expect;
+	} cases[] = {
+		{HS(1), WIRE_CAUSE_C_NO_ROW, ST_HASKELL},
+		{CFN(1), WIRE_CAUSE_C_NO_ROW, ST_RTS},
+		{RTS(1), WIRE_CAUSE_C_NO_ROW, ST_RTS},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		bool haskell = cases[i].expect == ST_HASKELL;
+		const struct pic_target *t;
+		struct kit kit;
+		union rec r;
+
+		kit_new(&kit);
+		put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+		mk_sample(&r, 7, T0 + 500, WIRE_WHERE_NOT_READY, cases[i].ip, CIP(cases[i].ip),
+			  STOP);
+		r.sample.stack.end = WIRE_END_BROKEN;
+		r.sample.stack.cause = (uint8_t)cases[i].cause;
+		put(&kit, &r);
+		put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 1000));
+		finish(&kit);
+		t = picture__target(kit.pic, 0);
+		assert_int_equal(lane_of(t, 7)->states_ns[cases[i].expect], 1000);
+		assert_int_equal(t->quality.haskell_samples, haskell);
+		assert_int_equal(t->quality.early, haskell);
+		assert_int_equal(t->quality.haskell_complete, 0);
+		timeline__free(kit.tl);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -297,6 +335,7 @@ int main(void)
 		cmocka_unit_test(test_still_off),
 		cmocka_unit_test(test_end_snapshot),
 		cmocka_unit_test(test_created_meanwhile),
+		cmocka_unit_test(test_early),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 /* twins: which file names the code of a replay's process, found by the executable's build-id. */
 #include "twins.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,23 @@ struct twins {
 	bool given_used;
 	struct known *known;
 	size_t n, cap;
+	size_t n_in_dir, n_downloaded; /* of those */
 };
+
+/* What is not there is an error before anything is read, and not names that are missing. */
+static int check_dir(const char *dir)
+{
+	DIR *opened = opendir(dir);
+
+	if (!opened) {
+		int err = -errno;
+
+		log_error("--symbols-dir %s: %s", dir, strerror(-err));
+		return err;
+	}
+	closedir(opened);
+	return 0;
+}
 
 int twins__new(const struct options *options, struct twins **ret_twins)
 {
@@ -46,6 +63,12 @@ int twins__new(const struct options *options, struct twins **ret_twins)
 	twins->dir = options->symbols_dir;
 	twins->force = options->force;
 	twins->given_path = options->symbols;
+	if (twins->dir)
+		err = check_dir(twins->dir);
+	if (err) {
+		twins__free(twins);
+		return err;
+	}
 	if (options->symbols)
 		err = twin__open(options->symbols, &twins->given);
 	if (err) {
@@ -139,8 +162,11 @@ static struct twin *of_build_id(struct twins *twins, const char *build_id)
 	k = &twins->known[twins->n++];
 	memcpy(k->build_id, build_id, strlen(build_id) + 1);
 	k->twin = twins->dir ? look_up(twins, build_id) : NULL;
-	if (!k->twin && twins->servers)
-		k->twin = download(twins, build_id);
+	twins->n_in_dir += k->twin != NULL;
+	if (k->twin || !twins->servers)
+		return k->twin;
+	k->twin = download(twins, build_id);
+	twins->n_downloaded += k->twin != NULL;
 	return k->twin;
 }
 
@@ -218,7 +244,14 @@ void twins__site(void *ctx, const struct target_info *info, uint64_t addr, struc
 
 void twins__report(const struct twins *twins)
 {
-	if (twins && twins->given && !twins->given_used)
+	if (!twins)
+		return;
+	if (twins->dir && twins->n && !twins->n_in_dir)
+		log_warn("--symbols-dir %s: it has no file with one of this session's build-ids",
+			 twins->dir);
+	if (twins->servers && twins->n > twins->n_in_dir && !twins->n_downloaded)
+		log_warn("debuginfod: no file with one of this session's build-ids came");
+	if (twins->given && !twins->given_used)
 		log_warn("--symbols %s: no process of this session ran it: the build-ids differ; "
 			 "--force takes it anyway",
 			 twins->given_path);

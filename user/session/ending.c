@@ -133,6 +133,10 @@ static void note_refused(struct session *s)
 			 (unsigned long long)s->n_too_short);
 		add_missing_to_all(s, text);
 	}
+	if (s->n_unseen) {
+		snprintf(text, sizeof(text), ENDING_UNSEEN, (unsigned long long)s->n_unseen);
+		add_missing_to_all(s, text);
+	}
 	for (size_t at = 0; (m = next_shown(s, &at));)
 		if (m->live || s->opts->kind == SESSION_PIDS)
 			missing__note_refused(s, m);

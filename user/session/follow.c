@@ -245,6 +245,8 @@ static int leave_out(struct session *s, pid_t pid, const struct wire_proc_new *r
 		members__leave_gone(s->members, pid);
 		/* what is left of one that ends looks like no program of GHC's */
 		s->n_too_short += err == -ESRCH || has_ended(pid);
+	} else if (rec && s->opts->kind == SESSION_COMMAND) {
+		s->n_unseen += err == -ESRCH || has_ended(pid);
 	}
 	refuse(s, pid, ghc, why, err);
 	return err;

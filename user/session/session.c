@@ -28,6 +28,8 @@ static int judge_command(struct session *s)
 		return 0;
 	log_error("%s: nothing to show: %s", name,
 		  why[0] ? why : "it ended before its GHC runtime was initialised");
+	if (s->n_unseen)
+		log_error(ENDING_UNSEEN, (unsigned long long)s->n_unseen);
 	return -ENOEXEC;
 }
 

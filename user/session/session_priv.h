@@ -71,6 +71,7 @@ struct session {
 	size_t n_snapshots;	/* of members: wanted, and not there yet */
 	uint64_t rows_until_ns; /* in this turn of the loop: member__more_rows */
 	uint64_t n_too_short;	/* processes that ended before they could be looked at */
+	uint64_t n_unseen;	/* the same of those of a command, whatever they ran */
 	unsigned n_signals;	/* that a command has got from us */
 	uint64_t n_left_out;	/* GHC programs that could not be profiled */
 	bool stopped;		/* by a signal, or what follows */
@@ -466,6 +467,10 @@ int ending__read(struct session *s, uint64_t now);
 int ending__read_maps(struct session *s);
 /* CPU time of the session's helper processes that have ended. */
 uint64_t ending__helpers_cpu_ns(const struct session *s);
+/* What is missing of a command's; a number (unsigned long long). */
+#define ENDING_UNSEEN                                                                              \
+	"processes that the command started, and that ended before they could be looked at: "      \
+	"%llu; GHC programs among them are not here"
 
 /* ── scrape.c: the session as metrics ────────────────────────────────────────────────────── */
 
