@@ -17,6 +17,7 @@ struct taker {
 	struct seen *s;
 	const struct raw_stack *raw;
 	struct ev *ev;
+	uint64_t first; /* frame */
 	struct part hs, c;
 	uint32_t run;	 /* frames of hs that are the innermost Haskell thread's; UINT32_MAX: all */
 	bool probed;	 /* the last frame was of the probes' own machinery */
@@ -258,27 +259,35 @@ static int take_end(struct taker *t)
 }
 
 /*
- * Frame i. Before the runtime can be read the kernel side takes all code for C. Where no row is
- * known for the leaf it is Haskell code, unless the file says otherwise: C code has rows, its own
- * or by its instructions.
+ * Before the runtime can be read the kernel side takes all code for C. Where no row is known for
+ * the leaf it is Haskell code, unless the file says otherwise: C code has rows, its own or by its
+ * instructions.
  */
-static uint64_t frame_at(const struct raw_stack *raw, uint32_t i)
+static int find_first(struct taker *t)
 {
-	const struct wire_stack *head = raw->head;
-	uint64_t frame = raw->frames[i];
+	const struct wire_stack *head = t->raw->head;
+	struct seen_addr name;
+	uint64_t haskell;
+	int err;
 
-	if (raw->rts->where != WIRE_WHERE_NOT_READY || head->nframes != 1 ||
-	    kind_of(frame) != WIRE_FRAME_C_IP || head->end != WIRE_END_BROKEN ||
+	t->first = head->nframes ? t->raw->frames[0] : 0;
+	if (t->raw->rts->where != WIRE_WHERE_NOT_READY || head->nframes != 1 ||
+	    kind_of(t->first) != WIRE_FRAME_C_IP || head->end != WIRE_END_BROKEN ||
 	    head->cause != WIRE_CAUSE_C_NO_ROW)
-		return frame;
-	return (frame & WIRE_FRAME_ADDR_MASK) | (uint64_t)WIRE_FRAME_HS_IP << WIRE_FRAME_KIND_SHIFT;
+		return 0;
+	haskell = (t->first & WIRE_FRAME_ADDR_MASK) | (uint64_t)WIRE_FRAME_HS_IP
+							      << WIRE_FRAME_KIND_SHIFT;
+	err = name__addr(t->in, t->s, haskell, &name);
+	if (!err && name.code == CODE_HASKELL)
+		t->first = haskell;
+	return err;
 }
 
 /* The program counter: the leaf, unless the stack begins with it. */
 static int take_ip(struct taker *t)
 {
 	const struct raw_stack *raw = t->raw;
-	unsigned first = raw->head->nframes ? kind_of(frame_at(raw, 0)) : WIRE_FRAME_HS_RET;
+	unsigned first = raw->head->nframes ? kind_of(t->first) : WIRE_FRAME_HS_RET;
 	bool hs = raw->rts->where == WIRE_WHERE_HASKELL || raw->rts->where == WIRE_WHERE_UNKNOWN;
 	uint64_t frame = raw->ip & WIRE_FRAME_ADDR_MASK;
 	struct seen_addr name;
@@ -362,9 +371,11 @@ int stack__take(struct intake *in, struct seen *s, const struct raw_stack *raw, 
 	if (!raw->head->nframes)
 		ev->flags |= EV_NO_WALK;
 	if (!err)
+		err = find_first(t);
+	if (!err)
 		err = take_ip(t);
 	for (uint32_t i = 0; !err && i < raw->head->nframes && !t->cut; i++)
-		err = take_frame(t, frame_at(raw, i));
+		err = take_frame(t, i ? raw->frames[i] : t->first);
 	if (!err)
 		err = take_end(t);
 	if (!err)
