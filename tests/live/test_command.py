@@ -63,11 +63,12 @@ def test_from_the_start(t, way):
 
 @cases("thr", "v", "thr.stripped", "thr_p", "dyn")
 def test_short_life(t, way):
-    """It lives for some fifteen milliseconds: nothing of it is missed. Its libraries' code can be unwound from the
-    first sample on, since it waits at its entry for that."""
+    """It lives for some fifteen milliseconds: nothing of it is missed. Its libraries' code can be unwound from its
+    entry on, where it waits for that; before, the dynamic linker has some functions of theirs run."""
     if GHC_ROOT:
         raise Skip("scripts/ghc-root makes no programs in this way")
-    code, out, err = finish(start(t, [program("Calls", way), 1, "safe_spin_20us=400"], "-F", "2999"))
+    code, out, err = finish(start(t, [program("Calls", way), 1, "safe_spin_20us=400"], "-F", "2999",
+                                  formats="json,folded"))
     check(code == 0, f"ended with {code}: {err}")
     truth = json.loads(out.splitlines()[-1])
     target = t.report().target()
@@ -82,8 +83,13 @@ def test_short_life(t, way):
     check(states.get("safe_call_cpu", 0) >= 7e6, f"8 ms in calls, the lanes have {states}")
     s = target["stacks"]
     check(s["samples"] >= 10, f"only {s['samples']} samples: {s}")
-    # a runtime that is a library shows itself at the entry: what the dynamic linker did before has no rows
-    check(way == "dyn" or not s["broken"].get("c_no_map"), f"code that is in no mapping that was known: {s}")
+    # What the dynamic linker did before the entry has no rows: a sample or two in how the C library begins. A runtime
+    # that is a library shows itself at the entry only.
+    if way != "dyn":
+        folded = t.stem.with_suffix(".folded").read_text().splitlines()
+        unknown = [line for line in folded if "[broken: in code of no known file]" in line]
+        check(s["broken"].get("c_no_map", 0) <= 3 and all("file];[RTS];" in line for line in unknown),
+              f"code that is in no mapping that was known: {s}, {unknown}")
     # most of it is in calls: few samples, or none, are in Haskell code
     check(s["haskell_complete"] >= 0.9 * s["haskell_samples"] - 1, f"{s}")
 
