@@ -159,7 +159,7 @@ static int take_sample(struct intake *in, struct seen *s, struct seen_thread *th
 	if (ev.where == WIRE_WHERE_FOREIGN && (ev.code == CODE_GC || (ev.flags & EV_GC_CODE)))
 		th->collects = true;
 	early = ev.where == WIRE_WHERE_NOT_READY && ev.code == CODE_HASKELL;
-	in_haskell = early || (ev.where == WIRE_WHERE_HASKELL && ev.code == CODE_HASKELL);
+	in_haskell = ev.where == WIRE_WHERE_HASKELL && ev.code == CODE_HASKELL;
 	s->pub->quality.early += early;
 	count_quality(&s->pub->quality, &rec.stack, ev.flags & EV_GAP, in_haskell);
 	if (in_haskell && ev.site)

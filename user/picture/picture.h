@@ -380,10 +380,11 @@ struct pic_quality {
 	/* how they ended, disjoint with broken[]; elided: complete, but for chunks left out; none:
 	 * no walk */
 	uint64_t complete, elided, truncated, none;
-	uint64_t gap;		     /* complete, but for C frames between that are not known */
-	uint64_t resynchronised;     /* of all */
-	uint64_t haskell_complete;   /* of haskell_samples: reached STOP_FRAME at its STACK's end */
-	uint64_t early;		     /* of haskell_samples: before the runtime could be read */
+	uint64_t gap;		   /* complete, but for C frames between that are not known */
+	uint64_t resynchronised;   /* of all */
+	uint64_t haskell_complete; /* of haskell_samples: reached STOP_FRAME at its STACK's end */
+	/* in Haskell code before the runtime could be read; none of haskell_samples */
+	uint64_t early;
 	uint64_t broken[PIC_CAUSES]; /* by enum wire_cause */
 };
 
