@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * by_archive: the functions that a file without symbols has of static archives, and which modules'
- * code those are in the midst of. Looking for them
- * takes a second, so it is begun before any frame is to be named.
+ * code those are in the midst of. Looking for them takes a second, so it is begun before any frame
+ * is to be named.
  */
 #include "names_priv.h"
 
