@@ -260,8 +260,8 @@ static int take_end(struct taker *t)
 
 /*
  * Before the runtime can be read the kernel side takes all code for C. Where no row is known for
- * the leaf it is Haskell code, unless the file says otherwise: C code has rows, its own or by its
- * instructions.
+ * the leaf it is Haskell code, unless the file's symbols or strings show that it is not: C code has
+ * rows, its own or by its instructions.
  */
 static int find_first(struct taker *t)
 {

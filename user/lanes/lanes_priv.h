@@ -238,6 +238,8 @@ struct composed {
 	uint32_t stack;
 };
 
+_Static_assert(sizeof(struct composed_key) == 24, "it is compared byte by byte: no padding");
+
 #define COMPOSED_KEPT 64 /* a power of two */
 
 struct thread_builder {

@@ -113,8 +113,8 @@ static void meet_piece(void *ctx, const struct modules_hit *piece)
 }
 
 /*
- * By the functions of archives around it, if they are of one module and the file's own marks do not
- * say otherwise; else by those marks.
+ * By the functions of archives around it, if they are of one module and the file's own marks leave
+ * the module uncertain; else by those marks.
  */
 static int find_module(const struct modules *modules, const struct module_runs *runs,
 		       uint64_t vaddr, struct modules_hit *ret_hit)
