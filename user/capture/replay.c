@@ -489,10 +489,11 @@ int replay__read(FILE *in, const char *name, const struct replay_hooks *hooks,
 		if (!err)
 			report_lanes(r);
 	}
-	if (err) {
+	/* whoever cancelled it has reported why */
+	if (err && err != -ECANCELED)
 		log_error("%s: cannot be replayed: %s", name, strerror(-err));
+	if (err)
 		goto fail;
-	}
 	*ret_replay = r;
 	return 0;
 fail:

@@ -82,7 +82,7 @@ static void finish_push(struct replay_mode *mode)
 	mode->push = NULL;
 }
 
-/* -ECANCELED: nothing can be written, and that is said. */
+/* -ECANCELED: nothing can be written, and that has been reported. */
 static int write_picture(struct replay_mode *mode, const struct picture *pic)
 {
 	size_t n = picture__n_targets(pic);
@@ -129,7 +129,8 @@ int replay_mode__run(const struct options *options)
 	int err;
 
 	signals__ignore_pipe();
-	if (twins__new(options, &mode.twins))
+	/* the first window may be minutes of reading away */
+	if (outputs__check(&options->output) || twins__new(options, &mode.twins))
 		return EXIT_FAILED;
 	if (mode.twins) {
 		hooks.name = name_frame;

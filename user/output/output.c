@@ -148,21 +148,28 @@ static int try_path(const struct output *o, uid_t owner, gid_t group)
 	return output__may_replace(o->path, o->format);
 }
 
+int outputs__check(const struct output_opts *opts)
+{
+	if (!opts->windows || !opts->path || !strcmp(opts->path, "-") ||
+	    place__is_directory(opts->path))
+		return 0;
+	log_error("%s: not a directory; windows need one for their files", opts->path);
+	return -ENOTDIR;
+}
+
 static int plan(struct outputs *all, const char *stem)
 {
 	const struct output_opts *opts = all->opts;
 	size_t n_files = 0;
 
-	if (opts->windows && opts->path && strcmp(opts->path, "-") != 0 &&
-	    !place__is_directory(opts->path)) {
-		log_error("%s: not a directory; windows need one for their files", opts->path);
-		return -ENOTDIR;
-	}
+	int err = outputs__check(opts);
+
+	if (err)
+		return err;
 	for (size_t i = 0; i < opts->n_formats; i++)
 		n_files += opts->formats[i] != &export_text || opts->n_formats == 1;
 	for (size_t i = 0; i < opts->n_formats; i++) {
 		struct output *o = &all->each[i];
-		int err;
 
 		o->format = opts->formats[i];
 		err = place__choose(opts, o->format, n_files, stem, o->path);

@@ -48,6 +48,8 @@ struct outputs;
  * nothing, an empty file, or such a file of ours. -EEXIST, with a line, if it may not.
  */
 int output__may_replace(const char *path, const struct export_format *format);
+/* Whether windows have a directory for their files. -ENOTDIR, with a line, if they do not. */
+int outputs__check(const struct output_opts *opts);
 /*
  * Decides the paths for a session of this program and pid (0: several), and tries whether each
  * can be written: before anything is attached. `opts` must live as long as the outputs. Prints a
