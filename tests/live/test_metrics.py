@@ -13,8 +13,9 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
-from harness import Failure, Report, check, check_near, run
+from harness import ROOT, Failure, Report, check, check_near, run
 from test_calls import ALWAYS
 
 CALLS = ("safe_half_2ms=2500", "safe_spin_20us=5000", "unsafe_spin_1ms=1000", "safe_sleep_1ms=1000")
@@ -96,6 +97,15 @@ def has_grown(before, now):
             continue
         check((name, labels) in now, f"{name} {set(labels)} has gone")
         check(now[name, labels] >= value, f"{name} {set(labels)} went from {value} to {now[name, labels]}")
+
+
+def child_of(session):
+    text = Path(f"/proc/{session.pid}/task/{session.pid}/children").read_text().split()
+    # the service's: the one that serves metrics, and the session
+    named = {int(pid): Path(f"/proc/{pid}/comm").read_text().strip() for pid in text}
+    found = [pid for pid, name in named.items() if name == "safescoped"]
+    check(len(found) == 1, f"the service's children are {named}")
+    return found[0]
 
 
 class Programs:
@@ -239,6 +249,8 @@ def test_windows(t):
     before = scrape_until_end(where, programs, 0.3)
     truth, said = programs.truth()
     series = settled(where, programs.pids, before)
+    resident = int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{child_of(session)}/status").read_text()).group(1)) * 1024
+    check_near("resident memory", total(series, "resident_memory_bytes"), resident, 0.2 * resident)
     session.signal(signal.SIGTERM)
     check(session.wait() == 0, f"safescoped ended so: {session.err.seen[-5:]}")
     reports = [Report(p) for p in sorted(folder.glob("*.json"))]
@@ -250,6 +262,16 @@ def test_windows(t):
     check(0 < total(series, "windows_total") <= len(reports), f"{len(reports)} windows, the metrics have "
           f"{total(series, 'windows_total')}")
     check(total(series, "windows_dropped_total") == 0 and total(series, "window_lag_seconds") < 5, "windows are late")
+    manual_has_them(series)
+
+
+def manual_has_them(series):
+    """What the manual lists of the daemon itself is there, and the other way round."""
+    own = (ROOT / "scripts" / "safescoped.8").read_text().split("\nitself:\n")[1].split("\n.Pp\n")[0]
+    listed = set(re.findall(r"safescoped_\w+", own)) | {"safescoped_targets" + end for end in re.findall(r"Li (_\w+)", own)}
+    listed = {name for name in listed if "_push_" not in name}
+    known = {name for name, labels in series if not any(label in ("pid", "service_instance_id") for label, _ in labels)}
+    check(listed == known, f"in the manual only: {listed - known}; in the figures only: {known - listed}")
 
 
 def free_port():

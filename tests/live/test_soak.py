@@ -16,7 +16,7 @@ from pathlib import Path
 
 from collector import Collector
 from harness import SLOWNESS, Failure, Target, check, check_near, program, run
-from test_metrics import address, get, prometheus, query, scrape, total, wait_until
+from test_metrics import address, child_of, get, prometheus, query, scrape, total, wait_until
 from test_push import compare, has_something
 from test_windows import follow_each_other, windows
 
@@ -123,15 +123,6 @@ def restart(collector, after, down):
     collector.stop(signal.SIGTERM)
     time.sleep(down)
     collector.start()
-
-
-def child_of(session):
-    text = Path(f"/proc/{session.pid}/task/{session.pid}/children").read_text().split()
-    # the service's: the one that serves metrics, and the session
-    named = {int(pid): Path(f"/proc/{pid}/comm").read_text().strip() for pid in text}
-    found = [pid for pid, name in named.items() if name == "safescoped"]
-    check(len(found) == 1, f"the service's children are {named}")
-    return found[0]
 
 
 def wait_for_all(where, pids, seconds=60 * SLOWNESS):

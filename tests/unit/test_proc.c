@@ -406,15 +406,38 @@ static void test_exit_status(void **state)
 	assert_int_equal(proc__parse_exit("", 0, &status), -EINVAL);
 }
 
+/* However small the maximum is, a file that is smaller is read. */
+static void test_text(void **state)
+{
+	char path[] = "/tmp/test_proc.XXXXXX", *text = NULL;
+	int fd = mkstemp(path);
+	size_t len;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "0123456789", 10), 10);
+	close(fd);
+	for (size_t max = 11; max < 10000; max += max / 2) {
+		assert_int_equal(proc__text(path, max, &text, &len), 0);
+		assert_int_equal(len, 10);
+		assert_string_equal(text, "0123456789");
+		free(text);
+	}
+	for (size_t max = 0; max <= 10; max++)
+		assert_int_equal(proc__text(path, max, &text, &len), -E2BIG);
+	unlink(path);
+	assert_int_equal(proc__text(path, 100, &text, &len), -ESRCH);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stat),	cmocka_unit_test(test_exit_status),
-		cmocka_unit_test(test_maps),	cmocka_unit_test(test_maps_damaged),
-		cmocka_unit_test(test_ns_pid),	cmocka_unit_test(test_uid),
-		cmocka_unit_test(test_account), cmocka_unit_test(test_syscall),
-		cmocka_unit_test(test_self),	cmocka_unit_test(test_exec),
-		cmocka_unit_test(test_read),
+		cmocka_unit_test(test_text),	     cmocka_unit_test(test_stat),
+		cmocka_unit_test(test_exit_status),  cmocka_unit_test(test_maps),
+		cmocka_unit_test(test_maps_damaged), cmocka_unit_test(test_ns_pid),
+		cmocka_unit_test(test_uid),	     cmocka_unit_test(test_account),
+		cmocka_unit_test(test_syscall),	     cmocka_unit_test(test_self),
+		cmocka_unit_test(test_exec),	     cmocka_unit_test(test_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,10 @@ int proc__text(const char *path, size_t max, char **ret_text, size_t *ret_len)
 	for (;;) {
 		ssize_t got;
 
-		err = array__reserve((void **)&text, &cap, len + 4096, max, 1);
+		/* one more than it may have, for the NUL */
+		err = array__reserve((void **)&text, &cap, MIN(len + 4096, max + 1), max + 1, 1);
+		if (!err && len + 1 >= cap)
+			err = -E2BIG;
 		if (err)
 			break;
 		got = read(fd, text + len, cap - len - 1);
