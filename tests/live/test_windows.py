@@ -10,7 +10,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from harness import Report, SAFESCOPED, cases, check, check_near, run, stolen_ns
+from harness import Report, SAFESCOPED, SLOWNESS, cases, check, check_near, run, stolen_ns
 from test_calls import ALWAYS
 
 CALLS = (4, "safe_half_2ms=1000", "safe_spin_20us=4000", "unsafe_spin_1ms=400", "safe_sleep_1ms=400")
@@ -242,8 +242,8 @@ def test_clock_is_set(t):
     check(len(ends) == 3, f"windows do not begin where those before ended: {sorted(spans)}")
 
 
-def links(session):
-    """What the session's processes hold attached: it is attached as long as one of them holds it."""
+def attached(session):
+    """The links and events that the session's processes hold: what they are for goes on as long as one of them holds it."""
     family, found = [session.pid], set()
     for pid in family:
         process = Path(f"/proc/{pid}")
@@ -252,23 +252,30 @@ def links(session):
                 family += map(int, task.read_text().split())
             for info in process.glob("fdinfo/*"):
                 found |= set(re.findall(r"^link_id:\s*(\d+)", info.read_text(), re.M))
+                if "perf_event" in os.readlink(process / "fd" / info.name):
+                    found.add(f"event {pid} {info.name}")
         except OSError:
             continue  # it has ended
     return found
 
 
 def test_switch(t):
-    """The operator's file takes everything off within a second; its removal puts it on."""
+    """The operator's file takes everything off within a second, whatever waits for a server; its removal puts it on."""
     switch = t.dir / "off"
     target = t.target("Calls", 2, "safe_sleep_1ms=30000")
-    session, folder = attach(t, target, "--off-file", switch, window="0.5")
+    session, folder = attach(t, target, "--off-file", switch, "--push", "otlp+http://127.0.0.1:9", "--push-queue", t.dir / "queue",
+                             window="0.5")
     target.go()
     time.sleep(1.5)
-    check(links(session), "no program is attached")
+    now = attached(session)
+    check({name.split()[0] for name in now} > {"event"}, f"attached are {now}")
     switch.write_text("")
-    time.sleep(3)
-    left = links(session)
-    check(not left, f"programs are still attached: {left}")
+    # a second on a machine that is not ours alone
+    deadline = time.monotonic() + 1.5 * SLOWNESS
+    while (left := attached(session)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    check(not left, f"still attached: {left}")
+    time.sleep(2.5)
     count = len(windows(folder))
     check(count >= 2, f"{count} windows")
     time.sleep(1.5)
@@ -276,7 +283,7 @@ def test_switch(t):
     switch.unlink()
     session.wait_attached()
     time.sleep(2)
-    check(links(session) and len(windows(folder)) > count, "nothing came on again")
+    check(attached(session) and len(windows(folder)) > count, "nothing came on again")
     session.signal(signal.SIGTERM)
     check(session.wait() == 0, f"safescoped ended so: {session.err.seen}")
     check(session.process.returncode == 0, "another exit code")

@@ -215,6 +215,10 @@ void kernel__release(struct kernel *kernel)
 {
 	if (kernel->keeper)
 		keeper__release(kernel->keeper);
+	sampler__free(kernel->sampler);
+	kernel->sampler = NULL;
+	mappings__free(kernel->mappings);
+	kernel->mappings = NULL;
 }
 
 void kernel__close(struct kernel *kernel)
@@ -225,8 +229,6 @@ void kernel__close(struct kernel *kernel)
 	while (kernel->targets)
 		kernel__detach(kernel, kernel->targets->pid);
 	probes__free(kernel);
-	sampler__free(kernel->sampler);
-	mappings__free(kernel->mappings);
 	ring_buffer__free(kernel->ring);
 	run_time__free(kernel->run_time);
 	safescope_bpf__destroy(kernel->skel);
