@@ -11,6 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from bad_server import Server
 from harness import ROOT, SAFESCOPED, SLOWNESS, Skip, check, run
 from test_windows import follow_each_other, windows
 
@@ -181,6 +182,9 @@ def test_wrong_reload(t):
     s.manager.wait_for("READY")
     child = s.child()
     for text, why in ((s.config.read_text() + "windw 3\n", f"{s.config}:6: windw"), ("frequency 49\n", "without windows"),
+                      (s.config.read_text() + f"output {t.dir / 'none'}\n", f"{t.dir / 'none'}: not a directory"),
+                      (s.config.read_text() + f"push otlp+http://127.0.0.1:9\npush-headers {t.dir / 'none'}\n",
+                       f"{t.dir / 'none'}: cannot be read"),
                       (None, "cannot be read"), (s.config.read_text() + "# a word\n", "nothing has changed")):
         if text is None:
             s.config.unlink()
@@ -195,6 +199,28 @@ def test_wrong_reload(t):
     s.wait_for_windows(lambda hz: len(hz) > have + 1)
     s.end()
     check(set(s.frequencies()) == {49}, f"windows of {s.frequencies()} Hz")
+
+
+def test_new_credentials(t):
+    """A file of headers that has changed is read again on SIGHUP, though no line of the configuration has."""
+    server, headers = Server(t), t.dir / "headers"
+    headers.write_text("X-Scope-OrgID: old\n")
+    s = Service(t, "--push", server.url(), "--push-headers", headers, "--push-queue", t.dir / "queue")
+    s.manager.wait_for("READY")
+    s.wait_for_windows(lambda hz: len(hz) >= 2)
+    child = s.child()
+    headers.write_text("X-Scope-OrgID: no header\nhere\n")
+    s.session.signal(signal.SIGHUP)
+    check(s.session.err.until("line 2 is no header", 30) is not None, f"it said {s.session.err.seen}")
+    headers.write_text("X-Scope-OrgID: new\n")
+    s.session.signal(signal.SIGHUP)
+    deadline = time.monotonic() + 60 * SLOWNESS
+    while (not server.requests or server.requests[-1].headers["x-scope-orgid"] != "new") and time.monotonic() < deadline:
+        time.sleep(0.1)
+    sent = [request.headers["x-scope-orgid"] for request in server.requests]
+    check(sent == sorted(sent, reverse=True) and set(sent) == {"old", "new"}, f"requests of {sent}")
+    check(s.child() != child, "the same session goes on")
+    s.end()
 
 
 def test_switched_off(t):

@@ -266,6 +266,7 @@ static int make_options(const struct command_line *line, struct option_input *in
 		err = set_file(in);
 	if (!err)
 		err = set_command_line(in, line);
+	o->push_stamp = push__stamp(&o->push);
 	o->output.of_this_host =
 		o->mode == MODE_SYSTEM || o->mode == MODE_PID || o->mode == MODE_COMMAND;
 	return err ? err : options__check(in);
@@ -349,7 +350,7 @@ bool options__same(const struct options *a, const struct options *b)
 {
 	const struct config *x = a->config, *y = b->config;
 
-	if (a->line != b->line || x->n != y->n)
+	if (a->line != b->line || x->n != y->n || a->push_stamp != b->push_stamp)
 		return false;
 	for (size_t i = 0; i < x->n; i++)
 		if (strcmp(x->lines[i].name, y->lines[i].name) != 0 ||

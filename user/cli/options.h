@@ -79,6 +79,7 @@ struct options {
 	int freeze_ms;	       /* 0: no */
 	bool propagate_exit;   /* MODE_COMMAND */
 	struct push_opts push; /* n 0: nothing is pushed */
+	uint64_t push_stamp;   /* push__stamp(), as the options were made */
 	bool quiet;
 	int verbose; /* how many times -v was given */
 };
@@ -96,7 +97,7 @@ struct options *options__parse(int argc, char **argv);
  * is wrong, or the file cannot be read, which is printed; -ENOMEM.
  */
 int options__again(const struct options *old, struct options **ret_options);
-/* Whether they were made of the same lines. */
+/* Whether they were made of the same lines, and the files for --push have not changed since. */
 bool options__same(const struct options *a, const struct options *b);
 /* How much is logged from now on. */
 void options__set_log_level(const struct options *options);

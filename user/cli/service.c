@@ -115,14 +115,15 @@ static int open_metrics(struct service *sv)
 	return address ? metrics_server__open(address, &sv->metrics) : 0;
 }
 
-/* Where metrics cannot be had at a new address, the service goes on without them. */
+/* Where metrics cannot be had at an address, the service goes on without them; each time that it
+ * reads its configuration anew it tries again. */
 static void use_next(struct service *sv)
 {
 	bool moved;
 
 	if (!sv->next)
 		return;
-	moved = !same_address((*sv->options)->metrics, sv->next->metrics);
+	moved = !sv->metrics || !same_address((*sv->options)->metrics, sv->next->metrics);
 	options__free(*sv->options);
 	*sv->options = sv->next;
 	sv->next = NULL;
@@ -134,6 +135,16 @@ static void use_next(struct service *sv)
 	open_metrics(sv);
 }
 
+/* Whether a session can begin with them, as far as can be known while another one goes on. Prints
+ * why not. */
+static bool is_usable(const struct options *o)
+{
+	if (service__wanted(o))
+		return !outputs__check(&o->output) && !push__check(&o->push);
+	log_error("%s: without windows, or with --save, it has to be started anew", o->config_path);
+	return false;
+}
+
 /* False: it goes on as it is. */
 static bool read_again(struct service *sv)
 {
@@ -142,21 +153,18 @@ static bool read_again(struct service *sv)
 
 	if (err == -ENOMEM)
 		log_error("no memory");
-	if (err)
-		log_error("%s: not taken; it goes on with what was there before",
-			  (*sv->options)->config_path);
-	else if (!service__wanted(next))
-		log_error("%s: without windows, or with --save, it has to be started anew; it goes "
-			  "on with what was there before",
-			  next->config_path);
-	else if (options__same(*sv->options, next))
+	if (!err && options__same(*sv->options, next)) {
 		log_info("%s: nothing has changed", next->config_path);
-	else
-		log_info("%s: read again", next->config_path);
-	if (err || !service__wanted(next) || options__same(*sv->options, next)) {
 		options__free(next);
 		return false;
 	}
+	if (err || !is_usable(next)) {
+		log_error("%s: not taken; it goes on with what was there before",
+			  (*sv->options)->config_path);
+		options__free(next);
+		return false;
+	}
+	log_info("%s: read again", next->config_path);
 	options__free(sv->next);
 	sv->next = next;
 	return true;

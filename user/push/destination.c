@@ -369,20 +369,40 @@ static int open_sender(struct destination *d, const struct push_opts *opts)
 	return err;
 }
 
+/* What it adds to requests, and whom it trusts. Prints a line on failure; the caller frees. */
+static int read_files(const struct push_to *to, const struct push_opts *opts,
+		      struct push_headers *ret_headers, char **ret_ca)
+{
+	size_t len;
+	int err = push_headers__read(to->headers, opts->owner, ret_headers);
+
+	if (!err && to->ca)
+		err = push_file__read(to->ca, CA_MAX, opts->owner, ret_ca, &len);
+	return err;
+}
+
+int destination__check(const struct push_to *to, const struct push_opts *opts)
+{
+	struct push_headers headers = {.n = 0};
+	char *ca = NULL;
+	int err = read_files(to, opts, &headers, &ca);
+
+	push_headers__free(&headers);
+	free(ca);
+	return err;
+}
+
 int destination__open(const struct push_to *to, const struct push_opts *opts,
 		      struct destination **ret_destination)
 {
 	struct destination *d = calloc(1, sizeof(*d));
 	const char *why = "no memory";
-	size_t len;
 	int err = d ? push_url__parse(to->url, &d->url, &why) : -ENOMEM;
 
 	if (err)
 		log_error("push to %s: %s", to->url, why);
 	if (!err)
-		err = push_headers__read(to->headers, opts->owner, &d->headers);
-	if (!err && to->ca)
-		err = push_file__read(to->ca, CA_MAX, opts->owner, &d->ca, &len);
+		err = read_files(to, opts, &d->headers, &d->ca);
 	if (!err)
 		err = open_queue(d, opts);
 	if (!err)

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -44,4 +45,24 @@ int push_file__read(const char *path, size_t max, uid_t user, char **ret_text, s
 	}
 	*ret_text = text;
 	return 0;
+}
+
+uint64_t push_file__stamp(uint64_t stamp, const char *path)
+{
+	struct stat st;
+	uint64_t parts[7] = {0};
+
+	if (path && !stat(path, &st)) {
+		parts[0] = st.st_dev;
+		parts[1] = st.st_ino;
+		parts[2] = (uint64_t)st.st_size;
+		parts[3] = (uint64_t)st.st_mtim.tv_sec;
+		parts[4] = (uint64_t)st.st_mtim.tv_nsec;
+		parts[5] = (uint64_t)st.st_ctim.tv_sec;
+		parts[6] = (uint64_t)st.st_ctim.tv_nsec;
+	}
+	/* FNV-1a, by words */
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		stamp = (stamp ^ parts[i]) * 0x100000001b3ULL;
+	return stamp;
 }

@@ -15,6 +15,25 @@ struct push {
 	size_t n;
 };
 
+int push__check(const struct push_opts *opts)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < opts->n; i++)
+		err = destination__check(&opts->to[i], opts);
+	return err;
+}
+
+uint64_t push__stamp(const struct push_opts *opts)
+{
+	uint64_t stamp = 0;
+
+	for (size_t i = 0; i < opts->n; i++)
+		stamp = push_file__stamp(push_file__stamp(stamp, opts->to[i].headers),
+					 opts->to[i].ca);
+	return stamp;
+}
+
 int push__open(const struct push_opts *opts, struct push **ret_push)
 {
 	struct push *p = calloc(1, sizeof(*p));

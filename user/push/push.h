@@ -45,6 +45,10 @@ struct push;
 
 /* NULL, or what is wrong with such a URL. */
 const char *push__url_error(const char *url);
+/* Whether the files of headers and certificates can be used. Prints a line if not. */
+int push__check(const struct push_opts *opts);
+/* Another number when one of these files has been changed or replaced. */
+uint64_t push__stamp(const struct push_opts *opts);
 /*
  * Opens the queues, and starts the processes that send: before there is anything that they should
  * not know. Prints a line on failure. -EBUSY: another session has one of the queues.

@@ -26,6 +26,8 @@ void push_url__free(struct push_url *url);
 /* All of a file of at most `max` bytes, with a NUL at its end; opened as fd__open_own() does. The
  * caller frees. Prints a line on failure. */
 int push_file__read(const char *path, size_t max, uid_t user, char **ret_text, size_t *ret_len);
+/* A number made of `stamp` and of which file this is, and when it was changed. path may be NULL. */
+uint64_t push_file__stamp(uint64_t stamp, const char *path);
 
 /* ── headers.c ───────────────────────────────────────────────────────────────────────────── */
 
@@ -175,6 +177,8 @@ struct destination;
 
 int destination__open(const struct push_to *to, const struct push_opts *opts,
 		      struct destination **ret_destination);
+/* Whether its files can be used. Prints a line if not. */
+int destination__check(const struct push_to *to, const struct push_opts *opts);
 void destination__free(struct destination *d);
 int destination__put(const struct destination *d, const struct picture *pic,
 		     const struct export_opts *opts);
