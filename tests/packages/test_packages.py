@@ -103,6 +103,12 @@ def test_in_a_clean_root(t, suite):
     config.write_text("window 5\n")
     debian.apt("remove", "-y", "safescoped")
     check(config.is_file() and not (debian.root / PATHS[0]).exists(), "the configuration is gone, or the program is not")
+    # as the service does, whose user is a dynamic one
+    for place in ("lib", "cache"):
+        made = debian.root / "var" / place / "private" / "safescoped"
+        made.mkdir(parents=True)
+        (made / "file").write_text("")
+        (debian.root / "var" / place / "safescoped").symlink_to("private/safescoped")
     debian.apt("purge", "-y", "safescoped")
     left = [p for p in debian.ours() if not p.startswith("var/log/")]
     check(not left, f"left behind: {left}")

@@ -128,6 +128,12 @@ static void report_programs(struct doctor *d, const struct kernel_features *f)
 		kernel__close(kernel);
 }
 
+/* Values that upstream's kernel does not know: CAP_PERFMON is not enough with some of them. */
+static bool asks_for_more(const struct kernel_features *f)
+{
+	return f->perf_paranoid > 2 && !f->perf_event && !kernel__has_cap(f, CAP_SYS_ADMIN);
+}
+
 static void report_kernel(struct doctor *d, const struct kernel_features *f)
 {
 	bool can_try = kernel__has_cap(f, CAP_BPF) && kernel__has_cap(f, CAP_PERFMON);
@@ -161,7 +167,11 @@ static void report_kernel(struct doctor *d, const struct kernel_features *f)
 		      : "");
 	if (f->perf_paranoid > -100)
 		report(d, true, OPTIONAL, "perf_event_paranoid", "%d%s", f->perf_paranoid,
-		       kernel__has_cap(f, CAP_PERFMON) ? " (CAP_PERFMON overrides it)" : "");
+		       asks_for_more(f) ? "; above 2 some distributions' kernels ask "
+					  "for CAP_SYS_ADMIN: sysctl -w "
+					  "kernel.perf_event_paranoid=2"
+		       : kernel__has_cap(f, CAP_PERFMON) ? " (CAP_PERFMON overrides it)"
+							 : "");
 	else
 		report(d, true, OPTIONAL, "perf_event_paranoid", "cannot be read");
 	if (!d->lacking)
