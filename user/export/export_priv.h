@@ -70,6 +70,12 @@ struct pic_target_name {
 	char s[96];
 };
 struct pic_target_name pic_target__name(const struct pic_target *target);
+/* ", nginx.service", ", container 3f2c01ab77de, pod 8c1d…": to follow a name; "" where it has none.
+ */
+struct pic_target_place {
+	char s[192];
+};
+struct pic_target_place pic_target__place(const struct pic_target *target);
 
 /* ── frames and stacks (frames.c) ────────────────────────────────────────────────────────── */
 

@@ -53,8 +53,9 @@ void chrome__slice(struct chrome *w, struct chrome_track at, const char *name, u
 void chrome__put_colour(struct chrome *w, const char *colour);
 /* The colour of a state, of which Perfetto makes its own from the name; NULL: it is not drawn. */
 const char *chrome__colour(enum lane_kind kind, unsigned state);
-/* An event of metadata, which names or orders a track or a group. */
+/* Events of metadata, which name, label or order a track or a group. */
 void chrome__name(struct chrome *w, struct chrome_track at, const char *kind, const char *name);
+void chrome__labels(struct chrome *w, struct chrome_track at, const char *labels);
 void chrome__order(struct chrome *w, struct chrome_track at, const char *kind, int64_t index);
 
 /* ── stacks (stacks.c) ───────────────────────────────────────────────────────────────────── */

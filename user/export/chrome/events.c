@@ -80,6 +80,13 @@ void chrome__name(struct chrome *w, struct chrome_track at, const char *kind, co
 	fputs("}}", w->out);
 }
 
+void chrome__labels(struct chrome *w, struct chrome_track at, const char *labels)
+{
+	chrome__begin(w, 'M', at, "process_labels", ",\"args\":{\"labels\":", CHROME_NO_TS);
+	json__put_string(w->out, labels);
+	fputs("}}", w->out);
+}
+
 void chrome__order(struct chrome *w, struct chrome_track at, const char *kind, int64_t index)
 {
 	chrome__begin(w, 'M', at, kind, ",\"args\":{\"sort_index\":", CHROME_NO_TS);

@@ -215,6 +215,7 @@ static void put_groups(struct chrome *w, uint32_t target_no, unsigned groups, ui
 		[GROUP_IDLE] = "idle OS threads",
 	};
 	const struct pic_target *target = picture__target(w->pic, target_no);
+	const struct pic_target_place of = pic_target__place(target);
 	int64_t rank = (int64_t)place * LANE_KINDS;
 
 	if (target->n_gcs || target->n_counters || target->n_marks)
@@ -228,6 +229,8 @@ static void put_groups(struct chrome *w, uint32_t target_no, unsigned groups, ui
 		snprintf(name, sizeof(name), "%.32s %d: %s", or_empty(target->comm),
 			 (int)target->pid, what[g]);
 		chrome__name(w, at, "process_name", name);
+		if (*of.s)
+			chrome__labels(w, at, of.s + strlen(", "));
 		/* the idle ones after the groups of all processes */
 		chrome__order(w, at, "process_sort_index",
 			      g == GROUP_IDLE ? INT32_MAX / 2 + rank : rank + g);

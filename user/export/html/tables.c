@@ -199,7 +199,7 @@ static void put_allocators(struct table_out *t, const struct picture *pic,
 
 static void put_name(FILE *out, const struct pic_target *target)
 {
-	char name[320];
+	char name[512];
 	int at = snprintf(name, sizeof(name), "%.64s", or_empty(target->comm));
 
 	if (target->pid)
@@ -208,9 +208,10 @@ static void put_name(FILE *out, const struct pic_target *target)
 		at += snprintf(name + at, sizeof(name) - (size_t)at, ", GHC %.32s %.32s",
 			       target->ghc_version, or_empty(target->way));
 	if (target->capabilities)
-		snprintf(name + at, sizeof(name) - (size_t)at, ", %" PRIu32 " %s",
-			 target->capabilities,
-			 target->capabilities == 1 ? "capability" : "capabilities");
+		at += snprintf(name + at, sizeof(name) - (size_t)at, ", %" PRIu32 " %s",
+			       target->capabilities,
+			       target->capabilities == 1 ? "capability" : "capabilities");
+	snprintf(name + at, sizeof(name) - (size_t)at, "%s", pic_target__place(target).s);
 	fputs("{\"name\":", out);
 	json__put_in_html(out, name);
 	fputs(",\"short\":", out);

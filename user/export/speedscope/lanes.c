@@ -178,6 +178,16 @@ static void put_extra_frame(struct speedscope *w, const struct extra_frame *extr
 		(int)picture__target(w->pic, extra->key.target)->pid);
 }
 
+static void put_target_name(struct speedscope *w, size_t i)
+{
+	const struct pic_target *target = picture__target(w->pic, i);
+	char name[sizeof(struct pic_target_name) + sizeof(struct pic_target_place)];
+
+	snprintf(name, sizeof(name), "%s%s", pic_target__name(target).s,
+		 pic_target__place(target).s);
+	json__put_string(w->out, name);
+}
+
 /* In the order of their indices, after the picture's, of which there is one at least. */
 static void put_extra_frames(struct speedscope *w)
 {
@@ -185,7 +195,7 @@ static void put_extra_frames(struct speedscope *w)
 
 	for (size_t i = 0; w->n_targets > 1 && i < w->n_targets; i++, next++) {
 		fputs(",\n{\"name\":", w->out);
-		json__put_string(w->out, pic_target__name(picture__target(w->pic, i)).s);
+		put_target_name(w, i);
 		fputs(",\"file\":\"process\"}", w->out);
 	}
 	next += speedscope__put_lane_frames(w);
@@ -391,8 +401,10 @@ static int put_head(struct speedscope *w)
 	json__put_string(w->out, name);
 	snprintf(name, sizeof(name), "%zu Haskell processes", w->n_targets);
 	fputs(",\n\"name\":", w->out);
-	json__put_string(w->out,
-			 w->n_targets == 1 ? pic_target__name(picture__target(w->pic, 0)).s : name);
+	if (w->n_targets == 1)
+		put_target_name(w, 0);
+	else
+		json__put_string(w->out, name);
 	fputs(",\n\"activeProfileIndex\":0,\n", w->out);
 	put_frames(w);
 	fputs("\"profiles\":[\n", w->out);

@@ -82,6 +82,7 @@ static void put_header(const struct text *t)
 	if (target->capabilities)
 		fprintf(t->out, ", %" PRIu32 " %s", target->capabilities,
 			plural(target->capabilities, "capability", "capabilities"));
+	fputs(text__safe(t, pic_target__place(target).s), t->out);
 	/* Without a process there is but its log, or a report of GHC's, which has no times. */
 	if (!t->log_alone)
 		put_attached(t);

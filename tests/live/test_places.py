@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The service, the container and the pod that a process runs in: in --list, in reports, and to choose by."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from harness import SAFESCOPED, Skip, cases, check, run
+
+ID = "1f2e3d4c5b6a79880102030405060708090a0b0c0d0e0f101112131415161718"
+POD = "0f9c1d2e-3a4b-5c6d-7e8f-901234567890"
+KUBERNETES = f"kubepods.slice/kubepods-pod{POD.replace('-', '_')}.slice/cri-containerd-{ID}.scope"
+# where: (service, container, pod)
+PLACES = {"service": ("system.slice/safescoped-test.service", "safescoped-test.service", "", ""), "pod": (KUBERNETES, "", ID, POD)}
+
+
+def hierarchy():
+    """The cgroup v2 of this host, if we may make groups in it."""
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    found = [Path(where) for _, where, kind, options, *_ in mounts if kind == "cgroup2" and "rw" in options.split(",")]
+    if not found or not os.access(found[0], os.W_OK):
+        raise Skip("no cgroup v2 that can be written")
+    return found[0]
+
+
+def put_into(t, path, pid):
+    made, group = [], hierarchy()
+    for part in path.split("/"):
+        group = group / part
+        if not group.exists():
+            group.mkdir()
+            made.insert(0, group)
+    (group / "cgroup.procs").write_text(str(pid))
+    t.finally_do(lambda: [group.rmdir() for group in made])
+
+
+def started(t, path):
+    target = t.target("Calls", 1, "safe_sleep_1ms=100000")
+    put_into(t, path, target.pid)
+    target.go()
+    return target
+
+
+def shown(service, container, pod):
+    """As people read it."""
+    return ", ".join(words for words in (service, f"container {container[:12]}" if container else "", f"pod {pod}" if pod else "") if words)
+
+
+@cases(*PLACES)
+def test_place(t, which):
+    path, *names = PLACES[which]
+    target = started(t, path)
+    done = subprocess.run([SAFESCOPED, "--cgroup", f"*/{Path(path).name}", "-d", "2", "-f", "json,text,speedscope,chrome,html",
+                           "-o", t.dir / "out"], capture_output=True, text=True, timeout=120, check=False)
+    check(done.returncode == 0, f"it ended with {done.returncode}: {done.stderr}")
+    files = {p.name.split(".", 1)[1]: p for p in t.dir.glob("out.*")}
+    report, = json.loads(files["json"].read_text())["targets"]
+    check(report["pid"] == target.pid, f"another one was chosen: {report['pid']}")
+    check([report[key] or "" for key in ("service", "container", "pod")] == names, f"{report}")
+    words = shown(*names)
+    check(f", {words}" in " ".join(done.stdout.split()), done.stdout[:500])
+    check(json.loads(files["speedscope.json"].read_text())["name"] == f"Calls (pid {target.pid}), {words}", "speedscope")
+    events = json.loads(files["trace.json"].read_text())["traceEvents"]
+    labels = {event["args"]["labels"] for event in events if event["name"] == "process_labels"}
+    check(labels == {words}, f"{labels}")
+    check(f", {words}" in files["html"].read_text(), "html")
+    listed, = [p for p in json.loads(subprocess.run([SAFESCOPED, "--list", "-f", "json"], capture_output=True, text=True, check=True)
+                                     .stdout)["processes"] if p["pid"] == target.pid]
+    check([listed[key] or "" for key in ("service", "container", "pod")] == names, f"{listed}")
+
+
+def test_excluded(t):
+    target = started(t, PLACES["service"][0])
+    both = subprocess.run([SAFESCOPED, "--list", "-f", "json", "--exclude", "cgroup=*/safescoped-test.service"], capture_output=True,
+                          text=True, check=True).stdout
+    check(target.pid not in [p["pid"] for p in json.loads(both)["processes"]], f"{both}")
+
+
+if __name__ == "__main__":
+    run(globals())
