@@ -224,7 +224,8 @@ static int print_table(const struct list *list, FILE *out)
 	int err;
 
 	if (!list->n) {
-		fputs(NO_PROGRAM "\n", out);
+		fprintf(out, NO_PROGRAM "%s\n",
+			list->select->n ? " that these options choose" : "");
 		return 0;
 	}
 	err = table__new(cols, ARRAY_SIZE(cols), &t);

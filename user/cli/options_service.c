@@ -35,7 +35,8 @@ static int add_rule(struct option_input *in, enum select_kind kind, const char *
 	int err = select__add(&in->o->select, kind, text, exclude);
 
 	if (err == -ENOENT)
-		return options__wrong(in, "%s: no such user", text);
+		return options__wrong(in, "%s%s: no such user",
+				      exclude ? "--exclude user=" : "--user ", text);
 	if (err)
 		return options__wrong(
 			in, "more than %d of --comm, --exe, --user, --cgroup and --exclude",

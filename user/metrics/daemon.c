@@ -56,8 +56,9 @@ static const struct {
 				  "When these figures were read, in seconds since 1970.", NS},
 	[METRICS_WINDOWS] = {"safescoped_windows_total", "", "counter",
 			     "Windows of the session that have ended.", PLAIN},
-	[METRICS_WINDOWS_DROPPED] = {"safescoped_windows_dropped_total", "", "counter",
-				     "Windows of which no file could be made.", PLAIN},
+	[METRICS_WINDOWS_DROPPED] =
+		{"safescoped_windows_dropped_total", "", "counter",
+		 "Windows of which a file could not be made, or a push not be queued.", PLAIN},
 	[METRICS_WINDOW_LAG_NS] =
 		{"safescoped_window_lag_seconds", "", "gauge",
 		 "How long ago the oldest window ended that is still being written (0: none is).",

@@ -74,10 +74,10 @@ void windows__state(const struct windows *w, struct windows_state *ret_state)
 			ret_state->writing_ns = w->ended_ns[i];
 }
 
-static void drop(struct windows *w, const char *why)
+static void drop(struct windows *w, const char *what, const char *why)
 {
 	w->dropped++;
-	log_warn("a window is not written: %s (%llu so far)", why, (unsigned long long)w->dropped);
+	log_warn("a window is not %s: %s (%llu so far)", what, why, (unsigned long long)w->dropped);
 }
 
 /* ── the writers ─────────────────────────────────────────────────────────────────────────── */
@@ -91,9 +91,9 @@ static bool has_ended(struct session *s, pid_t *writer, int options)
 	if (!got || (got < 0 && errno == EINTR))
 		return false;
 	if (got < 0 || !WIFEXITED(status) || (WEXITSTATUS(status) & FILES_FAILED))
-		drop(w, "its files could not be made");
+		drop(w, "written", "its files could not be made");
 	else if (WEXITSTATUS(status))
-		drop(w, "it could not be queued for a push");
+		drop(w, "pushed", "it could not be queued");
 	if (s->push)
 		push__look(s->push);
 	*writer = 0;
@@ -179,14 +179,14 @@ static void start_writer(struct session *s, const struct picture *pic)
 		if (!w->writers[i])
 			writer = &w->writers[i];
 	if (!writer) {
-		drop(w, "those before it are still being written");
+		drop(w, "written", "those before it are still being written");
 		return;
 	}
 	pid = fork();
 	if (!pid)
 		write_window(s, pic);
 	if (pid < 0)
-		drop(w, strerror(errno));
+		drop(w, "written", strerror(errno));
 	else
 		*writer = pid;
 	w->ended_ns[writer - w->writers] = picture__session(pic)->end_ns;
@@ -238,7 +238,7 @@ int windows__cut(struct session *s, uint64_t now, bool at_once)
 		w->partial |= picture__session(pic)->exit_code != 0;
 		start_writer(s, pic);
 	} else {
-		drop(w, "it could not be made");
+		drop(w, "written", "it could not be made");
 	}
 	picture__free(pic);
 	/* until the next one is nearly over nobody needs it; a short one is over at once */
