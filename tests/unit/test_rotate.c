@@ -144,8 +144,9 @@ static void test_ahead(void **state)
 	for (size_t i = 0; i < 5; i++) {
 		char *name = i < 2 ? ahead[i] : now[i - 2];
 
+		/* those of now are 35, 25 and 15 s old */
 		rotate__time(time__realtime_ns() + (i < 2 ? 3600000000000 : 0) -
-				     (6 - i) * 10000000000,
+				     (55 - i * 10) * 1000000000,
 			     when);
 		snprintf(name, 128, STEM "-%s.json", when);
 		make(name, 8192);
