@@ -23,6 +23,8 @@ from test_windows import follow_each_other, windows
 SECONDS = float(os.environ.get("SAFESCOPED_SOAK", "45"))
 WINDOW = 1 if SECONDS <= 300 else 10
 LONG, SHORT = 16, 4
+# nobody else's, such as another soak's
+NAME = f"soak{os.getpid()}"
 CALLS = ("safe_sleep_1ms", "safe_sleep_20ms", "safe_half_2ms")
 # What a process may grow by while as much goes on as before: what its allocator does not give back.
 GROWTH, GROWTH_KB = 0.05, 1024
@@ -33,10 +35,11 @@ class Programs:
 
     def __init__(self, t):
         self.t = t
-        self.calls, self.work = (Path(shutil.copy(program(name), t.dir / f"soak-{name.lower()}")) for name in ("Calls", "Work"))
+        self.calls, self.work = (Path(shutil.copy(program(name), t.dir / f"{NAME}-{name.lower()}")) for name in ("Calls", "Work"))
         self.long = [self.start(self.calls, 1, f"safe_sleep_20ms={int(SECONDS * 50)}") for _ in range(LONG - 2)]
         self.long += [self.start(self.calls, 2, f"safe_sleep_1ms={int(SECONDS * 400)}", "+RTS", "-N2") for _ in range(2)]
-        self.truth = {}  # pid: what it printed of its calls
+        # pid: what those who had it, one after the other, printed of their calls; in an hour numbers are used again
+        self.truth = {}
         self.failed = None
         self.stop = threading.Event()
         self.threads = [threading.Thread(target=self.come_and_go, args=(i,)) for i in range(SHORT)]
@@ -57,9 +60,11 @@ class Programs:
         time.sleep(0.5 * SLOWNESS)
         target.go()
         if (i + n) % 3:
-            self.truth[target.pid] = target.result(SECONDS + 300)
+            counted = target.result(SECONDS + 300)
         else:
             check(target.wait(300) == 0, "Work failed")
+            counted = {}
+        self.truth.setdefault(target.pid, []).append(counted)
         # there are some two thousand of them in an hour, with two pipes each
         target.kill()
 
@@ -85,7 +90,7 @@ class Programs:
             thread.join()
         check(self.failed is None, f"a program failed: {self.failed}")
         for target in self.long:
-            self.truth[target.pid] = target.result(SECONDS * 5 + 300)
+            self.truth.setdefault(target.pid, []).append(target.result(SECONDS * 5 + 300))
 
 
 class Memory:
@@ -185,20 +190,22 @@ class Sums:
 
 
 def add_up(reports):
-    """{pid: Sums}"""
+    """{pid: the Sums of those who had it, one after the other}"""
     sums = {}
     for report in reports:
         for target in report.json["targets"]:
-            sums.setdefault(target["pid"], Sums()).targets.append(target)
-    return sums
+            sums.setdefault(target["pid"], {}).setdefault(target["start_time_ns"], Sums()).targets.append(target)
+    return {pid: [of_one for _, of_one in sorted(by_start.items())] for pid, by_start in sums.items()}
 
 
 def as_counted(sums, truth):
     """Each program's calls, in all windows together."""
-    for pid, counted in truth.items():
-        for function in CALLS:
-            made, got = counted.get(function, {}).get("calls", 0), sums[pid].calls(function)
-            check(got == made, f"pid {pid}: {got} calls of {function}, made were {made}")
+    for pid, programs in truth.items():
+        check(len(sums[pid]) == len(programs), f"pid {pid}: {len(programs)} programs had it, {len(sums[pid])} in the windows")
+        for counted, of_one in zip(programs, sums[pid]):
+            for function in CALLS:
+                made, got = counted.get(function, {}).get("calls", 0), of_one.calls(function)
+                check(got == made, f"pid {pid}: {got} calls of {function}, made were {made}")
 
 
 class Scraped:
@@ -221,12 +228,13 @@ class Scraped:
         check(self.up == [1], f"it was not scraped all the time: {self.up}")
         check({target.pid for target in programs.long} < self.in_calls.keys(), f"Prometheus has {self.in_calls.keys()}")
         for pid, seconds in self.in_calls.items():
+            last = sums[pid][-1]
             for function in CALLS:
-                got, want = self.calls[function].get(pid, 0), sums[pid].calls(function)
+                got, want = self.calls[function].get(pid, 0), last.calls(function)
                 check(got == want, f"pid {pid}: Prometheus has {got} calls of {function}, the windows have {want}")
-            got, want = self.collections.get(pid, 0), sums[pid].collections()
+            got, want = self.collections.get(pid, 0), last.collections()
             check(got == want, f"pid {pid}: Prometheus has {got} collections, the windows have {want}")
-            want = sums[pid].state_ns("safe_call_blocked")
+            want = last.state_ns("safe_call_blocked")
             check_near(f"pid {pid}: time in safe calls", seconds * 1e9, want, 0.02 * want + 50e6)
         check(self.delivered > 0 and self.failures > 0, f"{self.delivered} were delivered, {self.failures} failed")
 
@@ -234,7 +242,7 @@ class Scraped:
 def configure(t, collector):
     path, folder = t.dir / "safescoped.conf", t.dir / "windows"
     folder.mkdir()
-    path.write_text(f"window {WINDOW}\nfrequency 49\nformat json\noutput {folder}\ncomm soak-*\nmax-overhead 1000\n"
+    path.write_text(f"window {WINDOW}\nfrequency 49\nformat json\noutput {folder}\ncomm {NAME}-*\nmax-overhead 1000\n"
                     f"push {collector.url}\npush-queue {t.dir / 'queue'}\nmetrics 127.0.0.1:0\noff-file {t.dir / 'off'}\n")
     return path, folder
 
