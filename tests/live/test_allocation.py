@@ -187,6 +187,11 @@ def test_leak(t, way):
     most = stats["max_mem_in_use_bytes"]
     check_near("the most that was held from the system", heap["most_held_bytes"], most, 0.1 * most)
     check(heap["held_bytes"] % (1 << 20) == 0 and heap["held_bytes"] > heap["live_bytes"], f"held: {heap['held_bytes']}")
+    young, old = heap["generations"]
+    for key, want in (("collections", target["gc"]["count"]), ("pause_ns", target["gc"]["pause_ns"])):
+        check(young[key] + old[key] == want, f"{key} of the generations: {young[key]} and {old[key]}, of all {want}")
+    # the one at the program's exit, and what came before the attach
+    check(0 <= stats["major_gcs"] - old["collections"] <= 3, f"{old['collections']} major collections of {stats['major_gcs']}")
 
 
 @cases("p", "thr_p")

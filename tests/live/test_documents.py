@@ -18,7 +18,7 @@ CAPTURES = ROOT / "tests" / "data" / "capture"
 # Options that argp adds to the table.
 BY_ARGP = {("help", "?"), ("usage", None), ("version", "V")}
 # Fields that may be absent.
-OPTIONAL = ("schema/ended_programs", "session/bpf_ns", "session/pushes", "target/allocation", "target/heap",
+OPTIONAL = ("schema/ended_programs", "session/bpf_ns", "session/pushes", "session/window", "target/allocation", "target/heap",
             "target/cost_centre_stacks", "target/marks", "target/windows", "cost_centre/self_bytes", "cost_centre/total_bytes")
 
 

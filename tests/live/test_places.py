@@ -58,7 +58,9 @@ def test_place(t, which):
     files = {p.name.split(".", 1)[1]: p for p in t.dir.glob("out.*")}
     report, = json.loads(files["json"].read_text())["targets"]
     check(report["pid"] == target.pid, f"another one was chosen: {report['pid']}")
-    check([report[key] or "" for key in ("service", "container", "pod")] == names, f"{report}")
+    check([report["container"][key] or "" for key in ("service", "id", "pod_uid")] == names, f"{report['container']}")
+    check([report[key] or "" for key in ("service", "pod")] == [names[0], names[2]], f"{report}")
+    check(report["container"]["cgroup"].endswith(f"/{path}"), f"{report['container']}")
     words = shown(*names)
     check(f", {words}" in " ".join(done.stdout.split()), done.stdout[:500])
     check(json.loads(files["speedscope.json"].read_text())["name"] == f"Calls (pid {target.pid}), {words}", "speedscope")

@@ -204,6 +204,7 @@ static const struct pic_target service_target = {
 	.exe = "/usr/local/bin/service",
 	.build_id = "00ff",
 	.service = "demo.service",
+	.cgroup = "/system.slice/demo.service",
 	.container = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 	.pod = "12345678-9abc-def0-1234-56789abcdef0",
 	.ghc_version = "9.0.2",

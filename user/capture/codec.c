@@ -105,7 +105,7 @@ static void code_string(struct codec *c, const char **s)
 		       "a member of " #type " was added: list it below, then change the size")
 
 MEMBERS_OF(struct target_probe, 152);
-MEMBERS_OF(struct target_info, 1200);
+MEMBERS_OF(struct target_info, 1208);
 MEMBERS_OF(struct code_name, 104);
 MEMBERS_OF(struct target_site, 144);
 MEMBERS_OF(struct target_ccs, 40);
@@ -154,6 +154,7 @@ static void code_info(struct codec *c, struct target_info *i)
 	code_string(c, &i->container);
 	code_string(c, &i->pod);
 	code_string(c, &i->service);
+	code_string(c, &i->cgroup);
 }
 
 static void code_name(struct codec *c, struct code_name *n)

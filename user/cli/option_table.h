@@ -93,7 +93,7 @@ extern const struct option_row option_rows[];
 
 /* The option of that name; NULL: there is none. */
 const struct option_row *option_table__find(const char *name);
-/* The one with that key. */
+/* The first one with that key: others are further names for it. */
 const struct option_row *option_table__of_key(int key);
 /* Whether the row is an option that may be written as --NAME. */
 bool option_table__is_long(const struct option_row *row);

@@ -55,7 +55,7 @@ static int set_select(struct option_input *in, int key, const char *arg)
 	case OPT_CGROUP:
 		return add_rule(in, (enum select_kind)(key - OPT_COMM), arg, false);
 	case OPT_EXCLUDE:
-		len = strcspn(arg, "=");
+		len = strcspn(arg, "=:");
 		if (!arg[len] || select__kind(arg, len) == SELECT_KINDS)
 			return options__wrong(
 				in,

@@ -22,6 +22,7 @@ struct export_opts {
 	 * Haskell threads are made only when asked for, but of a log alone always. */
 	unsigned lanes;
 	enum export_weight weight;
+	bool window;	/* it is one of a session's windows */
 	bool verbose;	/* -v: frames that are folded away by default, more rows */
 	bool colour;	/* text only; the caller has looked at NO_COLOR and the terminal */
 	unsigned width; /* of the page that text is for; 0: not known */

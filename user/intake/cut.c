@@ -138,6 +138,7 @@ static int move_target(struct intake *in, struct seen *s, uint64_t at_ns)
 		.container = moved_text(in, old->container),
 		.pod = moved_text(in, old->pod),
 		.service = moved_text(in, old->service),
+		.cgroup = moved_text(in, old->cgroup),
 		.ghc_version = moved_text(in, old->ghc_version),
 		.way = moved_text(in, old->way),
 		.version_known = old->version_known,

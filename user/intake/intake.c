@@ -171,6 +171,7 @@ static void take_info(struct intake *in, struct seen *s, const struct target_inf
 	pub->container = text_of(in, info->container);
 	pub->pod = text_of(in, info->pod);
 	pub->service = text_of(in, info->service);
+	pub->cgroup = text_of(in, info->cgroup);
 	pub->ghc_version = picture__string(in->pic, info->ghc_version);
 	pub->way = picture__string(in->pic, info->way);
 	pub->version_known = info->version_known;

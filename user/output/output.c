@@ -205,6 +205,7 @@ struct export_opts outputs__export_opts(const struct outputs *outputs)
 	return (struct export_opts){
 		.weight = opts->weight,
 		.lanes = opts->lanes,
+		.window = opts->windows,
 		.verbose = opts->verbose,
 		.host_name = opts->host_name	  ? opts->host_name
 			     : opts->of_this_host ? outputs->uname.nodename

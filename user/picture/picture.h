@@ -439,9 +439,9 @@ struct pic_target {
 	const char *comm, *exe, *build_id;
 	/*
 	 * Where it runs: the container's id, the Kubernetes pod's uid, systemd's name of the
-	 * service ("nginx.service"); "" or NULL: none, or not known.
+	 * service ("nginx.service"), the path of its control group; "" or NULL: none, or not known.
 	 */
-	const char *container, *pod, *service;
+	const char *container, *pod, *service, *cgroup;
 	const char *ghc_version, *way;
 	bool version_known, threaded, profiled, layout_checked;
 	enum pic_rts_opts rts_opts;
@@ -537,6 +537,7 @@ struct pic_session {
 	uint64_t start_unix_ns;
 	uint32_t frequency_hz;
 	int exit_code;
+	uint32_t window_no; /* how many windows of the session were before this one */
 	/* The kernel side's run time, when there are several targets: which of them it was for
 	 * cannot be found out, so that theirs are not known. */
 	uint64_t bpf_ns;

@@ -350,6 +350,7 @@ static int new_target(pid_t pid, const struct target_opts *opts, struct target *
 	t->info.container = t->cgroup.container;
 	t->info.pod = t->cgroup.pod;
 	t->info.service = t->cgroup.service;
+	t->info.cgroup = t->cgroup.path;
 	if (opts) {
 		t->cache = opts->cache;
 		t->images.cache = target_cache__files(opts->cache);

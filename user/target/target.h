@@ -57,7 +57,7 @@ struct target_info {
 	int probe_file;
 	enum origin_reach reach;
 	/* Where it runs, by its control group; "": not known (process/cgroup.h). */
-	const char *container, *pod, *service;
+	const char *container, *pod, *service, *cgroup;
 	const char *no_probes;	  /* why there are none, though there are places; else NULL */
 	const char *only_sampled; /* TARGET_SAMPLED: why; else NULL */
 	struct wire_target wire;  /* ready for the kernel's `targets` map */

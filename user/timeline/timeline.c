@@ -566,6 +566,7 @@ int timeline__window(struct timeline *tl, uint64_t at_ns, struct picture **ret_p
 		return err;
 	failed = make_window(tl, at_ns);
 	err = set_session(tl, next, session->version, session->mode, at_ns);
+	picture__edit_session(next)->window_no = session->window_no + 1;
 	tl->pic = next;
 	if (!err)
 		err = cut(tl, at_ns, next);

@@ -54,6 +54,12 @@ void json__allocation(struct report *r, cJSON *target, const struct pic_target *
 	add_time(r, o, "from_ns", alloc->from_ns);
 	add_time(r, o, "to_ns", alloc->to_ns);
 	add_u64(r, o, "bytes", alloc->bytes);
+	add_bool(r, o, "exact", !alloc->caps_left_out);
+	add_known(r, o, "rate_per_s",
+		  known_if(alloc->to_ns > alloc->from_ns,
+			   (uint64_t)(1e9 * (double)alloc->bytes /
+				      (double)MAX(alloc->to_ns - alloc->from_ns, 1))));
+	add_known(r, o, "large_objects_bytes", known_if(alloc->large_of_bytes, alloc->large_bytes));
 	add_u64(r, o, "large_bytes", alloc->large_bytes);
 	add_u64(r, o, "large_of_bytes", alloc->large_of_bytes);
 	add_collections(r, o, alloc);
@@ -150,6 +156,26 @@ static void add_census(struct report *r, cJSON *o, const struct pic_census *c)
 	}
 }
 
+/* The collections that this was the oldest generation of. */
+static void add_collected(struct report *r, cJSON *o, const struct pic_target *t, uint32_t no)
+{
+	bool exact = t->gc.known && !t->gc.inferred;
+	uint64_t n = 0, ns = 0;
+
+	for (size_t i = 0; i < t->n_gcs; i++) {
+		const struct pic_gc_event *gc = &t->gcs[i];
+
+		if (gc->generation < 0)
+			exact = false;
+		if (gc->generation != (int32_t)no)
+			continue;
+		n++;
+		ns += gc->end_ns - gc->start_ns;
+	}
+	add_known(r, o, "collections", known_if(exact, n));
+	add_known(r, o, "pause_ns", known_if(exact, ns));
+}
+
 void json__heap(struct report *r, cJSON *target, const struct pic_target *t)
 {
 	const struct pic_heap *heap = &t->heap;
@@ -163,6 +189,7 @@ void json__heap(struct report *r, cJSON *target, const struct pic_target *t)
 	add_time(r, o, "live_ns", heap->last.ns);
 	add_u64(r, o, "live_bytes", heap->last.live_bytes);
 	add_u64(r, o, "most_live_bytes", heap->most_live_bytes);
+	add_u64(r, o, "live_max_bytes", heap->most_live_bytes);
 	add_u64(r, o, "slop_bytes", heap->slop_bytes);
 	add_known(r, o, "nursery_bytes", known_if(heap->nursery_bytes, heap->nursery_bytes));
 	add_known(r, o, "held_bytes", known_if(heap->held_bytes, heap->held_bytes));
@@ -174,16 +201,22 @@ void json__heap(struct report *r, cJSON *target, const struct pic_target *t)
 	add_real(r, o, "survival", heap__survival(heap));
 	add_u64(r, o, "futile_majors", heap->futile_majors);
 	if (heap->growth_known) {
+		add(r, o, "growth_per_min", cJSON_CreateNumber(heap->growth));
+		add(r, o, "growth_error", cJSON_CreateNumber(heap->growth_error));
 		growth = add_object(r, o, "growth");
 		add(r, growth, "bytes_per_minute", cJSON_CreateNumber(heap->growth));
 		add(r, growth, "error", cJSON_CreateNumber(heap->growth_error));
 	} else {
+		add_null(r, o, "growth_per_min");
+		add_null(r, o, "growth_error");
 		add_null(r, o, "growth");
 	}
 	list = add_array(r, o, "generations");
 	for (uint32_t i = 0; i < heap->n_gens; i++) {
 		cJSON *gen = add_object(r, list, NULL);
 
+		add_u64(r, gen, "no", i);
+		add_collected(r, gen, t, i);
 		add_u64(r, gen, "live_bytes", heap->gens[i].live_bytes);
 		add_u64(r, gen, "large_bytes", heap->gens[i].large_bytes);
 		add_u64(r, gen, "block_bytes", heap->gens[i].block_bytes);

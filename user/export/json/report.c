@@ -26,6 +26,18 @@ static const char *rts_opts_name(enum pic_rts_opts opts)
 static const char *const lane_kinds[LANE_KINDS] = {
 	[LANE_CAPABILITY] = "capability", [LANE_THREAD] = "thread", [LANE_HASKELL] = "haskell"};
 
+/* Where it is longest. */
+static void add_span(struct report *r, cJSON *o, const struct pic_moment *moment)
+{
+	if (moment->end_ns) {
+		add_time(r, o, "start_ns", moment->start_ns);
+		add_time(r, o, "end_ns", moment->end_ns);
+	} else {
+		add_null(r, o, "start_ns");
+		add_null(r, o, "end_ns");
+	}
+}
+
 static void add_moment(struct report *r, cJSON *o, const struct pic_moment *moment)
 {
 	const struct pic_lane *its = moment->lane;
@@ -53,7 +65,7 @@ static void add_moment(struct report *r, cJSON *o, const struct pic_moment *mome
 static void add_identity(struct report *r, cJSON *o, const struct pic_target *t)
 {
 	bool ticks = *or_empty(t->found_tick) && strcmp(t->found_tick, "none") != 0;
-	cJSON *ghc, *found, *findings, *how;
+	cJSON *ghc, *found, *findings, *how, *place;
 
 	add_int(r, o, "pid", t->pid);
 	add_int(r, o, "ns_pid", t->ns_pid);
@@ -61,7 +73,11 @@ static void add_identity(struct report *r, cJSON *o, const struct pic_target *t)
 	add_string(r, o, "comm", t->comm);
 	add_name(r, o, "exe", t->exe);
 	add_name(r, o, "build_id", t->build_id);
-	add_name(r, o, "container", t->container);
+	place = add_object(r, o, "container");
+	add_name(r, place, "id", t->container);
+	add_name(r, place, "pod_uid", t->pod);
+	add_name(r, place, "service", t->service);
+	add_name(r, place, "cgroup", t->cgroup);
 	add_name(r, o, "pod", t->pod);
 	add_name(r, o, "service", t->service);
 	add_name(r, o, "end", t->end);
@@ -96,6 +112,7 @@ static void add_identity(struct report *r, cJSON *o, const struct pic_target *t)
 		add_string(r, finding, "text", f->text);
 		add_u64(r, finding, "ns", f->ns);
 		add_string(r, finding, "where", f->where);
+		add_span(r, finding, &f->longest);
 		add_moment(r, finding, &f->longest);
 	}
 }
@@ -451,7 +468,18 @@ static void add_pushes(struct report *r, cJSON *session)
 	}
 }
 
-static void add_session(struct report *r, cJSON *root)
+static void add_window(struct report *r, cJSON *o)
+{
+	const struct pic_session *session = r->session;
+	cJSON *window = add_object(r, o, "window");
+
+	add_u64(r, window, "no", session->window_no);
+	add_u64(r, window, "start_unix_ns", session->start_unix_ns);
+	add_u64(r, window, "end_unix_ns",
+		session->start_unix_ns + (session->end_ns - session->start_ns));
+}
+
+static void add_session(struct report *r, cJSON *root, bool window)
 {
 	const struct pic_session *session = r->session;
 	cJSON *o = add_object(r, root, "safescope");
@@ -466,6 +494,8 @@ static void add_session(struct report *r, cJSON *root)
 	add_int(r, o, "exit", session->exit_code);
 	if (session->bpf_ns_known)
 		add_u64(r, o, "bpf_ns", session->bpf_ns);
+	if (window)
+		add_window(r, o);
 	add_pushes(r, o);
 }
 
@@ -475,7 +505,7 @@ int json__write(FILE *out, const struct picture *pic, const struct export_opts *
 	cJSON *root = cJSON_CreateObject(), *targets;
 	char *text = NULL;
 
-	add_session(&report, root);
+	add_session(&report, root, opts->window);
 	targets = add_array(&report, root, "targets");
 	for (size_t i = 0; i < picture__n_targets(pic); i++)
 		add_target(&report, targets, picture__target(pic, i), opts);
