@@ -340,6 +340,7 @@ int service__run(struct options **options)
 		.waits_for_ready = true,
 	};
 	int code = 0;
+	bool partial = false; /* something was amiss with a session before the last one */
 	int err = signals__open(&sv.signal_fd);
 
 	if (!err)
@@ -354,11 +355,12 @@ int service__run(struct options **options)
 		code = run_child(&sv);
 		if (code != EXIT_SWITCHED_OFF && !sv.next)
 			break;
+		partial |= code && code != EXIT_SWITCHED_OFF;
 		code = 0;
 		use_next(&sv);
 	}
 	options__free(sv.next);
 	metrics_server__free(sv.metrics);
 	fd__close(&sv.signal_fd);
-	return code;
+	return !code && partial ? EXIT_PARTIAL : code;
 }
