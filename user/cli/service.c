@@ -115,8 +115,8 @@ static int open_metrics(struct service *sv)
 	return address ? metrics_server__open(address, &sv->metrics) : 0;
 }
 
-/* Where metrics cannot be had at an address, the service goes on without them; each time that it
- * reads its configuration anew it tries again. */
+/* Where metrics cannot be served at their address, the service goes on without them, and tries
+ * again with each new configuration. */
 static void use_next(struct service *sv)
 {
 	bool moved;

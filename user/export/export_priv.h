@@ -65,6 +65,9 @@ static inline const char *frame__name(const struct pic_frame *frame)
 }
 /* "src/Data/Fib.hs:7": the line, and *ret_len of the file's name; 0: no line. */
 uint32_t src__line(const char *src, size_t *ret_len);
+
+/* ── processes (target_name.c) ───────────────────────────────────────────────────────────── */
+
 /* "demo (pid 42)" */
 struct pic_target_name {
 	char s[96];

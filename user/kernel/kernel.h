@@ -65,7 +65,8 @@ struct kernel_opts {
  * keeper (keeper_priv.h), a process that holds all programs.
  */
 int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel);
-/* Takes everything off, and does not wait for it; the maps and the ring can still be read. */
+/* Takes everything off, and does not wait for it; the maps and the ring can still be read, but no
+ * mappings are reported any more. */
 void kernel__release(struct kernel *kernel);
 /* Takes everything off, and waits for it no longer than two seconds. */
 void kernel__close(struct kernel *kernel);

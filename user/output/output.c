@@ -161,7 +161,6 @@ static int plan(struct outputs *all, const char *stem)
 {
 	const struct output_opts *opts = all->opts;
 	size_t n_files = 0;
-
 	int err = outputs__check(opts);
 
 	if (err)

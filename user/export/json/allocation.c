@@ -159,7 +159,7 @@ static void add_census(struct report *r, cJSON *o, const struct pic_census *c)
 /* The collections that this was the oldest generation of. */
 static void add_collected(struct report *r, cJSON *o, const struct pic_target *t, uint32_t no)
 {
-	bool exact = t->gc.known && !t->gc.inferred;
+	bool exact = t->gc.known && !t->gc.inferred && t->n_gcs == t->gc.count;
 	uint64_t n = 0, ns = 0;
 
 	for (size_t i = 0; i < t->n_gcs; i++) {
