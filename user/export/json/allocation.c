@@ -43,6 +43,15 @@ static void add_allocator(struct report *r, cJSON *functions, const struct pic_a
 	add_bool(r, o, "approximate", frame->approximate);
 }
 
+/* A capture may have any number of bytes in any time: what does not fit is the greatest there is.
+ */
+static uint64_t per_second(uint64_t bytes, uint64_t ns)
+{
+	double rate = 1e9 * (double)bytes / (double)MAX(ns, 1);
+
+	return rate < 0x1p64 ? (uint64_t)rate : UINT64_MAX;
+}
+
 void json__allocation(struct report *r, cJSON *target, const struct pic_target *t)
 {
 	const struct pic_alloc *alloc = &t->alloc;
@@ -57,8 +66,7 @@ void json__allocation(struct report *r, cJSON *target, const struct pic_target *
 	add_bool(r, o, "exact", !alloc->caps_left_out);
 	add_known(r, o, "rate_per_s",
 		  known_if(alloc->to_ns > alloc->from_ns,
-			   (uint64_t)(1e9 * (double)alloc->bytes /
-				      (double)MAX(alloc->to_ns - alloc->from_ns, 1))));
+			   per_second(alloc->bytes, alloc->to_ns - alloc->from_ns)));
 	add_known(r, o, "large_objects_bytes", known_if(alloc->large_of_bytes, alloc->large_bytes));
 	add_u64(r, o, "large_bytes", alloc->large_bytes);
 	add_u64(r, o, "large_of_bytes", alloc->large_of_bytes);
