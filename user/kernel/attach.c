@@ -156,12 +156,14 @@ static void remove_target(struct kernel *kernel, struct attached *a)
 	free(a);
 }
 
-static int attach(struct kernel *kernel, const struct target_info *info, uid_t account, __u32 flags)
+static int attach(struct kernel *kernel, const struct target_info *info, uid_t account, __u32 flags,
+		  uint64_t *ret_since_ns)
 {
 	int costs = bpf_map__fd(kernel->skel->maps.costs);
 	struct wire_cost cost = {};
 	__u32 key = (__u32)info->pid;
 	struct attached *a;
+	uint64_t since;
 	int err;
 
 	a = kernel__find(kernel, info->pid);
@@ -181,6 +183,7 @@ static int attach(struct kernel *kernel, const struct target_info *info, uid_t a
 		begin_probes(kernel, a, info);
 	/* one that was adopted has its entry, with hits in it, already */
 	err = bpf_map_update_elem(costs, &key, &cost, BPF_NOEXIST);
+	since = time__monotonic_ns();
 	if (!err || err == -EEXIST)
 		err = target__put(kernel, a, BPF_ANY);
 	if (err) {
@@ -196,12 +199,14 @@ static int attach(struct kernel *kernel, const struct target_info *info, uid_t a
 						     kernel->multi, kernel->keeper);
 		held_up__begin(kernel);
 	}
+	*ret_since_ns = since;
 	return 0;
 }
 
-int kernel__attach(struct kernel *kernel, const struct target_info *info, uid_t account)
+int kernel__attach(struct kernel *kernel, const struct target_info *info, uid_t account,
+		   uint64_t *ret_since_ns)
 {
-	return attach(kernel, info, account, 0);
+	return attach(kernel, info, account, 0, ret_since_ns);
 }
 
 void kernel__follow(struct kernel *kernel, pid_t pid)
@@ -224,8 +229,10 @@ bool kernel__follows(const struct kernel *kernel, pid_t pid)
 
 int kernel__arm(struct kernel *kernel, const struct target_info *info, uid_t account)
 {
+	uint64_t since;
+
 	kernel__follow(kernel, info->pid);
-	return attach(kernel, info, account, WIRE_TARGET_ARMED);
+	return attach(kernel, info, account, WIRE_TARGET_ARMED, &since);
 }
 
 int kernel__update(struct kernel *kernel, const struct target_info *info)

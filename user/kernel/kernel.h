@@ -76,8 +76,11 @@ void kernel__close(struct kernel *kernel);
  * of the target stays attached. Until its layout is confirmed (WIRE_TARGET_UNCONFIRMED) it gets
  * probes only if its file is one that nobody can have forged (ORIGIN_OWNED); kernel__update()
  * brings the others. `account`: the user who has what it takes of the maps (target__account()).
+ * `ret_since_ns`: CLOCK_MONOTONIC; what its threads do is seen from then on, and not before: to set
+ * probes takes tens of milliseconds.
  */
-int kernel__attach(struct kernel *kernel, const struct target_info *info, uid_t account);
+int kernel__attach(struct kernel *kernel, const struct target_info *info, uid_t account,
+		   uint64_t *ret_since_ns);
 /*
  * The same of a child that waits to exec the program: info.pid is the child's, the probes are of
  * the file. Its execs are reported by WIRE_PROC_NEW from now on.

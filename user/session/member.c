@@ -58,10 +58,22 @@ static void load_rows(struct session *s, struct member *m)
 	m->rows_ns += time__monotonic_ns() - began;
 	m->rows_tries = err == -EBUSY ? m->rows_tries + 1 : 0;
 	m->rows_later = err == -EAGAIN || (err == -EBUSY && m->rows_tries < ROWS_TRIES);
-	if (!err || m->rows_later || m->no_rows)
+	if (err && !m->rows_later)
+		m->no_rows = true;
+}
+
+static void report_rows(struct session *s, struct member *m)
+{
+	if (!m->no_rows || m->no_rows_reported)
 		return;
-	m->no_rows = true;
+	m->no_rows_reported = true;
 	intake__add_missing(s->in, m->pid, "C frames: its unwind rows could not be loaded");
+}
+
+static void load_more_rows(struct session *s, struct member *m)
+{
+	load_rows(s, m);
+	report_rows(s, m);
 }
 
 void member__read_maps(struct session *s, struct member *m)
@@ -71,7 +83,7 @@ void member__read_maps(struct session *s, struct member *m)
 	if (err)
 		log_debug("pid %d: its mappings cannot be read again: %s", m->pid, strerror(-err));
 	else if (!m->rows_later)
-		load_rows(s, m);
+		load_more_rows(s, m);
 }
 
 /* How long rows have been made for the processes of the member's user. */
@@ -102,7 +114,7 @@ void member__more_rows(struct session *s)
 		}
 	}
 	if (next)
-		load_rows(s, next);
+		load_more_rows(s, next);
 }
 
 /* ── joining ─────────────────────────────────────────────────────────────────────────────── */
@@ -130,7 +142,8 @@ static void on_ready(struct session *s, struct member *m)
 	kernel__learn(s->kernel, &m->program, info, m->account);
 }
 
-static int attach(struct session *s, struct member *m, bool armed)
+/* Its part of the profile begins at `since_ns`. */
+static int begin(struct session *s, struct member *m, uint64_t since_ns)
 {
 	const struct target_info *info = target__info(m->target);
 	const struct namer namer = {
@@ -140,32 +153,47 @@ static int attach(struct session *s, struct member *m, bool armed)
 		.read_ccs = namer_read_ccs,
 		.ccs = namer_ccs,
 	};
-	uint64_t now, took;
+	uint64_t took = since_ns - (m->program.h.ns ? m->program.h.ns : s->start_ns);
 	int err;
 
-	member__sweep(s);
-	/* before the probes: every record finds its target in the timeline */
-	now = time__monotonic_ns();
-	took = now - (m->program.h.ns ? m->program.h.ns : s->start_ns);
 	/* its probes were set before its first instruction */
 	if (m->program.flags & WIRE_PROC_TARGET) {
-		now = m->program.h.ns;
+		since_ns = m->program.h.ns;
 		took = 0;
 	}
-	err = intake__add_target(s->in, info, &namer, now, took);
+	err = intake__add_target(s->in, info, &namer, since_ns, took);
 	if (err) {
 		log_error("pid %d: %s", info->pid, strerror(-err));
 		return err;
 	}
-	m->attach_ns = now;
-	target__prepare_names(m->target);
+	m->attach_ns = since_ns;
 	if (!m->ready)
-		held__begin(m->held, now);
+		held__begin(m->held, since_ns);
 	m->from_start = m->program.flags & WIRE_PROC_TARGET;
+	return 0;
+}
+
+static int attach(struct session *s, struct member *m, bool armed)
+{
+	const struct target_info *info = target__info(m->target);
+	uint64_t since = 0;
+	int attached, err;
+
+	member__sweep(s);
+	target__prepare_names(m->target);
 	/* if it has just begun, these are its executable's and the dynamic linker's */
 	load_rows(s, m);
 	/* the entry of an armed child was made from the file: this one is made from the process */
-	err = armed ? kernel__update(s->kernel, info) : kernel__attach(s->kernel, info, m->account);
+	attached = armed ? kernel__update(s->kernel, info)
+			 : kernel__attach(s->kernel, info, m->account, &since);
+	/* no record has been read since: each finds its target in the timeline */
+	err = begin(s, m, since ? since : time__monotonic_ns());
+	if (err) {
+		kernel__detach(s->kernel, m->pid);
+		return err;
+	}
+	report_rows(s, m);
+	err = attached;
 	/* it has ended while it was looked at, which took its entry away: its records are there */
 	if (armed && err == -ENOENT && !target__alive(m->target))
 		err = 0;
@@ -174,7 +202,7 @@ static int attach(struct session *s, struct member *m, bool armed)
 	if (err) {
 		/* an armed child has its probes since before it was looked at */
 		kernel__detach(s->kernel, m->pid);
-		intake__end_target(s->in, m->pid, "left", now);
+		intake__end_target(s->in, m->pid, "left", m->attach_ns);
 		return err;
 	}
 	m->probed_ns = time__monotonic_ns();
