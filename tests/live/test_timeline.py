@@ -10,7 +10,7 @@ import signal
 from pathlib import Path
 
 import eventlog_truth
-from harness import GHC_ROOT, cases, check, check_near, profile_run, program, run, stolen_ns
+from harness import GHC_ROOT, SLOWNESS, cases, check, check_near, profile_run, program, run, stolen_ns
 
 ALWAYS = ("--max-overhead", "1000")
 ALL_LANES = ("--lanes", "thread,capability,haskell")
@@ -130,6 +130,19 @@ def test_safe_calls(t):
     caps = lanes(report, "capability")
     free = truth["safe_sleep_20ms"]["wall_ns"] + truth["safe_spin_5ms"]["wall_ns"]
     check(total(caps, "idle") >= 0.99 * free, f"idle: {total(caps, 'idle')}, the calls took {free}")
+
+
+def test_nothing_is_guessed_while_it_is_attached_to(t):
+    """A thread that always sleeps for a millisecond sleeps no longer when its lane begins."""
+    target = t.target("Calls", 1, "unsafe_sleep_1ms=3000")
+    target.go()
+    code = t.attach(target, "--duration", "1", formats="json,chrome").wait()
+    check(code == 0, f"safescoped ended with {code}")
+    events = json.loads(Path(f"{t.stem}.trace.json").read_text())["traceEvents"]
+    slept = [e["dur"] for e in events if e["ph"] == "X" and e["name"] == "unsafe call, blocked"]
+    check(len(slept) > 200, f"it slept {len(slept)} times")
+    # as much later as a busy machine wakes it
+    check(max(slept) < 25000 * SLOWNESS, f"one sleep took {max(slept)} us, the longest others {sorted(slept)[-5:]}")
 
 
 def test_cap_wait(t):
@@ -335,7 +348,8 @@ def test_threads_that_call_in(t, way):
     callers = [l for l in lanes(report, "thread")
                if l["states"]["foreign_blocked"] + l["states"]["idle"] > 0.2e9
                and l["states"]["haskell"] + l["states"]["gc_work"] > 1e6]
-    born = [l for l in callers if l["start_ns"] > 0]
+    first = min(l["start_ns"] for l in lanes(report, "thread"))
+    born = [l for l in callers if l["start_ns"] > first]
     check(len(born) >= 2, f"no two threads that call in: {[(l['name'], l['states']) for l in lanes(report, 'thread')]}")
 
 
