@@ -97,6 +97,7 @@ static void begin_probes(struct kernel *kernel, struct attached *a, const struct
 	}
 	/* it shares them with one that they cost too much */
 	a->gc_off = gc_probes__are_off(a);
+	kernel->gc_off_new |= a->gc_off;
 	a->since_ns = a->checked_ns = a->gc_checked_ns = time__monotonic_ns();
 }
 

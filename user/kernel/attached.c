@@ -152,4 +152,5 @@ void gc_probes__off(struct kernel *kernel, struct attached *a)
 	/* whoever shares them has none either */
 	while ((b = kernel__next(kernel, b)))
 		b->gc_off |= gc_probes__are_off(b);
+	kernel->gc_off_new = true;
 }

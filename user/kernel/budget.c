@@ -15,6 +15,8 @@
 #include "safescope.skel.h"
 
 #define BUDGET_WINDOW_NS 100000000ULL
+/* Which of them are due is looked at this often. */
+#define BUDGET_TURN_NS 20000000ULL
 /* Where nobody looks closely; a look at each of many targets is a cost, too. */
 #define BUDGET_SPARSE_NS  1000000000ULL
 #define BUDGET_FIRST_NS	  1000000000ULL
@@ -211,12 +213,13 @@ pid_t kernel__next_gc_off(struct kernel *kernel)
 {
 	struct attached *a = NULL;
 
-	while ((a = kernel__next(kernel, a))) {
+	while (kernel->gc_off_new && (a = kernel__next(kernel, a))) {
 		if (!a->gc_off || a->gc_off_reported)
 			continue;
 		a->gc_off_reported = true;
 		return a->pid;
 	}
+	kernel->gc_off_new = false;
 	return 0;
 }
 
@@ -255,6 +258,9 @@ void kernel__budget(struct kernel *kernel, uint64_t now_ns)
 	struct attached *a = NULL;
 
 	run_time__turn(kernel->run_time, now_ns);
+	if (now_ns - kernel->budget_ns < BUDGET_TURN_NS)
+		return;
+	kernel->budget_ns = now_ns;
 	while ((a = kernel__next(kernel, a))) {
 		if (a->state == PROBES_OFF && now_ns - a->since_ns >= a->retry_ns) {
 			try_again(kernel, a, now_ns);

@@ -172,6 +172,8 @@ struct kernel {
 	double max_overhead_percent;
 	bool sparse; /* sampled at less than KERNEL_SPARSE_HZ */
 	uint64_t trap_ns;
+	uint64_t budget_ns; /* when it was last looked at which checks are due */
+	bool gc_off_new;    /* kernel__next_gc_off() may have one */
 	struct attached *targets;
 	kernel_record_fn fn; /* during a drain */
 	void *fn_ctx;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* loop: waits for whatever happens in a session, and looks after it, until the session is over. */
 #include <poll.h>
-#include <stdlib.h>
 
 #include "confine/confine.h"
 #include "session_priv.h"
@@ -17,18 +16,12 @@
 /* How long a command's processes may take to end after it. */
 #define LAST_ENDS_NS 200000000ULL
 /* Descriptors of a wait before those of the members. */
-#define FIXED_FDS (7 + PUSH_MAX_DESTINATIONS)
-
-/* What is waited for: a descriptor, and the member whose end it reports (NULL: something else). */
-struct waits {
-	struct pollfd *fds;
-	struct member **members;
-	size_t n, cap_fds, cap_members;
-};
+#define MAX_FDS (8 + PUSH_MAX_DESTINATIONS + LOOKS_MAX)
+/* Members whose ends are looked after at once. */
+#define ENDS_AT_ONCE 32
 
 struct loop {
 	struct session *s;
-	struct waits waits;
 	struct progress progress;
 	uint64_t began_ns, end_ns; /* end_ns 0: none is set */
 	uint64_t swept_ns, flushed_ns, counted_ns;
@@ -36,23 +29,6 @@ struct loop {
 };
 
 /* ── waiting ─────────────────────────────────────────────────────────────────────────────── */
-
-static void add_wait(struct waits *w, int fd, struct member *m)
-{
-	w->fds[w->n] = (struct pollfd){.fd = fd, .events = POLLIN};
-	w->members[w->n++] = m;
-}
-
-static int reserve_waits(struct waits *w, size_t n)
-{
-	int err = array__reserve((void **)&w->fds, &w->cap_fds, n,
-				 FIXED_FDS + LOOKS_MAX + SESSION_MAX_MEMBERS, sizeof(*w->fds));
-
-	return err ? err
-		   : array__reserve((void **)&w->members, &w->cap_members, n,
-				    FIXED_FDS + LOOKS_MAX + SESSION_MAX_MEMBERS,
-				    sizeof(struct member *));
-}
 
 /* Until the next drain, the session's end, or whatever else is due first; in ms from now. */
 static int time_to_wait(const struct loop *l, uint64_t now)
@@ -71,70 +47,56 @@ static int time_to_wait(const struct loop *l, uint64_t now)
 }
 
 /* Waits for records, a signal, an end. */
-static void wait_for_something(struct loop *l, uint64_t now)
+static void wait_for_something(const struct loop *l, uint64_t now)
 {
-	struct session *s = l->s;
-	struct waits *w = &l->waits;
-	struct member *m = NULL;
+	const struct session *s = l->s;
+	const int fixed[] = {s->signal_fd,
+			     s->write_fd,
+			     kernel__poll_fd(s->kernel),
+			     command__pidfd(s->command),
+			     mapped__fd(s),
+			     debuginfod__fd(s->debuginfod),
+			     kernel__watch_fd(s->kernel),
+			     members__ends_fd(s->members)};
+	struct pollfd fds[MAX_FDS];
+	nfds_t n = 0;
 
-	w->n = 0;
-	if (reserve_waits(w, FIXED_FDS + LOOKS_MAX + members__count_live(s->members)))
-		return;
-	add_wait(w, s->signal_fd, NULL);
-	add_wait(w, s->write_fd, NULL);
-	add_wait(w, kernel__poll_fd(s->kernel), NULL);
-	add_wait(w, command__pidfd(s->command), NULL);
-	add_wait(w, mapped__fd(s), NULL);
-	add_wait(w, debuginfod__fd(s->debuginfod), NULL);
-	add_wait(w, kernel__watch_fd(s->kernel), NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
+		fds[n++] = (struct pollfd){.fd = fixed[i], .events = POLLIN};
 	for (size_t i = 0; i < push__count(s->push); i++)
-		add_wait(w, push__fd(s->push, i), NULL);
+		fds[n++] = (struct pollfd){.fd = push__fd(s->push, i), .events = POLLIN};
 	for (size_t i = 0; i < looks__count(s->looks); i++)
-		add_wait(w, looks__fd(s->looks, i), NULL);
-	while ((m = members__next_live(s->members, m)))
-		add_wait(w, target__pidfd(m->target), m);
-	poll(w->fds, w->n, time_to_wait(l, now));
+		fds[n++] = (struct pollfd){.fd = looks__fd(s->looks, i), .events = POLLIN};
+	poll(fds, n, time_to_wait(l, now));
 }
 
 /* ── what came ───────────────────────────────────────────────────────────────────────────── */
 
-/* Ends members whose pidfd reports that they have exited. */
-static void end_members(struct loop *l)
+/* Ends members whose processes have exited. */
+static void end_members(struct session *s)
 {
-	struct session *s = l->s;
-	const struct waits *w = &l->waits;
-	bool drained = false;
+	struct member *exited[ENDS_AT_ONCE];
+	size_t n = members__exited(s->members, exited, ARRAY_SIZE(exited));
 
-	for (size_t i = 0; i < w->n; i++) {
-		if (!w->members[i] || !(w->fds[i].revents & POLLIN))
-			continue;
-		/* what they did last; this may add members, and end some */
-		if (!drained)
-			records__drain(s);
-		drained = true;
-		member__exited(s, w->members[i]);
-	}
+	/* what they did last; this may add members, and end some */
+	if (n)
+		records__drain(s);
+	for (size_t i = 0; i < n; i++)
+		member__exited(s, exited[i]);
 }
 
 /*
  * What ends a command often ends its processes, too, or it has just ended them itself: they may not
  * have been seen to end yet. Others of its processes may live on.
  */
-static void wait_for_last_ends(struct loop *l)
+static void wait_for_last_ends(struct session *s)
 {
 	uint64_t now = time__monotonic_ns(), until = now + LAST_ENDS_NS;
-	struct session *s = l->s;
-	struct waits *w = &l->waits;
+	struct pollfd ends = {.fd = members__ends_fd(s->members), .events = POLLIN};
 
-	while (now < until && members__count_live(s->members) &&
-	       !reserve_waits(w, members__count_live(s->members))) {
-		struct member *m = NULL;
-
-		w->n = 0;
-		while ((m = members__next_live(s->members, m)))
-			add_wait(w, target__pidfd(m->target), m);
-		poll(w->fds, w->n, (int)((until - now + 999999) / 1000000));
-		end_members(l);
+	while (now < until && members__count_live(s->members)) {
+		poll(&ends, 1, (int)((until - now + 999999) / 1000000));
+		end_members(s);
 		now = time__monotonic_ns();
 	}
 }
@@ -260,7 +222,7 @@ void loop__run(struct session *s)
 		records__drain(s);
 		symbols__turn(s);
 		records__gc_off(s);
-		end_members(&l);
+		end_members(s);
 		now = time__monotonic_ns();
 		look_after_members(&l, now);
 		censuses__turn(s, now);
@@ -277,8 +239,6 @@ void loop__run(struct session *s)
 	/* what a command did last may have come after the last look, and so may its end */
 	records__drain(s);
 	if (command__ended(s->command))
-		wait_for_last_ends(&l);
+		wait_for_last_ends(s);
 	progress__end(&l.progress);
-	free(l.waits.fds);
-	free(l.waits.members);
 }

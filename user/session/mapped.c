@@ -40,6 +40,7 @@ struct mapped {
 	struct plain_file *plain;
 	uint64_t plain_since_ns;
 	uint64_t now;
+	uint64_t next_ns;    /* no member's maps are to be read before */
 	uint64_t rescan_ns;  /* when every process was last looked at */
 	bool lost;	     /* some mappings were not reported */
 	bool silent;	     /* none is */
@@ -128,13 +129,19 @@ static void look_at_other(struct session *s, const struct kernel_mapping *map)
 		follow__on_mapped(s, map->pid);
 }
 
+void mapped__want(struct mapped *mapped, struct member *m, uint64_t due_ns)
+{
+	if (!m->maps_due_ns || due_ns < m->maps_due_ns)
+		m->maps_due_ns = due_ns;
+	mapped->next_ns = MIN(mapped->next_ns, due_ns);
+}
+
 static void member_mapped(struct mapped *mapped, struct member *m, const struct kernel_mapping *map)
 {
 	uint64_t every = map->ino ? MAPS_EVERY_NS : MAPS_EVERY_ANON_NS;
 	uint64_t due = MAX(mapped->now + MAPS_SETTLE_NS, m->maps_read_ns + every);
 
-	if (!m->maps_due_ns || due < m->maps_due_ns)
-		m->maps_due_ns = due;
+	mapped__want(mapped, m, due);
 }
 
 static void on_mapping(void *ctx, const struct kernel_mapping *map)
@@ -164,7 +171,7 @@ static void after_loss(struct session *s, uint64_t now)
 
 	while ((m = members__next_live(s->members, m)))
 		if (!m->maps_due_ns)
-			m->maps_due_ns = now;
+			mapped__want(mapped, m, now);
 	mapped->lost = false;
 	if (s->opts->kind == SESSION_SYSTEM && now - mapped->rescan_ns >= RESCAN_EVERY_NS) {
 		mapped->rescan_ns = now;
@@ -187,10 +194,29 @@ bool mapped__works(const struct session *s)
 	return !s->mapped->silent;
 }
 
-void mapped__drain(struct session *s, uint64_t now)
+/* Those that have no time in this turn have it in the next one. */
+static void read_due(struct session *s, uint64_t now)
 {
 	struct mapped *mapped = s->mapped;
 	struct member *m = NULL;
+
+	mapped->next_ns = UINT64_MAX;
+	while ((m = members__next_live(s->members, m))) {
+		if (!m->maps_due_ns)
+			continue;
+		if (now < m->maps_due_ns || time__monotonic_ns() - now > TURN_NS) {
+			mapped->next_ns = MIN(mapped->next_ns, m->maps_due_ns);
+			continue;
+		}
+		m->maps_due_ns = 0;
+		m->maps_read_ns = now;
+		member__read_maps(s, m);
+	}
+}
+
+void mapped__drain(struct session *s, uint64_t now)
+{
+	struct mapped *mapped = s->mapped;
 
 	mapped->now = now;
 	mapped->busy = false;
@@ -199,13 +225,6 @@ void mapped__drain(struct session *s, uint64_t now)
 	mapped->silent = kernel__mappings(s->kernel, on_mapping, s) == -ENOTSUP;
 	if (mapped->lost)
 		after_loss(s, now);
-	while ((m = members__next_live(s->members, m))) {
-		if (!m->maps_due_ns || now < m->maps_due_ns)
-			continue;
-		m->maps_due_ns = 0;
-		m->maps_read_ns = now;
-		member__read_maps(s, m);
-		if (time__monotonic_ns() - now > TURN_NS)
-			return;
-	}
+	if (now >= mapped->next_ns)
+		read_due(s, now);
 }

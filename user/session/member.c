@@ -123,6 +123,7 @@ void member__more_rows(struct session *s)
 static void on_ready(struct session *s, struct member *m)
 {
 	const struct target_info *info = target__info(m->target);
+	uint64_t now;
 
 	members__set_ready(s->members, m);
 	missing__note_start(s, m);
@@ -133,10 +134,11 @@ static void on_ready(struct session *s, struct member *m)
 		return;
 	}
 	/* for what it has mapped since it was looked at */
-	m->maps_due_ns = time__monotonic_ns();
+	now = time__monotonic_ns();
+	mapped__want(s->mapped, m, now);
 	logs__look(s, m);
 	snapshots__want(s, m);
-	snapshots__start(s, m, m->maps_due_ns);
+	snapshots__start(s, m, now);
 	missing__note(s, m);
 	censuses__want(s, m);
 	kernel__learn(s->kernel, &m->program, info, m->account);

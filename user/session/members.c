@@ -2,6 +2,8 @@
 /* members: the set of processes that have joined a session. */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/shares.h"
@@ -26,6 +28,7 @@ struct gone {
 };
 
 struct members {
+	int ends_fd; /* an epoll set of the live ones' pidfds */
 	struct entry **all;
 	size_t n, cap, n_starting;
 	uint64_t n_joined;
@@ -50,9 +53,10 @@ int members__new(struct members **ret_members)
 
 	if (!members)
 		return -ENOMEM;
-	err = shares__new(max, UINT64_MAX, &members->shares);
+	members->ends_fd = epoll_create1(EPOLL_CLOEXEC);
+	err = members->ends_fd < 0 ? -errno : shares__new(max, UINT64_MAX, &members->shares);
 	if (err) {
-		free(members);
+		members__free(members);
 		return err;
 	}
 	*ret_members = members;
@@ -79,6 +83,8 @@ void members__free(struct members *members)
 		entry__free(members->all[i]);
 	free(members->all);
 	shares__free(members->shares);
+	if (members->ends_fd >= 0)
+		close(members->ends_fd);
 	free(members);
 }
 
@@ -177,6 +183,7 @@ uint64_t members__n_joined(const struct members *members)
 
 int members__set_live(struct members *members, struct member *m)
 {
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = m};
 	struct entry *e = entry_of(m);
 	int err = shares__use(members->shares, (uintptr_t)e, m->account, 0);
 
@@ -186,6 +193,12 @@ int members__set_live(struct members *members, struct member *m)
 	if (!e->hh.tbl) { /* uthash found no memory */
 		shares__leave(members->shares, (uintptr_t)e, m->account);
 		return -ENOMEM;
+	}
+	if (epoll_ctl(members->ends_fd, EPOLL_CTL_ADD, target__pidfd(m->target), &event)) {
+		err = -errno;
+		HASH_DELETE(hh, members->live, e);
+		shares__leave(members->shares, (uintptr_t)e, m->account);
+		return err;
 	}
 	m->live = true;
 	members->n_joined++;
@@ -205,9 +218,25 @@ void members__set_ended(struct members *members, struct member *m)
 	if (!m->live)
 		return;
 	m->live = false;
+	epoll_ctl(members->ends_fd, EPOLL_CTL_DEL, target__pidfd(m->target), NULL);
 	members->n_starting -= !m->ready;
 	HASH_DELETE(hh, members->live, entry_of(m));
 	shares__leave(members->shares, (uintptr_t)entry_of(m), m->account);
+}
+
+int members__ends_fd(const struct members *members)
+{
+	return members->ends_fd;
+}
+
+size_t members__exited(const struct members *members, struct member **ret_exited, size_t max)
+{
+	struct epoll_event events[64];
+	int n = epoll_wait(members->ends_fd, events, (int)MIN(max, ARRAY_SIZE(events)), 0);
+
+	for (int i = 0; i < n; i++)
+		ret_exited[i] = events[i].data.ptr;
+	return n > 0 ? (size_t)n : 0;
 }
 
 /* ── counters that are left in the kernel ────────────────────────────────────────────────── */

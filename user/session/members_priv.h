@@ -104,11 +104,16 @@ uint64_t members__n_joined(const struct members *members);
 /* The live member of this pid; there is at most one. NULL: none. */
 struct member *members__find_live(const struct members *members, pid_t pid);
 
-/* It is live from now on. No other one of its pid may be. -ENOMEM. */
+/* It is live from now on. No other one of its pid may be. -ENOMEM, or as epoll_ctl(). */
 int members__set_live(struct members *members, struct member *m);
 void members__set_ready(struct members *members, struct member *m);
 /* It is not live any more. */
 void members__set_ended(struct members *members, struct member *m);
+
+/* Readable while processes of live members have exited. */
+int members__ends_fd(const struct members *members);
+/* Those, `max` at most; each again and again until it is set ended. Their number. */
+size_t members__exited(const struct members *members, struct member **ret_exited, size_t max);
 
 /* Marks that the kernel's counters of an ended member are still to be read. -ENOMEM. */
 int members__leave_counters(struct members *members, const struct member *m);

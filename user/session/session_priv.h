@@ -400,6 +400,8 @@ bool mapped__works(const struct session *s);
 int mapped__fd(const struct session *s);
 /* When to look for what was mapped; 0: the descriptor shows it. */
 uint64_t mapped__next_due(const struct session *s);
+/* The member's maps are to be read again at `due_ns`, unless they are before. */
+void mapped__want(struct mapped *mapped, struct member *m, uint64_t due_ns);
 /* Takes in what was mapped since, and reads the maps of members that it concerns. */
 void mapped__drain(struct session *s, uint64_t now);
 
