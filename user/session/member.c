@@ -58,6 +58,7 @@ static void load_rows(struct session *s, struct member *m)
 	m->rows_ns += time__monotonic_ns() - began;
 	m->rows_tries = err == -EBUSY ? m->rows_tries + 1 : 0;
 	m->rows_later = err == -EAGAIN || (err == -EBUSY && m->rows_tries < ROWS_TRIES);
+	s->rows_later |= m->rows_later;
 	if (err && !m->rows_later)
 		m->no_rows = true;
 }
@@ -105,7 +106,7 @@ void member__more_rows(struct session *s)
 	uint64_t least = UINT64_MAX;
 
 	s->rows_until_ns = time__monotonic_ns() + ROWS_NS;
-	while ((m = members__next_live(s->members, m))) {
+	while (s->rows_later && (m = members__next_live(s->members, m))) {
 		uint64_t ns = m->rows_later ? rows_ns_of_user(s, m) : UINT64_MAX;
 
 		if (ns < least) {
@@ -113,6 +114,7 @@ void member__more_rows(struct session *s)
 			next = m;
 		}
 	}
+	s->rows_later = next != NULL;
 	if (next)
 		load_more_rows(s, next);
 }

@@ -70,6 +70,7 @@ struct session {
 	size_t n_ended_logs;	/* that are kept open */
 	size_t n_snapshots;	/* of members: wanted, and not there yet */
 	uint64_t rows_until_ns; /* in this turn of the loop: member__more_rows */
+	bool rows_later;	/* of a member: member__more_rows */
 	uint64_t n_too_short;	/* processes that ended before they could be looked at */
 	uint64_t n_unseen;	/* the same of those of a command, whatever they ran */
 	unsigned n_signals;	/* that a command has got from us */
