@@ -19,7 +19,8 @@
 #define MAPS_EVERY_ANON_NS 1000000000ULL
 /* A host that runs a build starts thousands of programs a second, each of which maps several files.
  */
-#define WAKE_EVERY_NS 5000000ULL
+#define WAKE_EVERY_NS	     5000000ULL
+#define WAKE_SPARSE_EVERY_NS 50000000ULL
 /* After a loss every process is looked at again, this often at most. */
 #define RESCAN_EVERY_NS 10000000000ULL
 /* Files that hold no runtime; a file may be replaced in place, so they are forgotten in time. */
@@ -186,7 +187,10 @@ int mapped__fd(const struct session *s)
 
 uint64_t mapped__next_due(const struct session *s)
 {
-	return s->mapped->busy ? s->mapped->now + WAKE_EVERY_NS : 0;
+	if (!s->mapped->busy)
+		return 0;
+	return s->mapped->now +
+	       (kernel__is_sparse(s->kernel) ? WAKE_SPARSE_EVERY_NS : WAKE_EVERY_NS);
 }
 
 bool mapped__works(const struct session *s)
