@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The session room's parts that need no kernel: the set of members, records that are held back. */
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "session/session_priv.h"
 #include "test_timeline_kit.h"
 #include "intake/tap.h"
 #include "picture/make.h"
+#include "process/proc.h"
 
 /* ── the set of members ──────────────────────────────────────────────────────────────────── */
 
@@ -19,6 +24,15 @@ static struct member *add(struct members *set, pid_t pid, bool ready)
 	assert_int_equal(m->pid, pid);
 	assert_false(m->live);
 	return m;
+}
+
+/* It stays open until the member is set ended, or the set is freed. */
+static int own_pidfd(void)
+{
+	int fd = -1;
+
+	assert_int_equal(proc__pidfd(getpid(), &fd), 0);
+	return fd;
 }
 
 /* The live ones are those of `want` that are not NULL, in that order. */
@@ -45,6 +59,7 @@ static void check_live(const struct members *set, struct member *const *want, si
 static void members_come_and_go(void **state)
 {
 	struct member *live[4000] = {0}, *of_pid[PIDS] = {0};
+	int pidfds[PIDS];
 	struct members *set;
 	size_t n = 0;
 	uint32_t seed = 12345;
@@ -59,7 +74,8 @@ static void members_come_and_go(void **state)
 		p = (seed >> 16) % PIDS;
 		if (!of_pid[p]) {
 			of_pid[p] = live[n++] = add(set, (pid_t)(1000 + p), seed & 1);
-			assert_int_equal(members__set_live(set, of_pid[p]), 0);
+			pidfds[p] = own_pidfd();
+			assert_int_equal(members__set_live(set, of_pid[p], pidfds[p]), 0);
 			assert_true(of_pid[p]->live);
 		} else if (!of_pid[p]->ready) {
 			members__set_ready(set, of_pid[p]);
@@ -72,6 +88,7 @@ static void members_come_and_go(void **state)
 			assert_false(of_pid[p]->live);
 			/* once more changes nothing */
 			members__set_ended(set, of_pid[p]);
+			close(pidfds[p]);
 			assert_null(members__find_live(set, (pid_t)(1000 + p)));
 			of_pid[p] = NULL;
 		}
@@ -85,10 +102,69 @@ static void members_come_and_go(void **state)
 	for (size_t i = 0; i < n; i++)
 		assert_true(!live[i] || members__at(set, i) == live[i]);
 	members__free(set);
+	for (int p = 0; p < PIDS; p++)
+		if (of_pid[p])
+			close(pidfds[p]);
+}
+
+/* Three processes, two of which end: these are reported until their members are set ended. */
+static void members_whose_processes_exit(void **state)
+{
+	struct pollfd ends = {.events = POLLIN};
+	struct member *m[3], *exited[3];
+	int pidfds[3], pipes[3][2];
+	struct members *set;
+	pid_t pids[3];
+	char byte;
+
+	(void)state;
+	assert_int_equal(members__new(&set), 0);
+	ends.fd = members__ends_fd(set);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(pipe2(pipes[i], O_CLOEXEC), 0);
+		pids[i] = fork();
+		assert_true(pids[i] >= 0);
+		if (!pids[i]) {
+			close(pipes[i][1]);
+			_exit(read(pipes[i][0], &byte, 1) != 1);
+		}
+		assert_int_equal(proc__pidfd(pids[i], &pidfds[i]), 0);
+		m[i] = add(set, pids[i], true);
+		assert_int_equal(members__set_live(set, m[i], pidfds[i]), 0);
+	}
+	assert_int_equal(members__set_live(set, add(set, 1, true), -1), -EBADF);
+	assert_int_equal(members__count_live(set), 3);
+	assert_int_equal(poll(&ends, 1, 0), 0);
+	assert_int_equal(members__exited(set, exited, 3), 0);
+	assert_int_equal(write(pipes[1][1], "x", 1), 1);
+	assert_int_equal(poll(&ends, 1, 60000), 1);
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(members__exited(set, exited, 3), 1);
+		assert_ptr_equal(exited[0], m[1]);
+	}
+	assert_int_equal(write(pipes[2][1], "x", 1), 1);
+	assert_int_equal(waitpid(pids[2], NULL, 0), pids[2]);
+	assert_int_equal(members__exited(set, exited, 3), 2);
+	assert_int_equal(members__exited(set, exited, 1), 1);
+	members__set_ended(set, m[1]);
+	assert_int_equal(members__exited(set, exited, 3), 1);
+	assert_ptr_equal(exited[0], m[2]);
+	members__set_ended(set, m[2]);
+	assert_int_equal(poll(&ends, 1, 0), 0);
+	assert_int_equal(write(pipes[0][1], "x", 1), 1);
+	assert_int_equal(waitpid(pids[0], NULL, 0), pids[0]);
+	assert_int_equal(waitpid(pids[1], NULL, 0), pids[1]);
+	members__free(set);
+	for (int i = 0; i < 3; i++) {
+		close(pidfds[i]);
+		close(pipes[i][0]);
+		close(pipes[i][1]);
+	}
 }
 
 static void a_member_that_ends_before_it_is_ready(void **state)
 {
+	int pidfd = own_pidfd();
 	struct members *set;
 	struct member *m;
 
@@ -96,7 +172,7 @@ static void a_member_that_ends_before_it_is_ready(void **state)
 	assert_int_equal(members__new(&set), 0);
 	m = add(set, 7, false);
 	assert_int_equal(members__count_starting(set), 0);
-	assert_int_equal(members__set_live(set, m), 0);
+	assert_int_equal(members__set_live(set, m, pidfd), 0);
 	assert_int_equal(members__count_starting(set), 1);
 	members__set_ended(set, m);
 	assert_int_equal(members__count_starting(set), 0);
@@ -104,6 +180,7 @@ static void a_member_that_ends_before_it_is_ready(void **state)
 	assert_int_equal(members__count_starting(set), 0);
 	members__free(set);
 	members__free(NULL);
+	close(pidfd);
 }
 
 static void counters_are_left_until_they_are_taken(void **state)
@@ -139,6 +216,7 @@ static void counters_are_left_until_they_are_taken(void **state)
 
 static void counters_of_no_member(void **state)
 {
+	int pidfd = own_pidfd();
 	struct members *set;
 	struct member *m;
 
@@ -151,12 +229,13 @@ static void counters_of_no_member(void **state)
 	assert_false(members__has_left_counters(set, 11));
 	/* the pid is a member's now: they are its own */
 	m = add(set, 10, true);
-	assert_int_equal(members__set_live(set, m), 0);
+	assert_int_equal(members__set_live(set, m, pidfd), 0);
 	assert_false(members__has_left_counters(set, 10));
 	assert_null(members__take_left(set));
 	assert_false(members__any_left_counters(set));
 	assert_int_equal(members__leave_gone(set, 12), 0);
 	members__free(set);
+	close(pidfd);
 }
 
 /* The last ones stay, and those of which something is held. */
@@ -192,6 +271,7 @@ static void one_users_members_leave_room(void **state)
 	struct member *live[16], *m;
 	struct members *set;
 	unsigned n = 0;
+	int pidfds[16];
 
 	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -202,8 +282,9 @@ static void one_users_members_leave_room(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	assert_null(members__refused(set, 0));
 	while (n < 16 && members__add(set, NULL, (pid_t)(100 + n), 1000, true, &m) == 0) {
+		pidfds[n] = own_pidfd();
+		assert_int_equal(members__set_live(set, m, pidfds[n]), 0);
 		live[n++] = m;
-		assert_int_equal(members__set_live(set, m), 0);
 	}
 	assert_int_equal(n, 8);
 	assert_int_equal(members__add(set, NULL, 200, 1000, true, &m), -EDQUOT);
@@ -214,6 +295,8 @@ static void one_users_members_leave_room(void **state)
 	members__set_ended(set, live[0]);
 	assert_int_equal(members__add(set, NULL, 202, 1000, true, &m), 0);
 	members__free(set);
+	while (n > 0)
+		close(pidfds[--n]);
 }
 
 /* ── records that are held back ──────────────────────────────────────────────────────────── */
@@ -518,6 +601,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(members_come_and_go),
+		cmocka_unit_test(members_whose_processes_exit),
 		cmocka_unit_test(a_member_that_ends_before_it_is_ready),
 		cmocka_unit_test(counters_are_left_until_they_are_taken),
 		cmocka_unit_test(counters_of_no_member),

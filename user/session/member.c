@@ -202,7 +202,7 @@ static int attach(struct session *s, struct member *m, bool armed)
 	if (armed && err == -ENOENT && !target__alive(m->target))
 		err = 0;
 	if (!err)
-		err = members__set_live(s->members, m);
+		err = members__set_live(s->members, m, target__pidfd(m->target));
 	if (err) {
 		/* an armed child has its probes since before it was looked at */
 		kernel__detach(s->kernel, m->pid);

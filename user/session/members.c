@@ -17,6 +17,7 @@
 struct entry {
 	struct member m; /* first: a member's address is its entry's */
 	bool released;
+	int pidfd;
 	UT_hash_handle hh;	/* of the live ones, by pid */
 	UT_hash_handle hh_left; /* of those whose counters are still in the kernel, by pid */
 };
@@ -181,7 +182,7 @@ uint64_t members__n_joined(const struct members *members)
 	return members->n_joined;
 }
 
-int members__set_live(struct members *members, struct member *m)
+int members__set_live(struct members *members, struct member *m, int pidfd)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = m};
 	struct entry *e = entry_of(m);
@@ -194,12 +195,13 @@ int members__set_live(struct members *members, struct member *m)
 		shares__leave(members->shares, (uintptr_t)e, m->account);
 		return -ENOMEM;
 	}
-	if (epoll_ctl(members->ends_fd, EPOLL_CTL_ADD, target__pidfd(m->target), &event)) {
+	if (epoll_ctl(members->ends_fd, EPOLL_CTL_ADD, pidfd, &event)) {
 		err = -errno;
 		HASH_DELETE(hh, members->live, e);
 		shares__leave(members->shares, (uintptr_t)e, m->account);
 		return err;
 	}
+	e->pidfd = pidfd;
 	m->live = true;
 	members->n_joined++;
 	members->n_starting += !m->ready;
@@ -218,7 +220,7 @@ void members__set_ended(struct members *members, struct member *m)
 	if (!m->live)
 		return;
 	m->live = false;
-	epoll_ctl(members->ends_fd, EPOLL_CTL_DEL, target__pidfd(m->target), NULL);
+	epoll_ctl(members->ends_fd, EPOLL_CTL_DEL, entry_of(m)->pidfd, NULL);
 	members->n_starting -= !m->ready;
 	HASH_DELETE(hh, members->live, entry_of(m));
 	shares__leave(members->shares, (uintptr_t)entry_of(m), m->account);

@@ -104,8 +104,9 @@ uint64_t members__n_joined(const struct members *members);
 /* The live member of this pid; there is at most one. NULL: none. */
 struct member *members__find_live(const struct members *members, pid_t pid);
 
-/* It is live from now on. No other one of its pid may be. -ENOMEM, or as epoll_ctl(). */
-int members__set_live(struct members *members, struct member *m);
+/* It is live from now on. No other one of its pid may be. `pidfd` stays open until it is set ended.
+ * -ENOMEM, or as epoll_ctl(). */
+int members__set_live(struct members *members, struct member *m, int pidfd);
 void members__set_ready(struct members *members, struct member *m);
 /* It is not live any more. */
 void members__set_ended(struct members *members, struct member *m);
