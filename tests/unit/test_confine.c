@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -488,6 +489,62 @@ static void gives_way(void **state)
 	assert_int_equal(setpriority(PRIO_PROCESS, 0, before), 0);
 }
 
+/* ── what they cost ──────────────────────────────────────────────────────────────────────── */
+
+#define SPIN_NS 50000000ULL
+
+static void spin(void)
+{
+	struct timespec cpu = {};
+
+	while ((uint64_t)cpu.tv_sec * 1000000000ULL + (uint64_t)cpu.tv_nsec < SPIN_NS)
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+}
+
+/* As a sender does, it has a child; each of the two takes SPIN_NS, reports that and stays. */
+static void run_two(void *ctx, int fd)
+{
+	pid_t pid = fork();
+	char byte = pid < 0;
+
+	(void)ctx;
+	spin();
+	if (send(fd, &byte, 1, 0) == 1)
+		recv(fd, &byte, 1, 0);
+	_exit(0);
+}
+
+static void their_cpu_time(void **state)
+{
+	const struct confine how = {.name = "test",
+				    .memory = 1 << 26,
+				    .cpu_s = CONFINE_NO_END,
+				    .keep = CONFINE_NETWORK,
+				    .user = CONFINE_NOBODY};
+	uint64_t ended = usage__children_cpu_ns(), cpu;
+	struct confine_peer *peer;
+	struct pollfd p;
+	char byte;
+
+	(void)state;
+	assert_int_equal(confine__running_cpu_ns(), 0);
+	assert_int_equal(confine_peer__start(&how, run_two, NULL, &peer), 0);
+	p = (struct pollfd){.fd = confine_peer__fd(peer), .events = POLLIN};
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(poll(&p, 1, LONG_MS), 1);
+		assert_int_equal(recv(p.fd, &byte, 1, 0), 1);
+		assert_int_equal(byte, 0);
+	}
+	cpu = confine__running_cpu_ns();
+	assert_true(cpu >= 2 * SPIN_NS);
+	assert_true(cpu < 20 * SPIN_NS);
+	confine_peer__free(peer);
+	while (confine__reap())
+		poll(NULL, 0, 1);
+	assert_int_equal(confine__running_cpu_ns(), 0);
+	assert_true(usage__children_cpu_ns() - ended >= SPIN_NS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -497,6 +554,7 @@ int main(void)
 		cmocka_unit_test(changes_nothing_of_ours),
 		cmocka_unit_test(within_limits),
 		cmocka_unit_test(results),
+		cmocka_unit_test_setup(their_cpu_time, all_have_ended),
 		cmocka_unit_test_setup(not_waited_for, all_have_ended),
 		cmocka_unit_test_setup(gives_way, all_have_ended),
 	};

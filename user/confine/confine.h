@@ -244,6 +244,12 @@ void confine__hurry_by(int fd, bool (*is_urgent)(void *ctx), void *ctx);
  */
 void confine__run_inside(void);
 
+/* ── what they cost ──────────────────────────────────────────────────────────────────────── */
+
+/* CPU time so far of the children that run, in ns, and of what these have started and runs. That of
+ * those which have ended is in usage__children_cpu_ns(). */
+uint64_t confine__running_cpu_ns(void);
+
 /* ── those that do not die ───────────────────────────────────────────────────────────────── */
 
 /* Releases children that have died since; called by all of the above too. Returns how many were

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "confine/confine.h"
 #include "process/mem.h"
 #include "session_priv.h"
 
@@ -167,11 +168,15 @@ static void note_held_up(struct session *s)
 /* ── cost ────────────────────────────────────────────────────────────────────────────────── */
 
 /* Of our helper processes. The command is a child too, and its time is not ours. */
-uint64_t ending__helpers_cpu_ns(const struct session *s)
+uint64_t ending__helpers_cpu_ns(struct session *s)
 {
-	uint64_t all = usage__children_cpu_ns(), command = command__cpu_ns(s->command);
+	uint64_t all = usage__children_cpu_ns() + confine__running_cpu_ns();
+	uint64_t command = command__cpu_ns(s->command);
 
-	return all > command ? all - command : 0;
+	/* that of a helper's own child is not known any more once it has ended */
+	if (all > command)
+		s->helpers_cpu_ns = MAX(s->helpers_cpu_ns, all - command);
+	return s->helpers_cpu_ns;
 }
 
 static void set_cost(struct session *s, uint64_t now)

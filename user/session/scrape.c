@@ -119,7 +119,7 @@ static void set_kernel(const struct session *s, struct metrics *m, uint64_t now)
 		metrics__set(m, METRICS_BPF_NS, cost.bpf_ns);
 }
 
-static void set_own(const struct session *s, struct metrics *m)
+static void set_own(struct session *s, struct metrics *m)
 {
 	uint64_t cpu_ns, max_rss, pages = 0;
 	char *text = NULL, *at;

@@ -67,19 +67,20 @@ struct session {
 	int write_fd; /* SIGUSR1: the window so far; -1: there are no windows */
 	int spare_fds[SESSION_SPARE_FDS];
 	size_t n_spare_fds;
-	size_t n_ended_logs;	/* that are kept open */
-	size_t n_snapshots;	/* of members: wanted, and not there yet */
-	uint64_t rows_until_ns; /* in this turn of the loop: member__more_rows */
-	bool rows_later;	/* of a member: member__more_rows */
-	uint64_t n_too_short;	/* processes that ended before they could be looked at */
-	uint64_t n_unseen;	/* the same of those of a command, whatever they ran */
-	unsigned n_signals;	/* that a command has got from us */
-	uint64_t n_left_out;	/* GHC programs that could not be profiled */
-	bool stopped;		/* by a signal, or what follows */
-	bool cut_short;		/* the kernel side has gone */
-	bool switched_off;	/* by opts->off_path: nothing is to be on any more */
-	uint64_t switch_ns;	/* when that was last looked for */
-	uint64_t alive_ns;	/* when alive__report() last did; 0: never */
+	size_t n_ended_logs;	 /* that are kept open */
+	size_t n_snapshots;	 /* of members: wanted, and not there yet */
+	uint64_t rows_until_ns;	 /* in this turn of the loop: member__more_rows */
+	bool rows_later;	 /* of a member: member__more_rows */
+	uint64_t helpers_cpu_ns; /* the most that was seen */
+	uint64_t n_too_short;	 /* processes that ended before they could be looked at */
+	uint64_t n_unseen;	 /* the same of those of a command, whatever they ran */
+	unsigned n_signals;	 /* that a command has got from us */
+	uint64_t n_left_out;	 /* GHC programs that could not be profiled */
+	bool stopped;		 /* by a signal, or what follows */
+	bool cut_short;		 /* the kernel side has gone */
+	bool switched_off;	 /* by opts->off_path: nothing is to be on any more */
+	uint64_t switch_ns;	 /* when that was last looked for */
+	uint64_t alive_ns;	 /* when alive__report() last did; 0: never */
 	struct sparing {
 		uint32_t every; /* one sample in so many is taken; 0: nobody has looked yet */
 		uint64_t looked_ns, cpu_ns;
@@ -469,7 +470,7 @@ int ending__read(struct session *s, uint64_t now);
 /* Only calls' counters and threads' states. */
 int ending__read_maps(struct session *s);
 /* CPU time of the session's helper processes that have ended. */
-uint64_t ending__helpers_cpu_ns(const struct session *s);
+uint64_t ending__helpers_cpu_ns(struct session *s);
 /* What is missing of a command's; a number (unsigned long long). */
 #define ENDING_UNSEEN                                                                              \
 	"processes that the command started, and that ended before they could be looked at: "      \

@@ -21,7 +21,7 @@ uint32_t sparing__next(uint32_t every, double percent, double max_percent)
 	return every;
 }
 
-static uint64_t cpu_so_far(const struct session *s)
+static uint64_t cpu_so_far(struct session *s)
 {
 	uint64_t cpu_ns, max_rss;
 
