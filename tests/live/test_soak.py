@@ -37,7 +37,7 @@ class Programs:
         self.t = t
         self.calls, self.work = (Path(shutil.copy(program(name), t.dir / f"{NAME}-{name.lower()}")) for name in ("Calls", "Work"))
         self.long = [self.start(self.calls, 1, f"safe_sleep_20ms={int(SECONDS * 50)}") for _ in range(LONG - 2)]
-        self.long += [self.start(self.calls, 2, f"safe_sleep_1ms={int(SECONDS * 400)}", "+RTS", "-N2") for _ in range(2)]
+        self.long += [self.start(self.calls, 2, f"safe_sleep_1ms={int(SECONDS * 1000)}", "+RTS", "-N2") for _ in range(2)]
         # pid: what those who had it, one after the other, printed of their calls; in an hour numbers are used again
         self.truth = {}
         self.failed = None
