@@ -91,12 +91,12 @@ void confine_children__kill(pid_t pid)
 	confine__reap();
 }
 
-static uint64_t cpu_of(pid_t pid)
+uint64_t confine_children__cpu_ns(pid_t pid)
 {
 	struct timespec cpu;
 	clockid_t clock;
 
-	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &cpu))
+	if (!pid || clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &cpu))
 		return 0;
 	return (uint64_t)cpu.tv_sec * 1000000000ULL + (uint64_t)cpu.tv_nsec;
 }
@@ -117,7 +117,7 @@ static uint64_t cpu_of_its_children(pid_t pid)
 	fclose(file);
 	pids[n] = '\0';
 	for (long child = strtol(at, &end, 10); end != at; child = strtol(at, &end, 10)) {
-		sum += cpu_of((pid_t)child);
+		sum += confine_children__cpu_ns((pid_t)child);
 		at = end;
 	}
 	return sum;
@@ -129,6 +129,7 @@ uint64_t confine__running_cpu_ns(void)
 
 	for (size_t i = 0; i < ARRAY_SIZE(children); i++)
 		if (children[i].pid)
-			sum += cpu_of(children[i].pid) + cpu_of_its_children(children[i].pid);
+			sum += confine_children__cpu_ns(children[i].pid) +
+			       cpu_of_its_children(children[i].pid);
 	return sum;
 }

@@ -49,6 +49,8 @@ void confine_users__took(uid_t user, uint64_t took_ns);
 int confine_children__fork(const struct confine *how, pid_t *ret_pid);
 /* It has been waited for. */
 void confine_children__gone(pid_t pid);
+/* The processor's time that it has had so far; 0: not known. */
+uint64_t confine_children__cpu_ns(pid_t pid);
 /* Kills it and writes it off. */
 void confine_children__kill(pid_t pid);
 

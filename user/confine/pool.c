@@ -2,7 +2,6 @@
 /* pool: a server for each user whose bytes there are questions about. */
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/base.h"
 #include "confine_priv.h"
@@ -70,17 +69,6 @@ static int server_of(struct confine_pool *p, uid_t user, struct entry **ret_entr
 	return 0;
 }
 
-/* The processor's time that the child has had; 0: not known. */
-static uint64_t cpu_ns(pid_t pid)
-{
-	struct timespec at;
-	clockid_t clock;
-
-	if (!pid || clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &at))
-		return 0;
-	return (uint64_t)at.tv_sec * 1000000000ULL + (uint64_t)at.tv_nsec;
-}
-
 /*
  * Waits no longer than the user may be waited for. A child that runs already is charged for its
  * work, too: many questions that each take nearly as long as an honest one are a burden.
@@ -90,7 +78,7 @@ static int ask_patiently(struct entry *e, const void *question, size_t len, int 
 {
 	uint64_t patience = confine__patience_ns(e->user), began = time__monotonic_ns(), took, used;
 	pid_t pid = confine_server__pid(e->server);
-	uint64_t had = cpu_ns(pid);
+	uint64_t had = confine_children__cpu_ns(pid);
 	int err;
 
 	if (patience < UINT64_MAX)
@@ -98,7 +86,7 @@ static int ask_patiently(struct entry *e, const void *question, size_t len, int 
 				      (honest_ns + patience) / 1000000ULL + 1);
 	err = confine_server__ask(e->server, question, len, timeout_ms, answer, ret_len);
 	took = time__monotonic_ns() - began;
-	used = pid && confine_server__pid(e->server) == pid ? cpu_ns(pid) : 0;
+	used = pid && confine_server__pid(e->server) == pid ? confine_children__cpu_ns(pid) : 0;
 	used -= MIN(used, had + honest_ns / WORKED_ON);
 	confine__waited(e->user, MAX(took, honest_ns + used), honest_ns);
 	return err;
