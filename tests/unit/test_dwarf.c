@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,6 +19,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "names/dwarf_kept_priv.h"
 #include "names/dwarf_priv.h"
 #include "elf/elf.h"
 
@@ -55,9 +57,27 @@ static void check_place(const struct dwarf_place *p)
 	assert_non_null(strstr(p->proc_file, "test_dwarf.c"));
 }
 
+/* Until somebody waits for it, a child that has ended is one, too. */
+static pid_t newest_child(void)
+{
+	char path[64], pids[256];
+	size_t len;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+	f = fopen(path, "re");
+	assert_non_null(f);
+	len = fread(pids, 1, sizeof(pids) - 1, f);
+	fclose(f);
+	assert_true(len > 1);
+	pids[len - 1] = '\0'; /* a blank follows each */
+	return atoi(strrchr(pids, ' ') ?: pids);
+}
+
 static void by_helper(void **state)
 {
 	struct elf_file *elf = open_self();
+	pid_t helper;
 	struct dwarf_place place;
 	struct dwarf *dwarf;
 
@@ -79,6 +99,13 @@ static void by_helper(void **state)
 	assert_int_equal(dwarf__find(dwarf, UINT64_MAX, &place), -ENOENT);
 	assert_int_equal(dwarf__find(dwarf, vaddr_of(elf, "dwarf_test_function"), &place), 0);
 	check_place(&place);
+	/* what it has answered once needs no helper, and not even the file */
+	helper = newest_child();
+	assert_int_equal(kill(helper, SIGKILL), 0);
+	assert_int_equal(dwarf__find(dwarf, vaddr_of(elf, "dwarf_test_function") + 1, &place), 0);
+	check_place(&place);
+	assert_int_equal(dwarf__find(dwarf, 0, &place), -ENOENT);
+	assert_int_equal(newest_child(), helper); /* nobody waited for that, nor for another one */
 	dwarf__free(dwarf);
 	dwarf__free(NULL);
 	elf__free(elf);
@@ -193,6 +220,40 @@ static void boasts(void **state)
 	elf__free(elf);
 }
 
+/* Answers come back as they were, and more than are kept are not kept. */
+static void kept_answers(void **state)
+{
+	struct dwarf_place in = {.start = 1, .cu_end = UINT64_MAX, .nth = 7, .haskell = true}, out;
+	struct dwarf_kept *kept = NULL;
+
+	(void)state;
+	memset(in.name, 'n', sizeof(in.name) - 1);
+	snprintf(in.file, sizeof(in.file), "Main.hs");
+	memset(in.proc_file, 'f', sizeof(in.proc_file) - 1);
+	assert_int_equal(dwarf_kept__find(kept, 0, &out), -ESRCH);
+	for (uint64_t at = 0; at < DWARF_KEPT_MAX; at++) {
+		in.end = at;
+		dwarf_kept__add(&kept, at, at % 2 ? &in : NULL);
+	}
+	for (uint64_t at = 0; at < DWARF_KEPT_MAX; at++) {
+		memset(&out, at % 4 < 2 ? 0xa5 : 0, sizeof(out));
+		assert_int_equal(dwarf_kept__find(kept, at, &out), at % 2 ? 0 : -ENOENT);
+		if (at % 2 == 0)
+			continue;
+		in.end = at;
+		assert_memory_equal(&out, &in, offsetof(struct dwarf_place, name));
+		assert_string_equal(out.name, in.name);
+		assert_string_equal(out.linkage, "");
+		assert_string_equal(out.file, "Main.hs");
+		assert_string_equal(out.proc_file, in.proc_file);
+	}
+	dwarf_kept__add(&kept, DWARF_KEPT_MAX, NULL);
+	assert_int_equal(dwarf_kept__find(kept, 1, &out), -ESRCH);
+	assert_int_equal(dwarf_kept__find(kept, DWARF_KEPT_MAX, &out), -ENOENT);
+	dwarf_kept__free(&kept);
+	dwarf_kept__free(&kept);
+}
+
 /* More files than there may be helpers: all are answered for, each by its own. */
 static void many(void **state)
 {
@@ -208,8 +269,10 @@ static void many(void **state)
 	for (size_t i = 0; dwarf__is_in(elf[0]) && i < 2 * ARRAY_SIZE(elf); i++) {
 		size_t k = i % ARRAY_SIZE(elf);
 
-		assert_int_equal(
-			dwarf__find(dwarf[k], vaddr_of(elf[k], "dwarf_test_function"), &place), 0);
+		assert_int_equal(dwarf__find(dwarf[k],
+					     vaddr_of(elf[k], "dwarf_test_function") + (i != k),
+					     &place),
+				 0);
 		check_place(&place);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(elf); i++) {
@@ -443,10 +506,11 @@ static void ghc_closures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_helper),  cmocka_unit_test(compressed),
-		cmocka_unit_test(boasts),     cmocka_unit_test(many),
-		cmocka_unit_test(damaged),    cmocka_unit_test(shrinks),
-		cmocka_unit_test(ghc_blocks), cmocka_unit_test(ghc_closures),
+		cmocka_unit_test(by_helper),	cmocka_unit_test(compressed),
+		cmocka_unit_test(boasts),	cmocka_unit_test(many),
+		cmocka_unit_test(damaged),	cmocka_unit_test(shrinks),
+		cmocka_unit_test(kept_answers), cmocka_unit_test(ghc_blocks),
+		cmocka_unit_test(ghc_closures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,6 +64,7 @@ static int move_names(struct intake *in, struct seen *s)
 	struct seen_addr *addr, *next;
 	int err = 0;
 
+	memset(s->recent_addrs, 0, sizeof(s->recent_addrs));
 	HASH_ITER (hh, s->addrs, addr, next) {
 		if (!addr->used) {
 			HASH_DEL(s->addrs, addr);

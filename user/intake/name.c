@@ -296,12 +296,32 @@ int name__again(struct intake *in, struct seen *s, struct seen_addr *addr)
 	return 0;
 }
 
+/* A stack has dozens of frames, nearly all of which were in the one before: of a table whose parts
+ * are all over the memory each would cost several cache misses. */
+static struct seen_addr *find_addr(struct seen *s, uint64_t frame)
+{
+	uint64_t slot = frame * 0x9e3779b97f4a7c15ULL >> 32 & (SEEN_RECENT_ADDRS - 1);
+	struct seen_addr *addr = s->recent_addrs[slot];
+
+	if (addr && addr->key == frame)
+		return addr;
+	HASH_FIND(hh, s->addrs, &frame, sizeof(frame), addr);
+	if (addr)
+		s->recent_addrs[slot] = addr;
+	return addr;
+}
+
+void name__free_addrs(struct seen *s)
+{
+	memset(s->recent_addrs, 0, sizeof(s->recent_addrs));
+	HASH_FREE(s->addrs);
+}
+
 int name__addr(struct intake *in, struct seen *s, uint64_t frame, struct seen_addr *ret_name)
 {
-	struct seen_addr *addr;
+	struct seen_addr *addr = find_addr(s, frame);
 	int err = 0;
 
-	HASH_FIND(hh, s->addrs, &frame, sizeof(frame), addr);
 	if (!addr && HASH_COUNT(s->addrs) >= MAX_ADDRS) {
 		*ret_name = (struct seen_addr){.frame = picture__mark(in->pic, MARK_TOO_MANY)};
 		return 0;

@@ -99,6 +99,9 @@ struct seen_thread {
 
 /* ── places ──────────────────────────────────────────────────────────────────────────────── */
 
+/* A power of two: of most programs a window's addresses fit. */
+#define SEEN_RECENT_ADDRS 512
+
 struct seen_addr {
 	UT_hash_handle hh;
 	uint64_t key; /* a frame as in wire.h */
@@ -344,6 +347,7 @@ struct seen {
 	size_t n_free_numbers, free_numbers_cap;
 
 	struct seen_addr *addrs;
+	struct seen_addr *recent_addrs[SEEN_RECENT_ADDRS]; /* by a hash of the key; NULL: none */
 	struct seen_site *sites, **site_v;
 	size_t n_sites, sites_cap;
 	struct seen_counters *counters;

@@ -151,8 +151,12 @@ static inline bool thread__on_cpu(enum thread_state state)
 {
 	return state <= ST_FOREIGN_CPU;
 }
-enum thread_state ev__state_on(const struct ev *ev, bool in_gc);
-enum thread_state ev__state_off(const struct ev *ev, bool in_gc);
+/* gcs: whose collections count that touch start…end; NULL: none. They are looked up only for events
+ * whose state depends on them. */
+enum thread_state ev__state_on(const struct ev *ev, const struct seen *gcs, uint64_t start,
+			       uint64_t end);
+enum thread_state ev__state_off(const struct ev *ev, const struct seen *gcs, uint64_t start,
+				uint64_t end);
 
 /* ── when a thread was in which call (cover.c) ───────────────────────────────────────────── */
 
@@ -204,16 +208,16 @@ struct mutator {
 	uint64_t ns[MUTATOR_MAX];      /* put down so far */
 };
 
-void mutator__learn(struct mutator *m, const struct seen *seen, const struct seen_thread *th,
+void mutator__learn(struct mutator *m, const struct seen_thread *th,
 		    const struct cover_list *covers);
 void mutator__spent(struct mutator *m, enum thread_state state, uint64_t ns);
 /*
  * ST_HASKELL or ST_UNSAFE_CALL_CPU for a piece of ns at `at`, before sample number next_sample.
  * *ret_ev: a sample of that state nearby; NULL (then it is ST_HASKELL) if there is none.
  */
-enum thread_state mutator__choose(const struct mutator *m, const struct seen *seen,
-				  const struct seen_thread *th, size_t next_sample, uint64_t at,
-				  uint64_t ns, const struct ev **ret_ev);
+enum thread_state mutator__choose(const struct mutator *m, const struct seen_thread *th,
+				  size_t next_sample, uint64_t at, uint64_t ns,
+				  const struct ev **ret_ev);
 
 void prior__learn(struct lanes *l, const struct seen_thread *th);
 /* False: too little is known. Before and after: enum wire_where. */

@@ -21,7 +21,7 @@ static int kind_of(enum thread_state state)
 	return state == ST_UNSAFE_CALL_CPU ? MUTATOR_UNSAFE : -1;
 }
 
-void mutator__learn(struct mutator *m, const struct seen *seen, const struct seen_thread *th,
+void mutator__learn(struct mutator *m, const struct seen_thread *th,
 		    const struct cover_list *covers)
 {
 	size_t seg = 0;
@@ -39,7 +39,7 @@ void mutator__learn(struct mutator *m, const struct seen *seen, const struct see
 				: NULL;
 		if (s->where != WIRE_WHERE_HASKELL || (cover && !cover->callback))
 			continue;
-		kind = kind_of(ev__state_on(s, seen__in_gc(seen, s->t0, s->t0)));
+		kind = kind_of(ev__state_on(s, NULL, 0, 0));
 		if (kind >= 0)
 			m->samples[kind]++;
 	}
@@ -53,31 +53,43 @@ void mutator__spent(struct mutator *m, enum thread_state state, uint64_t ns)
 		m->ns[kind] += ns;
 }
 
-/* The sample of that state that is nearest to `at`; `next` is the first sample after it. */
-static const struct ev *nearest(const struct seen *seen, const struct seen_thread *th, size_t next,
-				uint64_t at, enum thread_state state)
+static uint64_t distance(const struct ev *s, uint64_t at)
 {
-	const struct ev *best = NULL;
+	return s->t0 > at ? s->t0 - at : at - s->t0;
+}
+
+static bool shows(const struct ev *s, enum thread_state state)
+{
+	return s->where == WIRE_WHERE_HASKELL && ev__state_on(s, NULL, 0, 0) == state;
+}
+
+/*
+ * The sample of that state that is nearest to `at`; `next` is the first sample after it. They are
+ * in time order: to either side the first one that is found is the nearest of that side.
+ */
+static const struct ev *nearest(const struct evs *samples, size_t next, uint64_t at,
+				enum thread_state state)
+{
+	size_t after = MIN(samples->n, next + NEAREST_SAMPLES);
+	size_t before = next - MIN(next, (size_t)NEAREST_SAMPLES);
 	uint64_t best_far = NEAREST_MAX_NS;
+	const struct ev *best = NULL;
 
-	for (size_t k = 0; k < 2 * NEAREST_SAMPLES; k++) {
-		/* first those after, then those before; an index that wraps is out of range */
-		size_t i = k < NEAREST_SAMPLES ? next + k : next - 1 - (k - NEAREST_SAMPLES);
-		const struct ev *s = i < th->samples.n ? &th->samples.v[i] : NULL;
-		uint64_t far = s ? (s->t0 > at ? s->t0 - at : at - s->t0) : UINT64_MAX;
-
-		if (far >= best_far || s->where != WIRE_WHERE_HASKELL ||
-		    ev__state_on(s, seen__in_gc(seen, s->t0, s->t0)) != state)
+	for (size_t i = next; i < after && distance(&samples->v[i], at) < best_far; i++) {
+		if (!shows(&samples->v[i], state))
 			continue;
-		best = s;
-		best_far = far;
+		best = &samples->v[i];
+		best_far = distance(best, at);
 	}
+	for (size_t i = next; i > before && distance(&samples->v[i - 1], at) < best_far; i--)
+		if (shows(&samples->v[i - 1], state))
+			return &samples->v[i - 1];
 	return best;
 }
 
-enum thread_state mutator__choose(const struct mutator *m, const struct seen *seen,
-				  const struct seen_thread *th, size_t next_sample, uint64_t at,
-				  uint64_t ns, const struct ev **ret_ev)
+enum thread_state mutator__choose(const struct mutator *m, const struct seen_thread *th,
+				  size_t next_sample, uint64_t at, uint64_t ns,
+				  const struct ev **ret_ev)
 {
 	uint64_t samples = m->samples[MUTATOR_HASKELL] + m->samples[MUTATOR_UNSAFE];
 	enum thread_state state = ST_HASKELL;
@@ -91,6 +103,6 @@ enum thread_state mutator__choose(const struct mutator *m, const struct seen *se
 		if (share * total - (double)m->ns[MUTATOR_UNSAFE] > (double)ns / 2)
 			state = ST_UNSAFE_CALL_CPU;
 	}
-	*ret_ev = nearest(seen, th, next_sample, at, state);
+	*ret_ev = nearest(&th->samples, next_sample, at, state);
 	return *ret_ev ? state : ST_HASKELL;
 }

@@ -15,7 +15,7 @@ void prior__learn(struct lanes *l, const struct seen_thread *th)
 
 	for (size_t i = 0; i < th->samples.n; i++) {
 		const struct ev *s = &th->samples.v[i];
-		enum thread_state state = ev__state_on(s, seen__in_gc(l->seen, s->t0, s->t0));
+		enum thread_state state = ev__state_on(s, l->seen, s->t0, s->t0);
 		unsigned before, after;
 
 		while (next < th->offs.n && th->offs.v[next].t1 <= s->t0)

@@ -2,9 +2,10 @@
 /* state_of: which state a sample, or an off-CPU interval, shows. */
 #include "lanes_priv.h"
 
-static bool collects(const struct ev *ev, bool in_gc)
+static bool collects(const struct ev *ev, const struct seen *gcs, uint64_t start, uint64_t end)
 {
-	return in_gc || ev->code == CODE_GC || (ev->flags & EV_GC_CODE);
+	return ev->code == CODE_GC || (ev->flags & EV_GC_CODE) ||
+	       (gcs && seen__in_gc(gcs, start, end));
 }
 
 /* The Haskell thread runs, or C code that it called without giving up its capability. */
@@ -32,7 +33,8 @@ static enum thread_state by_code_on(const struct ev *ev)
 	}
 }
 
-enum thread_state ev__state_on(const struct ev *ev, bool in_gc)
+enum thread_state ev__state_on(const struct ev *ev, const struct seen *gcs, uint64_t start,
+			       uint64_t end)
 {
 	switch (ev->where) {
 	case WIRE_WHERE_HASKELL:
@@ -44,9 +46,9 @@ enum thread_state ev__state_on(const struct ev *ev, bool in_gc)
 		 * or last instructions. */
 		if (ev->code == CODE_HASKELL)
 			return ST_HASKELL;
-		return collects(ev, in_gc) ? ST_GC_WORK : ST_RTS;
+		return collects(ev, gcs, start, end) ? ST_GC_WORK : ST_RTS;
 	case WIRE_WHERE_NO_CAP:
-		return collects(ev, in_gc) ? ST_GC_WORK : ST_RTS;
+		return collects(ev, gcs, start, end) ? ST_GC_WORK : ST_RTS;
 	case WIRE_WHERE_RESUMING:
 		return ST_RTS;
 	case WIRE_WHERE_NOT_READY:
@@ -71,7 +73,8 @@ static enum thread_state mutator_off(const struct ev *ev)
 	return ev->code == CODE_HASKELL ? ST_HASKELL_BLOCKED : ST_UNSAFE_CALL_BLOCKED;
 }
 
-enum thread_state ev__state_off(const struct ev *ev, bool in_gc)
+enum thread_state ev__state_off(const struct ev *ev, const struct seen *gcs, uint64_t start,
+				uint64_t end)
 {
 	/* it waits for the runtime's locks, not for anything of the call */
 	if (ev->flags & EV_HANDOVER)
@@ -84,8 +87,8 @@ enum thread_state ev__state_off(const struct ev *ev, bool in_gc)
 	case WIRE_WHERE_RESUMING:
 		return ST_CAP_WAIT;
 	case WIRE_WHERE_RTS:
-		return collects(ev, in_gc) || (ev->flags & EV_GC_SYNC) ? ST_GC_WAIT
-								       : ST_RTS_BLOCKED;
+		return (ev->flags & EV_GC_SYNC) || collects(ev, gcs, start, end) ? ST_GC_WAIT
+										 : ST_RTS_BLOCKED;
 	case WIRE_WHERE_NO_CAP:
 		return ev->code == CODE_GC || (ev->flags & EV_GC_CODE) ? ST_GC_WAIT : ST_IDLE;
 	case WIRE_WHERE_NOT_READY:

@@ -44,9 +44,9 @@ static int emit_samples(struct thread_builder *b, uint64_t end, bool end_exact, 
 		bool more = b->sample + 1 < last;
 		struct finding_out p = {.ev = &ev, .samples = 1};
 
-		p.state = ev__state_on(s, seen__in_gc(b->l->seen, s->t0, s->t0));
+		p.state = ev__state_on(s, b->l->seen, s->t0, s->t0);
 		if (p.state == ST_UNKNOWN && b->prev)
-			p.state = ev__state_on(b->prev, false);
+			p.state = ev__state_on(b->prev, NULL, 0, 0);
 		if (cover && cover->gc)
 			p.state = ST_GC_WORK;
 		else if (cover && (!cover->callback || p.state == ST_UNKNOWN))
@@ -123,11 +123,15 @@ static uint64_t wake_time(const struct thread_builder *b, const struct ev *off, 
  */
 static int emit_given_up(struct thread_builder *b, const struct ev *off, struct finding_out *p)
 {
-	const struct gc_span *gc = seen__gc_at(b->l->seen, off->t0);
-	struct finding_out wait = *p;
+	const struct gc_span *gc;
+	struct finding_out wait;
 
-	if (p->state != ST_IDLE || b->lane->off.held == NO_CAP || !gc || gc->start > off->t0)
+	if (p->state != ST_IDLE || b->lane->off.held == NO_CAP)
 		return 0;
+	gc = seen__gc_at(b->l->seen, off->t0);
+	if (!gc || gc->start > off->t0)
+		return 0;
+	wait = *p;
 	wait.state = ST_GC_WAIT;
 	wait.end = MIN(gc__end(gc), p->end);
 	return thread__emit(b, &wait);
@@ -137,7 +141,7 @@ static enum thread_state state_off(const struct thread_builder *b, const struct 
 				   const struct cover *cover)
 {
 	uint64_t wake = wake_time(b, off, off->t1);
-	enum thread_state state = ev__state_off(off, seen__in_gc(b->l->seen, b->cursor, wake));
+	enum thread_state state = ev__state_off(off, b->l->seen, b->cursor, wake);
 
 	return state == ST_UNKNOWN && cover ? ST_SAFE_CALL_BLOCKED : state;
 }
@@ -187,8 +191,8 @@ static int emit_snapshot_only(struct thread_builder *b, uint64_t end)
 
 	p.ev = th->has_start ? &th->at_start : th->has_end ? &th->at_end : NULL;
 	if (p.ev)
-		p.state = p.ev->flags & EV_SLEEPS ? ev__state_off(p.ev, false)
-						  : ev__state_on(p.ev, false);
+		p.state = p.ev->flags & EV_SLEEPS ? ev__state_off(p.ev, NULL, 0, 0)
+						  : ev__state_on(p.ev, NULL, 0, 0);
 	p.sampled = thread__on_cpu(p.state);
 	if (p.sampled)
 		b->lane->cpu_ns += end - b->cursor;
@@ -318,7 +322,7 @@ static int build_part(struct lanes *l, struct thread_lane *lane, uint64_t end, b
 	if (!err)
 		err = cover__build(&b, end, last_part);
 	if (!err) {
-		mutator__learn(&b.mutator, l->seen, lane->seen, &b.covers);
+		mutator__learn(&b.mutator, lane->seen, &b.covers);
 		err = walk(&b, end, last_part);
 	}
 	if (!err && last_part && !(l->goes_on && !lane->seen->shorts.known))

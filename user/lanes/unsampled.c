@@ -60,7 +60,7 @@ static void by_off(const struct thread_builder *b, const struct seg *seg, const 
 	p->ev = ev;
 	p->cap_known = true;
 	p->cap = off->left != NO_CAP ? off->left : SOME_CAP;
-	p->state = ev__state_on(off, seen__in_gc(b->l->seen, b->cursor, p->end));
+	p->state = ev__state_on(off, b->l->seen, b->cursor, p->end);
 	if (gives_others_back(b, seg, off)) {
 		p->state = ST_RTS;
 		p->ev = NULL;
@@ -121,7 +121,7 @@ static void by_past(const struct thread_builder *b, const struct seg *seg, struc
 		*ev = th->at_start;
 	else
 		return;
-	p->state = ev__state_on(ev, false);
+	p->state = ev__state_on(ev, NULL, 0, 0);
 	/* A call has ended, and so has a collection, or it would cover this piece. */
 	if (p->state == ST_GC_WORK)
 		p->state = ST_RTS;
@@ -157,7 +157,7 @@ static void by_next(const struct thread_builder *b, const struct seg *next, stru
 		return;
 	}
 	p->cap = call && call->left != NO_CAP ? call->left : SOME_CAP;
-	p->state = mutator__choose(&b->mutator, b->l->seen, b->th, b->sample, b->cursor, ns, &near);
+	p->state = mutator__choose(&b->mutator, b->th, b->sample, b->cursor, ns, &near);
 	if (call && p->state == ST_HASKELL) {
 		/* A safe call is made by Haskell code, and its stack is the caller's. */
 		*ev = *call;

@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "confine/confine.h"
 #include "elf/elf.h"
+#include "names/dwarf_kept_priv.h"
 
 #define HELPER_CPU_S   20
 #define HELPER_IDLE_MS 5000
@@ -43,7 +44,8 @@ struct dwarf {
 	uint64_t memory; /* that its helper may use */
 	uint64_t asked_ns;
 	uint64_t waited_ns;
-	int err; /* it gives no answers any more */
+	struct dwarf_kept *kept; /* answers */
+	int err;		 /* it gives no answers any more */
 	int fd;
 	struct dwarf_reader *reader; /* in the helper */
 };
@@ -146,6 +148,7 @@ void dwarf__free(struct dwarf *d)
 		return;
 	stop(d);
 	confine_server__free(d->server);
+	dwarf_kept__free(&d->kept);
 	free(d);
 }
 
@@ -230,8 +233,11 @@ static int ask(struct dwarf *d, uint64_t vaddr, struct answer *answer)
 int dwarf__find(struct dwarf *d, uint64_t vaddr, struct dwarf_place *ret_place)
 {
 	struct answer answer = {0};
-	int err = d->err ? d->err : ask(d, vaddr, &answer);
+	int err = dwarf_kept__find(d->kept, vaddr, ret_place);
 
+	if (err != -ESRCH)
+		return err;
+	err = d->err ? d->err : ask(d, vaddr, &answer);
 	/* too many helpers, or too much time for them: there may be less next time */
 	if (err == -EBUSY)
 		return err;
@@ -243,9 +249,10 @@ int dwarf__find(struct dwarf *d, uint64_t vaddr, struct dwarf_place *ret_place)
 		stop(d);
 		return err;
 	}
+	end_strings(&answer.place);
+	dwarf_kept__add(&d->kept, vaddr, answer.err ? NULL : &answer.place);
 	if (answer.err)
 		return -ENOENT;
-	end_strings(&answer.place);
 	*ret_place = answer.place;
 	return 0;
 }
