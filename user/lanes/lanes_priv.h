@@ -19,9 +19,13 @@
  * What samples say of the time on the CPU, by what the thread was doing off it before and after.
  * Where a piece has no sample, it is given the state that is furthest below its share.
  */
+struct prior_between {
+	uint32_t samples[ST_MAX], n_samples;
+	uint64_t given_ns[ST_MAX], all_given_ns;
+};
+
 struct prior {
-	uint32_t samples[WHERES][WHERES][ST_MAX];
-	uint64_t given[WHERES][WHERES][ST_MAX];
+	struct prior_between between[WHERES][WHERES];
 };
 
 /* What an off-CPU interval is, is found out where it begins, and stays so across cuts. */

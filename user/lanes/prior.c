@@ -16,7 +16,7 @@ void prior__learn(struct lanes *l, const struct seen_thread *th)
 	for (size_t i = 0; i < th->samples.n; i++) {
 		const struct ev *s = &th->samples.v[i];
 		enum thread_state state = ev__state_on(s, l->seen, s->t0, s->t0);
-		unsigned before, after;
+		struct prior_between *between;
 
 		while (next < th->offs.n && th->offs.v[next].t1 <= s->t0)
 			next++;
@@ -27,35 +27,34 @@ void prior__learn(struct lanes *l, const struct seen_thread *th)
 		/* The time of a collection is known, where there are probes on its ends. */
 		if (l->seen->gcs.known && !l->seen->gcs.off_ns && state == ST_GC_WORK)
 			continue;
-		before = th->offs.v[next - 1].where;
-		after = th->offs.v[next].where;
-		l->prior->samples[before][after][state]++;
+		between = &l->prior->between[th->offs.v[next - 1].where][th->offs.v[next].where];
+		between->samples[state]++;
+		between->n_samples++;
 	}
 }
 
 bool prior__state(struct prior *prior, unsigned before, unsigned after, uint64_t ns,
 		  enum thread_state *ret_state)
 {
-	const uint32_t *samples = prior->samples[before][after];
-	uint64_t *given = prior->given[before][after];
-	double n = 0, sum = (double)ns, best = 0;
-	int state, chosen = -1;
+	struct prior_between *between = &prior->between[before][after];
+	double n = between->n_samples, all = (double)(between->all_given_ns + ns), best = 0;
+	int chosen = -1;
 
-	for (state = 0; state < ST_MAX; state++) {
-		n += samples[state];
-		sum += (double)given[state];
-	}
-	if (n < LEAST_SAMPLES)
+	if (between->n_samples < LEAST_SAMPLES)
 		return false;
-	for (state = 0; state < ST_MAX; state++) {
-		double missing = samples[state] / n * sum - (double)given[state];
+	for (int state = 0; state < ST_MAX; state++) {
+		double missing;
 
-		if (samples[state] && (chosen < 0 || missing > best)) {
+		if (!between->samples[state])
+			continue;
+		missing = between->samples[state] / n * all - (double)between->given_ns[state];
+		if (chosen < 0 || missing > best) {
 			best = missing;
 			chosen = state;
 		}
 	}
-	given[chosen] += ns;
+	between->given_ns[chosen] += ns;
+	between->all_given_ns += ns;
 	*ret_state = (enum thread_state)chosen;
 	return true;
 }
