@@ -124,6 +124,40 @@ static void idle(void **state)
 	confine_server__free(s);
 }
 
+static int begin_slowly(void *ctx)
+{
+	struct timespec cpu;
+
+	(void)ctx;
+	do
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+	while (cpu.tv_nsec < 50000000 && !cpu.tv_sec);
+	return 0;
+}
+
+/* One that took 50 ms to start is not started again for each question that comes now and then. */
+static void idle_but_dear(void **state)
+{
+	struct confine_service service = {.how = plain,
+					  .begin = begin_slowly,
+					  .answer = twice,
+					  .max_question = 16,
+					  .max_answer = 32,
+					  .idle_ms = 20};
+	struct confine_server *s;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(confine_server__new(&service, NULL, &s), 0);
+	ask(s, "first");
+	pid = confine_server__pid(s);
+	usleep(300000);
+	assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+	ask(s, "again");
+	assert_int_equal(confine_server__pid(s), pid);
+	confine_server__free(s);
+}
+
 /* ── whose bytes are waited for ──────────────────────────────────────────────────────────── */
 
 static void users(void **state)
@@ -244,8 +278,8 @@ static void awaited(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(answers), cmocka_unit_test(idle),    cmocka_unit_test(users),
-		cmocka_unit_test(turns),   cmocka_unit_test(awaited),
+		cmocka_unit_test(answers), cmocka_unit_test(idle),  cmocka_unit_test(idle_but_dear),
+		cmocka_unit_test(users),   cmocka_unit_test(turns), cmocka_unit_test(awaited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

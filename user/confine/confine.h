@@ -121,6 +121,10 @@ void confine__free_out(void *out, size_t size);
 
 struct confine_server;
 
+/* What to start again cost CPU time: at worst so often that it is half a percent of a CPU. */
+#define CONFINE_IDLE_PER_CPU 200
+#define CONFINE_IDLE_MAX_MS  300000
+
 struct confine_service {
 	struct confine how;
 	/* Called first, in the child. Below 0: the child ends, and questions give -EIO. NULL. */
@@ -128,8 +132,8 @@ struct confine_service {
 	/* Answers one question; returns the length of the answer, at most max_answer. */
 	size_t (*answer)(void *ctx, const void *question, size_t len, void *answer);
 	size_t max_question, max_answer; /* bytes of a message */
-	/* A child that is not asked anything for this long ends; the next question starts another
-	 * one. 0: never. */
+	/* A child that is not asked anything for this long ends, or for CONFINE_IDLE_PER_CPU times
+	 * its CPU time if that is longer; the next question starts another one. 0: never. */
 	int idle_ms;
 };
 

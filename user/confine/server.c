@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -35,13 +36,26 @@ int confine_server__new(const struct confine_service *service, void *ctx,
 
 /* ── the child ───────────────────────────────────────────────────────────────────────────── */
 
+/* How long the child waits for a question; -1: for ever. */
+static int idle_ms(const struct confine_service *of)
+{
+	struct timespec cpu = {0};
+	int64_t ms;
+
+	if (of->idle_ms <= 0)
+		return -1;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+	ms = (cpu.tv_sec * 1000 + cpu.tv_nsec / 1000000) * CONFINE_IDLE_PER_CPU;
+	return MAX(of->idle_ms, (int)MIN(ms, (int64_t)CONFINE_IDLE_MAX_MS));
+}
+
 static void serve(const struct confine_server *s, int fd, void *question, void *answer)
 {
 	const struct confine_service *of = &s->service;
 
 	for (;;) {
 		struct pollfd p = {.fd = fd, .events = POLLIN};
-		int n = poll(&p, 1, of->idle_ms > 0 ? of->idle_ms : -1);
+		int n = poll(&p, 1, idle_ms(of));
 		ssize_t got;
 		size_t len;
 
