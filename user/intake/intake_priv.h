@@ -56,6 +56,8 @@ int target__end(struct intake *in, struct seen *s, const char *end, uint64_t at_
 
 /* -E2BIG: the target has too many. */
 int name__addr(struct intake *in, struct seen *s, uint64_t frame, struct seen_addr *ret_name);
+/* These will be asked for: their cache misses come all at once instead of one after the other. */
+void name__expect(struct seen *s, const uint64_t *frames, size_t n);
 /* All that are named; idempotent. */
 void name__free_addrs(struct seen *s);
 /* A frame with such a name is in a stack; `leaf`: it is what ran. */

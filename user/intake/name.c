@@ -298,17 +298,31 @@ int name__again(struct intake *in, struct seen *s, struct seen_addr *addr)
 
 /* A stack has dozens of frames, nearly all of which were in the one before: of a table whose parts
  * are all over the memory each would cost several cache misses. */
+static struct seen_addr **recent_of(struct seen *s, uint64_t frame)
+{
+	return &s->recent_addrs[frame * 0x9e3779b97f4a7c15ULL >> 32 & (SEEN_RECENT_ADDRS - 1)];
+}
+
 static struct seen_addr *find_addr(struct seen *s, uint64_t frame)
 {
-	uint64_t slot = frame * 0x9e3779b97f4a7c15ULL >> 32 & (SEEN_RECENT_ADDRS - 1);
-	struct seen_addr *addr = s->recent_addrs[slot];
+	struct seen_addr **recent = recent_of(s, frame), *addr = *recent;
 
 	if (addr && addr->key == frame)
 		return addr;
 	HASH_FIND(hh, s->addrs, &frame, sizeof(frame), addr);
 	if (addr)
-		s->recent_addrs[slot] = addr;
+		*recent = addr;
 	return addr;
+}
+
+void name__expect(struct seen *s, const uint64_t *frames, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct seen_addr *addr = *recent_of(s, frames[i]);
+
+		if (addr)
+			__builtin_prefetch(&addr->key);
+	}
 }
 
 void name__free_addrs(struct seen *s)

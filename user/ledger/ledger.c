@@ -54,19 +54,26 @@ int booking__compare(const struct booking_key *a, const struct booking_key *b)
 
 static struct booking **recent_of(struct ledger *l, const struct booking_key *key)
 {
-	uint32_t words[sizeof(*key) / sizeof(uint32_t)], mix = 0;
+	uint32_t rest = key->kind | (uint32_t)key->class << 8 | (uint32_t)key->state << 16;
+	uint32_t mix = (key->owner * 0x85ebca6bU + key->detail * 0xc2b2ae35U +
+			key->stack * 0x27d4eb2fU + rest) *
+		       0x9e3779b1U;
 
-	memcpy(words, key, sizeof(words));
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		mix = (mix ^ words[i]) * 0x9e3779b1U;
 	return &l->recent[mix >> 23];
+}
+
+/* By members: the processor waits when it reads at once what was just written in parts. */
+static bool is_same(const struct booking_key *a, const struct booking_key *b)
+{
+	return a->stack == b->stack && a->owner == b->owner && a->detail == b->detail &&
+	       a->kind == b->kind && a->class == b->class && a->state == b->state;
 }
 
 static struct booking *find(struct ledger *l, const struct booking_key *key)
 {
 	struct booking **recent = recent_of(l, key), *b;
 
-	if (*recent && memcmp(&(*recent)->key, key, sizeof(*key)) == 0)
+	if (*recent && is_same(&(*recent)->key, key))
 		return *recent;
 	HASH_FIND(hh, l->table, key, sizeof(*key), b);
 	if (b)
@@ -96,22 +103,26 @@ static void generalize(struct ledger *l, struct booking_key *key)
 }
 
 /* What `from` holds, `sign` times; its key is `key`. */
-static int add(struct ledger *l, struct booking_key key, const struct booking *from, int sign)
+static int add(struct ledger *l, const struct booking_key *key, const struct booking *from,
+	       int sign)
 {
+	struct booking_key general;
 	struct booking *b;
 
 	if (!from->n)
 		return 0;
-	b = find(l, &key);
+	b = find(l, key);
 	if (!b && HASH_COUNT(l->table) >= l->opts.max_rows) {
-		generalize(l, &key);
-		b = find(l, &key);
+		general = *key;
+		generalize(l, &general);
+		key = &general;
+		b = find(l, key);
 	}
 	if (!b) {
 		b = calloc(1, sizeof(*b));
 		if (!b)
 			return -ENOMEM;
-		b->key = key;
+		b->key = *key;
 		HASH_ADD(hh, l->table, key, sizeof(b->key), b);
 		if (!b->hh.tbl) {
 			free(b);
@@ -124,11 +135,11 @@ static int add(struct ledger *l, struct booking_key key, const struct booking *f
 	return 0;
 }
 
-static int book(struct ledger *l, struct booking_key key, int64_t n)
+static int book(struct ledger *l, const struct booking_key *key, int64_t n)
 {
 	struct booking b = {.n = n};
 
-	if (key.kind == BOOKING_OFF) {
+	if (key->kind == BOOKING_OFF) {
 		b.times = n > 0 ? 1 : -1;
 		b.longest = n > 0 ? (uint64_t)n : 0;
 	}
@@ -138,14 +149,14 @@ static int book(struct ledger *l, struct booking_key key, int64_t n)
 static int book_class(struct ledger *l, enum booking_kind kind, const struct ledger_place *place,
 		      uint32_t state, uint32_t stack, int64_t n)
 {
-	return book(l,
-		    (struct booking_key){.owner = place->owner,
-					 .detail = place->detail,
-					 .stack = stack,
-					 .kind = (uint8_t)kind,
-					 .class = (uint8_t)place->class,
-					 .state = (uint8_t)state},
-		    n);
+	const struct booking_key key = {.owner = place->owner,
+					.detail = place->detail,
+					.stack = stack,
+					.kind = (uint8_t)kind,
+					.class = (uint8_t)place->class,
+					.state = (uint8_t)state};
+
+	return book(l, &key, n);
 }
 
 int ledger__time(struct ledger *ledger, const struct ledger_place *place, int64_t ns)
@@ -196,7 +207,7 @@ int ledger__weight(struct ledger *ledger, uint32_t owner, uint32_t stack, int64_
 		.owner = owner, .stack = stack, .kind = BOOKING_WEIGHT, .class = LEDGER_CLASSES};
 	const struct booking b = {.n = n, .times = samples};
 
-	return add(ledger, key, &b, 1);
+	return add(ledger, &key, &b, 1);
 }
 
 int ledger__merge_owners(struct ledger *ledger, const uint32_t *to, uint32_t n)
@@ -210,7 +221,7 @@ int ledger__merge_owners(struct ledger *ledger, const uint32_t *to, uint32_t n)
 		if (key.owner >= n || to[key.owner] == UINT32_MAX || to[key.owner] == key.owner)
 			continue;
 		key.owner = to[key.owner];
-		err = add(ledger, key, b, 1);
+		err = add(ledger, &key, b, 1);
 		if (err)
 			return err;
 		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
@@ -229,7 +240,7 @@ int ledger__add(struct ledger *ledger, const struct ledger *other, int sign)
 	int err;
 
 	HASH_ITER (hh, other->table, b, next) {
-		err = add(ledger, b->key, b, sign < 0 ? -1 : 1);
+		err = add(ledger, &b->key, b, sign < 0 ? -1 : 1);
 		if (err)
 			return err;
 	}
