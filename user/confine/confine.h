@@ -121,8 +121,8 @@ void confine__free_out(void *out, size_t size);
 
 struct confine_server;
 
-/* What to start again cost CPU time: at worst so often that it is half a percent of a CPU. */
-#define CONFINE_IDLE_PER_CPU 200
+/* What to start again cost CPU time: at worst so often that it is a percent of a CPU. */
+#define CONFINE_IDLE_PER_CPU 100
 #define CONFINE_IDLE_MAX_MS  300000
 
 struct confine_service {

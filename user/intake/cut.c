@@ -9,14 +9,46 @@
 
 /* ── numbers ─────────────────────────────────────────────────────────────────────────────── */
 
+#define NOT_MOVED UINT32_MAX
+
+/* Processes of one program have most frames in common. Without memory each is moved by its name. */
+static void begin_frames(struct intake *in)
+{
+	uint32_t n = picture__n_frames(in->old_pic);
+
+	in->moved = malloc(n * sizeof(*in->moved) + 1);
+	in->n_moved = in->moved ? n : 0;
+	for (uint32_t i = 0; i < in->n_moved; i++)
+		in->moved[i] = NOT_MOVED;
+}
+
+static void end_frames(struct intake *in)
+{
+	free(in->moved);
+	in->moved = NULL;
+	in->n_moved = 0;
+}
+
 static int move_frame(struct intake *in, uint32_t *frame)
 {
 	const struct pic_frame *old = picture__frame(in->old_pic, *frame);
+	uint32_t *moved = *frame < in->n_moved ? &in->moved[*frame] : NULL;
+	const struct pic_place *place;
+	int err;
 
-	const struct pic_place *place = picture__place(in->old_pic, *frame);
-	int err = old ? picture__add_frame(in->pic, old, frame) : 0;
-
-	return err || !place ? err : picture__set_place(in->pic, *frame, place);
+	if (!old)
+		return 0;
+	if (moved && *moved != NOT_MOVED) {
+		*frame = *moved;
+		return 0;
+	}
+	place = picture__place(in->old_pic, *frame);
+	err = picture__add_frame(in->pic, old, frame);
+	if (!err && place)
+		err = picture__set_place(in->pic, *frame, place);
+	if (!err && moved)
+		*moved = *frame;
+	return err;
 }
 
 static const char *moved_text(struct intake *in, const char *text)
@@ -64,7 +96,7 @@ static int move_names(struct intake *in, struct seen *s)
 	struct seen_addr *addr, *next;
 	int err = 0;
 
-	memset(s->recent_addrs, 0, sizeof(s->recent_addrs));
+	addrs__forget_recent(s);
 	HASH_ITER (hh, s->addrs, addr, next) {
 		if (!addr->used) {
 			HASH_DEL(s->addrs, addr);
@@ -386,6 +418,7 @@ int intake__cut(struct intake *in, uint64_t at_ns, struct picture *pic)
 		return err;
 	in->old_pic = in->pic;
 	in->old_parts = in->parts;
+	begin_frames(in);
 	in->pic = pic;
 	in->parts = parts;
 	in->room_at = in->opts.max_records;
@@ -400,6 +433,7 @@ void intake__cut_end(struct intake *in, bool failed)
 {
 	stacks__free(&in->old_parts);
 	rename__free(in);
+	end_frames(in);
 	in->old_pic = NULL;
 	in->closed |= failed;
 }

@@ -133,5 +133,5 @@ void seen__made(struct intake *in, struct seen *s)
 		seen__fit(th);
 	}
 	seen__forget_allocs(in, s, UINT64_MAX);
-	name__free_addrs(s);
+	addrs__free(s);
 }

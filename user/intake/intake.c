@@ -52,7 +52,7 @@ static void free_seen(struct seen *s)
 		free(th->before);
 		free(th);
 	}
-	name__free_addrs(s);
+	addrs__free(s);
 	HASH_FREE(s->counters);
 	HASH_FREE(s->tso_infos);
 	HASH_CLEAR(hh, s->sites);
@@ -320,7 +320,7 @@ int intake__settle_target(struct intake *in, pid_t pid, bool keep)
 	err = ccs__resolve(in, s);
 	s->settled = !keep;
 	s->namer = (struct namer){0};
-	name__free_addrs(s);
+	addrs__free(s);
 	for (struct seen_thread *th = s->thread_list; th; th = th->next)
 		seen__fit(th);
 	return tap__report(in, err, &input);

@@ -40,6 +40,7 @@ struct intake {
 	/* during a cut: what the old numbers are of */
 	struct picture *old_pic;
 	struct stack_table old_parts;
+	uint32_t *moved, n_moved; /* the new number by the old one; UINT32_MAX: none yet */
 };
 
 /* Reports an input to the tap unless it was refused; returns err. */
@@ -52,14 +53,23 @@ int target__take_out(struct intake *in, size_t i);
 int parts__new(const struct intake *in, struct picture *pic, struct stack_table *ret_parts);
 int target__end(struct intake *in, struct seen *s, const char *end, uint64_t at_ns);
 
+/* ── addresses by frame (addrs.c) ────────────────────────────────────────────────────────── */
+
+/* NULL: it has not been added. */
+struct seen_addr *addrs__find(struct seen *s, uint64_t frame);
+/* Takes addr, which it frees if it fails: -ENOMEM. */
+int addrs__add(struct seen *s, struct seen_addr *addr);
+/* These will be looked for: their cache misses come all at once instead of one after the other. */
+void addrs__expect(struct seen *s, const uint64_t *frames, size_t n);
+/* Before one that was added is freed. */
+void addrs__forget_recent(struct seen *s);
+/* All of them; idempotent. */
+void addrs__free(struct seen *s);
+
 /* ── names and stacks (name.c, stack.c, kframe.c) ────────────────────────────────────────── */
 
 /* -E2BIG: the target has too many. */
 int name__addr(struct intake *in, struct seen *s, uint64_t frame, struct seen_addr *ret_name);
-/* These will be asked for: their cache misses come all at once instead of one after the other. */
-void name__expect(struct seen *s, const uint64_t *frames, size_t n);
-/* All that are named; idempotent. */
-void name__free_addrs(struct seen *s);
 /* A frame with such a name is in a stack; `leaf`: it is what ran. */
 void name__count(struct seen *s, const struct seen_addr *addr, bool leaf);
 /* Asks for the name once more. */

@@ -263,7 +263,7 @@ static int new_addr(struct intake *in, struct seen *s, uint64_t frame, struct se
 		return err;
 	}
 	addr->used = true;
-	err = HASH_INSERT(s->addrs, key, sizeof(addr->key), addr);
+	err = addrs__add(s, addr);
 	if (!err)
 		*ret_addr = addr;
 	return err;
@@ -296,44 +296,9 @@ int name__again(struct intake *in, struct seen *s, struct seen_addr *addr)
 	return 0;
 }
 
-/* A stack has dozens of frames, nearly all of which were in the one before: of a table whose parts
- * are all over the memory each would cost several cache misses. */
-static struct seen_addr **recent_of(struct seen *s, uint64_t frame)
-{
-	return &s->recent_addrs[frame * 0x9e3779b97f4a7c15ULL >> 32 & (SEEN_RECENT_ADDRS - 1)];
-}
-
-static struct seen_addr *find_addr(struct seen *s, uint64_t frame)
-{
-	struct seen_addr **recent = recent_of(s, frame), *addr = *recent;
-
-	if (addr && addr->key == frame)
-		return addr;
-	HASH_FIND(hh, s->addrs, &frame, sizeof(frame), addr);
-	if (addr)
-		*recent = addr;
-	return addr;
-}
-
-void name__expect(struct seen *s, const uint64_t *frames, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		const struct seen_addr *addr = *recent_of(s, frames[i]);
-
-		if (addr)
-			__builtin_prefetch(&addr->key);
-	}
-}
-
-void name__free_addrs(struct seen *s)
-{
-	memset(s->recent_addrs, 0, sizeof(s->recent_addrs));
-	HASH_FREE(s->addrs);
-}
-
 int name__addr(struct intake *in, struct seen *s, uint64_t frame, struct seen_addr *ret_name)
 {
-	struct seen_addr *addr = find_addr(s, frame);
+	struct seen_addr *addr = addrs__find(s, frame);
 	int err = 0;
 
 	if (!addr && HASH_COUNT(s->addrs) >= MAX_ADDRS) {

@@ -99,9 +99,6 @@ struct seen_thread {
 
 /* ── places ──────────────────────────────────────────────────────────────────────────────── */
 
-/* A power of two: of most programs a window's addresses fit. */
-#define SEEN_RECENT_ADDRS 512
-
 struct seen_addr {
 	UT_hash_handle hh;
 	uint64_t key; /* a frame as in wire.h */
@@ -347,7 +344,8 @@ struct seen {
 	size_t n_free_numbers, free_numbers_cap;
 
 	struct seen_addr *addrs;
-	struct seen_addr *recent_addrs[SEEN_RECENT_ADDRS]; /* by a hash of the key; NULL: none */
+	struct seen_addr **recent_addrs; /* see addrs.c */
+	size_t n_recent_addrs;
 	struct seen_site *sites, **site_v;
 	size_t n_sites, sites_cap;
 	struct seen_counters *counters;

@@ -370,7 +370,7 @@ int stack__take(struct intake *in, struct seen *s, const struct raw_stack *raw, 
 	}
 	if (!raw->head->nframes)
 		ev->flags |= EV_NO_WALK;
-	name__expect(s, raw->frames, raw->head->nframes);
+	addrs__expect(s, raw->frames, raw->head->nframes);
 	if (!err)
 		err = find_first(t);
 	if (!err)
