@@ -44,8 +44,8 @@ struct dwarf {
 	uint64_t memory; /* that its helper may use */
 	uint64_t asked_ns;
 	uint64_t waited_ns;
-	struct dwarf_kept *kept; /* answers */
-	int err;		 /* it gives no answers any more */
+	struct dwarf_kept kept; /* answers */
+	int err;		/* it gives no answers any more */
 	int fd;
 	struct dwarf_reader *reader; /* in the helper */
 };
@@ -148,7 +148,7 @@ void dwarf__free(struct dwarf *d)
 		return;
 	stop(d);
 	confine_server__free(d->server);
-	dwarf_kept__free(&d->kept);
+	dwarf_kept__clear(&d->kept);
 	free(d);
 }
 
@@ -233,7 +233,7 @@ static int ask(struct dwarf *d, uint64_t vaddr, struct answer *answer)
 int dwarf__find(struct dwarf *d, uint64_t vaddr, struct dwarf_place *ret_place)
 {
 	struct answer answer = {0};
-	int err = dwarf_kept__find(d->kept, vaddr, ret_place);
+	int err = dwarf_kept__find(&d->kept, vaddr, ret_place);
 
 	if (err != -ESRCH)
 		return err;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* dwarf_kept: answers, without the room that their strings do not use. */
+/* dwarf_kept: answers, without the room that their strings do not use, and where they hold. */
 #include "names/dwarf_kept_priv.h"
 
 #include <errno.h>
@@ -8,11 +8,15 @@
 
 #include "base/base.h"
 #include "base/hash.h"
+#include "base/search.h"
 
 #define NUMBERS_SIZE offsetof(struct dwarf_place, name)
 #define STRINGS	     4
 
-struct dwarf_kept {
+/* Blocks within each other that are looked through for one that holds an address. */
+#define NESTED_MAX 16
+
+struct dwarf_answer {
 	UT_hash_handle hh;
 	uint64_t vaddr;
 	bool found;
@@ -28,65 +32,99 @@ static void strings_of(struct dwarf_place *p, char *ret_strings[STRINGS])
 	ret_strings[3] = p->proc_file;
 }
 
-int dwarf_kept__find(const struct dwarf_kept *kept, uint64_t vaddr, struct dwarf_place *ret_place)
+static int give(const struct dwarf_answer *answer, struct dwarf_place *ret_place)
 {
-	const struct dwarf_kept *k;
 	char *strings[STRINGS];
 	const char *from;
 
-	HASH_FIND(hh, kept, &vaddr, sizeof(vaddr), k);
-	if (!k)
-		return -ESRCH;
-	if (!k->found)
+	if (!answer->found)
 		return -ENOENT;
-	memcpy(ret_place, k->place, NUMBERS_SIZE);
-	from = k->place + NUMBERS_SIZE;
+	memcpy(ret_place, answer->place, NUMBERS_SIZE);
+	from = answer->place + NUMBERS_SIZE;
 	strings_of(ret_place, strings);
-	for (size_t i = 0; i < STRINGS; from += k->len[i], i++) {
-		memcpy(strings[i], from, k->len[i]);
-		strings[i][k->len[i]] = '\0';
+	for (size_t i = 0; i < STRINGS; from += answer->len[i], i++) {
+		memcpy(strings[i], from, answer->len[i]);
+		strings[i][answer->len[i]] = '\0';
 	}
 	return 0;
 }
 
-static struct dwarf_kept *new_found(struct dwarf_place *place)
+int dwarf_kept__find(const struct dwarf_kept *kept, uint64_t vaddr, struct dwarf_place *ret_place)
 {
-	size_t size = sizeof(struct dwarf_kept) + NUMBERS_SIZE;
+	const struct dwarf_answer *answer;
+	size_t after, i;
+
+	HASH_FIND(hh, kept->answers, &vaddr, sizeof(vaddr), answer);
+	if (answer)
+		return give(answer, ret_place);
+	after = search__first(kept->n_blocks, k, kept->blocks[k].start > vaddr);
+	for (i = after; i > 0 && after - i < NESTED_MAX; i--)
+		if (vaddr < kept->blocks[i - 1].end)
+			return give(kept->blocks[i - 1].answer, ret_place);
+	return -ESRCH;
+}
+
+static struct dwarf_answer *new_found(struct dwarf_place *place)
+{
+	size_t size = sizeof(struct dwarf_answer) + NUMBERS_SIZE;
 	uint8_t len[STRINGS];
 	char *strings[STRINGS], *to;
-	struct dwarf_kept *k;
+	struct dwarf_answer *answer;
 
 	strings_of(place, strings);
 	for (size_t i = 0; i < STRINGS; i++)
 		size += len[i] = (uint8_t)strlen(strings[i]);
-	k = calloc(1, size);
-	if (!k)
+	answer = calloc(1, size);
+	if (!answer)
 		return NULL;
-	k->found = true;
-	memcpy(k->len, len, sizeof(k->len));
-	memcpy(k->place, place, NUMBERS_SIZE);
-	to = k->place + NUMBERS_SIZE;
+	answer->found = true;
+	memcpy(answer->len, len, sizeof(answer->len));
+	memcpy(answer->place, place, NUMBERS_SIZE);
+	to = answer->place + NUMBERS_SIZE;
 	for (size_t i = 0; i < STRINGS; to += len[i], i++)
 		memcpy(to, strings[i], len[i]);
-	return k;
+	return answer;
 }
 
-void dwarf_kept__add(struct dwarf_kept **kept, uint64_t vaddr, struct dwarf_place *place)
+/* Without memory the answer is for its address alone. */
+static void add_block(struct dwarf_kept *kept, const struct dwarf_answer *answer,
+		      const struct dwarf_place *place)
 {
-	struct dwarf_kept *k;
+	const struct dwarf_range range = {place->start, place->end, answer};
+	size_t at;
 
-	if (HASH_COUNT(*kept) >= DWARF_KEPT_MAX)
-		dwarf_kept__free(kept);
-	k = place ? new_found(place) : calloc(1, sizeof(*k));
-	if (!k)
+	if (ARRAY_RESERVE(kept->blocks, kept->blocks_cap, kept->n_blocks + 1, DWARF_KEPT_MAX))
 		return;
-	k->vaddr = vaddr;
-	/* without memory it is asked for again */
-	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
-	(void)HASH_INSERT(*kept, vaddr, sizeof(k->vaddr), k);
+	at = search__first(
+		kept->n_blocks, k,
+		kept->blocks[k].start > range.start ||
+			(kept->blocks[k].start == range.start && kept->blocks[k].end <= range.end));
+	memmove(&kept->blocks[at + 1], &kept->blocks[at],
+		(kept->n_blocks - at) * sizeof(*kept->blocks));
+	kept->blocks[at] = range;
+	kept->n_blocks++;
 }
 
-void dwarf_kept__free(struct dwarf_kept **kept)
+void dwarf_kept__add(struct dwarf_kept *kept, uint64_t vaddr, struct dwarf_place *place)
 {
-	HASH_FREE(*kept);
+	struct dwarf_answer *answer;
+
+	if (HASH_COUNT(kept->answers) >= DWARF_KEPT_MAX)
+		dwarf_kept__clear(kept);
+	answer = place ? new_found(place) : calloc(1, sizeof(*answer));
+	if (!answer)
+		return;
+	answer->vaddr = vaddr;
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
+	if (HASH_INSERT(kept->answers, vaddr, sizeof(answer->vaddr), answer))
+		return;
+	if (place && !place->haskell && place->start < place->end)
+		add_block(kept, answer, place);
+}
+
+void dwarf_kept__clear(struct dwarf_kept *kept)
+{
+	HASH_FREE(kept->answers);
+	free(kept->blocks);
+	memset(kept, 0, sizeof(*kept));
 }

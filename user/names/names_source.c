@@ -163,7 +163,10 @@ static struct dwarf *dwarf_of(struct names *names, struct image *image)
 {
 	struct file *file = image->file;
 	struct dwarf *dwarf;
+	void *read;
 
+	if (slots__get(&file->slots, &dwarf_key, &read) && read)
+		return read;
 	if (!dwarf__is_in(file->elf) && names__awaits_download(names, image))
 		return NULL;
 	dwarf = read_dwarf(names, &file->slots,
