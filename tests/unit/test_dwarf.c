@@ -71,7 +71,7 @@ static pid_t newest_child(void)
 	fclose(f);
 	assert_true(len > 1);
 	pids[len - 1] = '\0'; /* a blank follows each */
-	return atoi(strrchr(pids, ' ') ?: pids);
+	return (pid_t)strtol(strrchr(pids, ' ') ?: pids, NULL, 10);
 }
 
 static void by_helper(void **state)
