@@ -2,8 +2,8 @@
 /*
  * addrs: the addresses of a target that have names, by frame. A stack has dozens of frames, nearly
  * all of which were met before, and a look into the hash table costs several cache misses for each:
- * it walks along entries that are all over the memory. So there is a table of those that were found
- * last before it: two places next to each other for each hash, and as many in all as there are
+ * it walks along entries that are all over the memory. So a table of those that were found
+ * last comes first: two places next to each other for each hash, and as many in all as there are
  * addresses, or more.
  */
 #include "intake_priv.h"
