@@ -136,7 +136,7 @@ static int begin_slowly(void *ctx)
 }
 
 /* One that took 50 ms to start is not started again for each question that comes now and then. */
-static void idle_but_dear(void **state)
+static void idle_but_costly(void **state)
 {
 	struct confine_service service = {.how = plain,
 					  .begin = begin_slowly,
@@ -278,8 +278,9 @@ static void awaited(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(answers), cmocka_unit_test(idle),  cmocka_unit_test(idle_but_dear),
-		cmocka_unit_test(users),   cmocka_unit_test(turns), cmocka_unit_test(awaited),
+		cmocka_unit_test(answers),	   cmocka_unit_test(idle),
+		cmocka_unit_test(idle_but_costly), cmocka_unit_test(users),
+		cmocka_unit_test(turns),	   cmocka_unit_test(awaited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a file's DWARF was found to say: many processes of one file meet the same addresses, and
- * each answer of a helper takes two switches to it and back, and a start of it now and then.
+ * What a file's DWARF has on the addresses that were asked for: many processes of one file meet the
+ * same ones, and each answer of a helper takes a switch to it and back, and now and then its start.
  *
- * C code is sampled at any of its instructions, and a frame has one place for all of a function: an
- * answer is for the whole block it is of. Haskell's is for the address alone, since a block of that
- * has no symbol of its own.
+ * C code is sampled at any of its instructions, while a frame has one line for all of a function:
+ * an answer holds for the block of code it is of. Haskell code is met at its return addresses,
+ * which are few, and an answer holds for the address alone.
  *
  * Shared by the files of this room only.
  */

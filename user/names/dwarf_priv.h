@@ -6,8 +6,8 @@
  *
  * libdw reads it, in a process without rights for each file (confine): a damaged or malicious file
  * may crash or stall that, and no more. Its memory is bounded by what the file's headers say that
- * reading it takes, and so is that of all helpers together. A helper that is not asked for some
- * seconds ends.
+ * reading it takes, and so is that of all helpers together. A helper that is not asked ends after
+ * some seconds, or minutes where its start was costly (confine.h); its answers stay (dwarf_kept).
  *
  * Shared by the files of this room only.
  */
