@@ -23,12 +23,17 @@ static bool is_at(struct seen_addr *const *place, uint64_t frame)
 	return *place && (*place)->key == frame;
 }
 
-/* A new table for the addresses there are. Without memory it stays as it is. */
+/*
+ * A new table for the addresses there are. Without memory it stays as it is. Of one that has ended
+ * little is still to come, and of short programs there are many.
+ */
 static void make_room(struct seen *s)
 {
 	struct seen_addr **larger, *addr, *next;
 	size_t n = LEAST_RECENT;
 
+	if (s->ended)
+		return;
 	while (n < 2 * (size_t)HASH_COUNT(s->addrs))
 		n *= 2;
 	larger = calloc(n, sizeof(struct seen_addr *));

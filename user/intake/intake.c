@@ -292,6 +292,7 @@ int target__end(struct intake *in, struct seen *s, const char *end, uint64_t at_
 	if (s->ended)
 		return 0;
 	s->ended = true;
+	addrs__forget_recent(s);
 	/* reported after a cut, it may have come before it */
 	s->end_ns = s->was_cut ? MAX(at_ns, s->pub->attach_ns) : at_ns;
 	take_end(in, s->pub, end);

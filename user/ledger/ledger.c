@@ -2,6 +2,8 @@
 /* ledger: bookings, and what one table is more than another. */
 #include "ledger_priv.h"
 
+#define RECENT_FROM_LINES 128
+
 int ledger__new(const struct ledger_opts *opts, struct ledger **ret_ledger)
 {
 	struct ledger *l = calloc(1, sizeof(*l));
@@ -26,6 +28,7 @@ void ledger__free(struct ledger *ledger)
 		HASH_DEL(ledger->table, b);
 		free(b);
 	}
+	free(ledger->recent);
 	free(ledger);
 }
 
@@ -59,7 +62,7 @@ static struct booking **recent_of(struct ledger *l, const struct booking_key *ke
 			key->stack * 0x27d4eb2fU + rest) *
 		       0x9e3779b1U;
 
-	return &l->recent[mix >> 23];
+	return &l->recent[mix >> (32 - RECENT_BOOKINGS_BITS)];
 }
 
 /* By members: the processor waits when it reads at once what was just written in parts. */
@@ -71,14 +74,21 @@ static bool is_same(const struct booking_key *a, const struct booking_key *b)
 
 static struct booking *find(struct ledger *l, const struct booking_key *key)
 {
-	struct booking **recent = recent_of(l, key), *b;
+	struct booking **recent = l->recent ? recent_of(l, key) : NULL, *b;
 
-	if (*recent && is_same(&(*recent)->key, key))
+	if (recent && *recent && is_same(&(*recent)->key, key))
 		return *recent;
 	HASH_FIND(hh, l->table, key, sizeof(*key), b);
-	if (b)
+	if (recent && b)
 		*recent = b;
 	return b;
+}
+
+/* Most ledgers of short programs stay without. */
+static void add_recent(struct ledger *l)
+{
+	if (!l->recent && HASH_COUNT(l->table) >= RECENT_FROM_LINES)
+		l->recent = calloc(RECENT_BOOKINGS, sizeof(struct booking *));
 }
 
 /* Without room for another line, what distinguishes lines goes; the sums stay. */
@@ -128,6 +138,7 @@ static int add(struct ledger *l, const struct booking_key *key, const struct boo
 			free(b);
 			return -ENOMEM;
 		}
+		add_recent(l);
 	}
 	b->n += sign * from->n;
 	b->times += sign * from->times;
@@ -228,7 +239,8 @@ int ledger__merge_owners(struct ledger *ledger, const uint32_t *to, uint32_t n)
 		HASH_DEL(ledger->table, b);
 		free(b);
 	}
-	memset(ledger->recent, 0, sizeof(ledger->recent));
+	if (ledger->recent)
+		memset(ledger->recent, 0, RECENT_BOOKINGS * sizeof(struct booking *));
 	return 0;
 }
 

@@ -41,10 +41,15 @@ struct booking {
 	uint64_t longest;
 };
 
+/* By a cheap hash: most bookings are like one of the last. */
+#define RECENT_BOOKINGS_BITS 9
+#define RECENT_BOOKINGS	     (1U << RECENT_BOOKINGS_BITS)
+
 struct ledger {
 	struct ledger_opts opts;
 	struct booking *table;
-	struct booking *recent[512]; /* by a cheap hash: most bookings are like one of the last */
+	/* RECENT_BOOKINGS of them, once there are as many lines as pay for it; NULL until then */
+	struct booking **recent;
 	uint64_t left_out;
 };
 
