@@ -19,7 +19,6 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "names/dwarf_kept_priv.h"
 #include "names/dwarf_priv.h"
 #include "elf/elf.h"
 
@@ -220,81 +219,57 @@ static void boasts(void **state)
 	elf__free(elf);
 }
 
-/* Answers come back as they were, and more than are kept are not kept. */
-static void kept_answers(void **state)
+/*
+ * Where nothing is said to be nothing is found, in all of the program's code: looked for at each
+ * address. What is next to it has something, or is of another unit.
+ */
+static void nothing_there(void **state)
 {
-	struct dwarf_place in = {.start = 1, .cu_end = UINT64_MAX, .nth = 7, .haskell = true}, out;
-	struct dwarf_kept kept = {0};
+	struct elf_file *elf = open_self();
+	struct elf_section text;
+	struct dwarf_place place;
+	struct dwarf_reader *reader;
+	uint64_t longest = 0, start = 0, end = 0;
+	size_t size;
+	void *data;
 
 	(void)state;
-	memset(in.name, 'n', sizeof(in.name) - 1);
-	snprintf(in.file, sizeof(in.file), "Main.hs");
-	memset(in.proc_file, 'f', sizeof(in.proc_file) - 1);
-	assert_int_equal(dwarf_kept__find(&kept, 0, &out), -ESRCH);
-	for (uint64_t at = 0; at < DWARF_KEPT_MAX; at++) {
-		in.end = at;
-		dwarf_kept__add(&kept, at, at % 2 ? &in : NULL);
+	if (!dwarf__is_in(elf)) {
+		elf__free(elf);
+		skip();
 	}
-	for (uint64_t at = 0; at < DWARF_KEPT_MAX; at++) {
-		memset(&out, at % 4 < 2 ? 0xa5 : 0, sizeof(out));
-		assert_int_equal(dwarf_kept__find(&kept, at, &out), at % 2 ? 0 : -ENOENT);
-		if (at % 2 == 0)
-			continue;
-		in.end = at;
-		assert_memory_equal(&out, &in, offsetof(struct dwarf_place, name));
-		assert_string_equal(out.name, in.name);
-		assert_string_equal(out.linkage, "");
-		assert_string_equal(out.file, "Main.hs");
-		assert_string_equal(out.proc_file, in.proc_file);
-	}
-	dwarf_kept__add(&kept, DWARF_KEPT_MAX, NULL);
-	assert_int_equal(dwarf_kept__find(&kept, 1, &out), -ESRCH);
-	assert_int_equal(dwarf_kept__find(&kept, DWARF_KEPT_MAX, &out), -ENOENT);
-	dwarf_kept__clear(&kept);
-	dwarf_kept__clear(&kept);
-}
+	assert_int_equal(elf__section(elf, ".text", &text), 0);
+	assert_int_equal(elf__writable(elf, &data, &size), 0);
+	assert_int_equal(dwarf_reader__new(data, size, &reader), 0);
+	for (uint64_t at = text.vaddr; at < text.vaddr + text.size; at++) {
+		int err = dwarf_reader__find(reader, at, &place);
 
-/* Of C code an answer holds in its block, the innermost that has one; of Haskell it does not. */
-static void kept_blocks(void **state)
-{
-	struct dwarf_place in = {0}, out;
-	struct dwarf_kept kept = {0};
-	static const struct {
-		uint64_t start, end, at;
-		bool haskell;
-	} blocks[] = {
-		{100, 200, 150, false}, {300, 400, 310, false}, {100, 120, 110, false},
-		{340, 350, 345, false}, {360, 370, 365, false}, {500, 600, 550, true},
-	};
-	static const struct {
-		uint64_t at, start; /* start 0: nothing is known of it */
-		uint64_t end;
-	} asked[] = {{99, 0, 0},      {100, 100, 120},	 {119, 100, 120}, {120, 100, 200},
-		     {199, 100, 200}, {200, 0, 0},	 {299, 0, 0},	  {345, 340, 350},
-		     {355, 300, 400}, {399, 300, 400},	 {400, 0, 0},	  {550, 500, 600},
-		     {551, 0, 0},     {UINT64_MAX, 0, 0}};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(blocks); i++) {
-		in = (struct dwarf_place){.start = blocks[i].start,
-					  .end = blocks[i].end,
-					  .haskell = blocks[i].haskell};
-		dwarf_kept__add(&kept, blocks[i].at, &in);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(asked); i++) {
-		assert_int_equal(dwarf_kept__find(&kept, asked[i].at, &out),
-				 asked[i].start ? 0 : -ESRCH);
-		if (!asked[i].start)
+		if (err == 0) {
+			assert_true(at >= end); /* no range that was given has it */
+			assert_true(place.start <= at && at < place.end);
+			at = place.end - 1;
 			continue;
-		assert_int_equal(out.start, asked[i].start);
-		assert_int_equal(out.end, asked[i].end);
+		}
+		assert_int_equal(err, -ENOENT);
+		if (at < end)
+			continue;
+		assert_true(dwarf_reader__nothing(reader, at, &start, &end));
+		assert_true(start <= at && at < end);
+		longest = MAX(longest, end - at);
+		for (uint64_t before = at; before-- > MAX(start, text.vaddr);)
+			assert_int_equal(dwarf_reader__find(reader, before, &place), -ENOENT);
 	}
-	for (uint64_t i = 0; i < 2 * DWARF_KEPT_MAX; i++) {
-		in = (struct dwarf_place){.start = 1000 - i % 1000, .end = 1000 + i};
-		dwarf_kept__add(&kept, 10000 + i, &in);
-	}
-	assert_int_equal(dwarf_kept__find(&kept, 110, &out), -ESRCH);
-	dwarf_kept__clear(&kept);
+	assert_true(longest > 1);
+	/* below and above all of the code */
+	assert_int_equal(dwarf_reader__find(reader, 0, &place), -ENOENT);
+	assert_true(dwarf_reader__nothing(reader, 0, &start, &end));
+	assert_int_equal(start, 0);
+	assert_in_range(end, 1, text.vaddr + text.size);
+	assert_int_equal(dwarf_reader__find(reader, UINT64_MAX - 1, &place), -ENOENT);
+	assert_true(dwarf_reader__nothing(reader, UINT64_MAX - 1, &start, &end));
+	assert_true(start >= text.vaddr && end == UINT64_MAX);
+	dwarf_reader__free(reader);
+	elf__free(elf);
 }
 
 /* More files than there may be helpers: all are answered for, each by its own. */
@@ -549,11 +524,11 @@ static void ghc_closures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_helper),	cmocka_unit_test(compressed),
-		cmocka_unit_test(boasts),	cmocka_unit_test(many),
-		cmocka_unit_test(damaged),	cmocka_unit_test(shrinks),
-		cmocka_unit_test(kept_answers), cmocka_unit_test(kept_blocks),
-		cmocka_unit_test(ghc_blocks),	cmocka_unit_test(ghc_closures),
+		cmocka_unit_test(by_helper),	 cmocka_unit_test(compressed),
+		cmocka_unit_test(boasts),	 cmocka_unit_test(many),
+		cmocka_unit_test(damaged),	 cmocka_unit_test(shrinks),
+		cmocka_unit_test(nothing_there), cmocka_unit_test(ghc_blocks),
+		cmocka_unit_test(ghc_closures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,7 @@ struct question {
 struct answer {
 	int32_t err;
 	uint32_t _pad;
-	struct dwarf_place place;
+	struct dwarf_place place; /* of -ENOENT: start and end of where that holds, or 0 */
 };
 
 struct dwarf {
@@ -83,6 +83,8 @@ static size_t answer_one(void *ctx, const void *question, size_t len, void *answ
 	if (len == sizeof(q)) {
 		memcpy(&q, question, sizeof(q));
 		a.err = dwarf_reader__find(d->reader, q.vaddr, &a.place);
+		if (a.err == -ENOENT)
+			dwarf_reader__nothing(d->reader, q.vaddr, &a.place.start, &a.place.end);
 	}
 	memcpy(answer, &a, sizeof(a));
 	return sizeof(a);
@@ -250,9 +252,11 @@ int dwarf__find(struct dwarf *d, uint64_t vaddr, struct dwarf_place *ret_place)
 		return err;
 	}
 	end_strings(&answer.place);
-	dwarf_kept__add(&d->kept, vaddr, answer.err ? NULL : &answer.place);
-	if (answer.err)
+	if (answer.err) {
+		dwarf_kept__add_nothing(&d->kept, vaddr, answer.place.start, answer.place.end);
 		return -ENOENT;
+	}
+	dwarf_kept__add(&d->kept, vaddr, &answer.place);
 	*ret_place = answer.place;
 	return 0;
 }

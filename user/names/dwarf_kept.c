@@ -87,39 +87,49 @@ static struct dwarf_answer *new_found(struct dwarf_place *place)
 }
 
 /* Without memory the answer is for its address alone. */
-static void add_block(struct dwarf_kept *kept, const struct dwarf_answer *answer,
-		      const struct dwarf_place *place)
+static void add_block(struct dwarf_kept *kept, const struct dwarf_answer *answer, uint64_t start,
+		      uint64_t end)
 {
-	const struct dwarf_range range = {place->start, place->end, answer};
 	size_t at;
 
-	if (ARRAY_RESERVE(kept->blocks, kept->blocks_cap, kept->n_blocks + 1, DWARF_KEPT_MAX))
+	if (start >= end ||
+	    ARRAY_RESERVE(kept->blocks, kept->blocks_cap, kept->n_blocks + 1, DWARF_KEPT_MAX))
 		return;
-	at = search__first(
-		kept->n_blocks, k,
-		kept->blocks[k].start > range.start ||
-			(kept->blocks[k].start == range.start && kept->blocks[k].end <= range.end));
+	at = search__first(kept->n_blocks, k,
+			   kept->blocks[k].start > start ||
+				   (kept->blocks[k].start == start && kept->blocks[k].end <= end));
 	memmove(&kept->blocks[at + 1], &kept->blocks[at],
 		(kept->n_blocks - at) * sizeof(*kept->blocks));
-	kept->blocks[at] = range;
+	kept->blocks[at] = (struct dwarf_range){start, end, answer};
 	kept->n_blocks++;
+}
+
+/* Of an answer without memory nothing is kept. */
+static bool add(struct dwarf_kept *kept, uint64_t vaddr, struct dwarf_answer *answer)
+{
+	if (!answer)
+		return false;
+	if (HASH_COUNT(kept->answers) >= DWARF_KEPT_MAX)
+		dwarf_kept__clear(kept);
+	answer->vaddr = vaddr;
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
+	return HASH_INSERT(kept->answers, vaddr, sizeof(answer->vaddr), answer) == 0;
 }
 
 void dwarf_kept__add(struct dwarf_kept *kept, uint64_t vaddr, struct dwarf_place *place)
 {
-	struct dwarf_answer *answer;
+	struct dwarf_answer *answer = new_found(place);
 
-	if (HASH_COUNT(kept->answers) >= DWARF_KEPT_MAX)
-		dwarf_kept__clear(kept);
-	answer = place ? new_found(place) : calloc(1, sizeof(*answer));
-	if (!answer)
-		return;
-	answer->vaddr = vaddr;
-	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
-	if (HASH_INSERT(kept->answers, vaddr, sizeof(answer->vaddr), answer))
-		return;
-	if (place && !place->haskell && place->start < place->end)
-		add_block(kept, answer, place);
+	if (add(kept, vaddr, answer) && !place->haskell)
+		add_block(kept, answer, place->start, place->end);
+}
+
+void dwarf_kept__add_nothing(struct dwarf_kept *kept, uint64_t vaddr, uint64_t start, uint64_t end)
+{
+	struct dwarf_answer *answer = calloc(1, sizeof(*answer));
+
+	if (add(kept, vaddr, answer))
+		add_block(kept, answer, start, end);
 }
 
 void dwarf_kept__clear(struct dwarf_kept *kept)

@@ -4,8 +4,9 @@
  * same ones, and each answer of a helper takes a switch to it and back, and now and then its start.
  *
  * C code is sampled at any of its instructions, while a frame has one line for all of a function:
- * an answer holds for the block of code it is of. Haskell code is met at its return addresses,
- * which are few, and an answer holds for the address alone.
+ * an answer holds for the block of code it is of. Where the DWARF has nothing, as on libc's
+ * memcpy and what else is written in assembly, that holds up to the next block. Haskell code is met
+ * at its return addresses, which are few, and an answer holds for the address alone.
  *
  * Shared by the files of this room only.
  */
@@ -29,14 +30,18 @@ struct dwarf_range {
 /* Zeroed it is empty. */
 struct dwarf_kept {
 	struct dwarf_answer *answers; /* by address */
-	struct dwarf_range *blocks;   /* of C code, by start; of one start the longest first */
+	/* of C code, and of what the DWARF has nothing on; by start, of one start the longest first
+	 */
+	struct dwarf_range *blocks;
 	size_t n_blocks, blocks_cap;
 };
 
 /* 0 or -ENOENT: the answer; -ESRCH: it is not kept. */
 int dwarf_kept__find(const struct dwarf_kept *kept, uint64_t vaddr, struct dwarf_place *ret_place);
-/* place: not changed; NULL: the DWARF has nothing on it. Without memory it is not kept. */
+/* Without memory it is not kept. place: not changed. */
 void dwarf_kept__add(struct dwarf_kept *kept, uint64_t vaddr, struct dwarf_place *place);
+/* The DWARF has nothing on vaddr, nor from start up to end (both may be 0: on vaddr alone). */
+void dwarf_kept__add_nothing(struct dwarf_kept *kept, uint64_t vaddr, uint64_t start, uint64_t end);
 /* Empties it. */
 void dwarf_kept__clear(struct dwarf_kept *kept);
 

@@ -59,5 +59,10 @@ struct dwarf_reader;
 int dwarf_reader__new(void *data, size_t size, struct dwarf_reader **ret_reader);
 void dwarf_reader__free(struct dwarf_reader *reader);
 int dwarf_reader__find(struct dwarf_reader *reader, uint64_t vaddr, struct dwarf_place *ret_place);
+/*
+ * After -ENOENT on vaddr: where around it -ENOENT is the answer too. False: perhaps nowhere else.
+ */
+bool dwarf_reader__nothing(const struct dwarf_reader *reader, uint64_t vaddr, uint64_t *ret_start,
+			   uint64_t *ret_end);
 
 #endif

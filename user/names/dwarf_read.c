@@ -488,6 +488,45 @@ int dwarf_reader__find(struct dwarf_reader *r, uint64_t vaddr, struct dwarf_plac
 	return -ENOENT;
 }
 
+/* Narrows a range around vaddr, which is in no block of the unit, until it has none of them. */
+static void leave_out_blocks(const struct unit *u, uint64_t vaddr, uint64_t *start, uint64_t *end)
+{
+	size_t after = search__first(u->n, k, u->blocks[k].start > vaddr);
+
+	if (after < u->n)
+		*end = MIN(*end, u->blocks[after].start);
+	if (after)
+		*start = MAX(*start, MAX(u->blocks[after - 1].below, u->blocks[after - 1].end));
+}
+
+bool dwarf_reader__nothing(const struct dwarf_reader *r, uint64_t vaddr, uint64_t *ret_start,
+			   uint64_t *ret_end)
+{
+	uint64_t start = 0, end = UINT64_MAX;
+
+	for (size_t i = 0; i < r->n; i++) {
+		const struct unit *u = &r->units[i];
+
+		if (u->end && vaddr >= u->end) {
+			start = MAX(start, u->end);
+		} else if (u->end && vaddr < u->start) {
+			end = MIN(end, u->start);
+		} else {
+			if (u->end) {
+				start = MAX(start, u->start);
+				end = MIN(end, u->end);
+			}
+			leave_out_blocks(u, vaddr, &start, &end);
+		}
+	}
+	/* blocks that were not all looked through may hold it */
+	if (start > vaddr || vaddr >= end)
+		return false;
+	*ret_start = start;
+	*ret_end = end;
+	return true;
+}
+
 int dwarf_reader__new(void *data, size_t size, struct dwarf_reader **ret_reader)
 {
 	struct dwarf_reader *r = calloc(1, sizeof(*r));
