@@ -2,7 +2,8 @@
 /*
  * bystander pingpong N: two processes on one CPU pass a byte to and fro N times; prints the time of
  * one turn in ns. They run before everything else on that CPU. bystander hold FILE: loads a BPF
- * object, attaches all of its programs, prints "ready", and goes when its input ends.
+ * object, attaches all of its programs, prints "ready", and goes when its input ends. bystander
+ * account FILE does so too, and prints at last for how many ns they ran, by the kernel's account.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 static double now_ns(void)
@@ -60,12 +62,33 @@ static int pingpong(long n)
 	return 0;
 }
 
-static int hold(const char *path)
+/* ns that all programs of the object have run; -1: not known. */
+static long long run_time_ns(struct bpf_object *object)
+{
+	struct bpf_program *program;
+	long long all = 0;
+
+	bpf_object__for_each_program(program, object)
+	{
+		struct bpf_prog_info info = {0};
+		__u32 size = sizeof(info);
+
+		if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
+			return -1;
+		all += (long long)info.run_time_ns;
+	}
+	return all;
+}
+
+static int hold(const char *path, int account)
 {
 	struct bpf_object *object = bpf_object__open_file(path, NULL);
 	struct bpf_program *program;
 	char c;
 
+	/* the account is kept as long as this is open */
+	if (account && bpf_enable_stats(BPF_STATS_RUN_TIME) < 0)
+		return 1;
 	if (!object || bpf_object__load(object))
 		return 1;
 	bpf_object__for_each_program(program, object) if (!bpf_program__attach(program)) return 1;
@@ -73,6 +96,8 @@ static int hold(const char *path)
 	fflush(stdout);
 	while (read(STDIN_FILENO, &c, 1) > 0)
 		;
+	if (account)
+		printf("%lld\n", run_time_ns(object));
 	/* the links go with the process */
 	return 0;
 }
@@ -83,8 +108,8 @@ int main(int argc, char **argv)
 
 	if (n > 0 && strcmp(argv[1], "pingpong") == 0)
 		return pingpong(n);
-	if (argc == 3 && strcmp(argv[1], "hold") == 0)
-		return hold(argv[2]);
-	fputs("usage: bystander pingpong N | hold FILE\n", stderr);
+	if (argc == 3 && (strcmp(argv[1], "hold") == 0 || strcmp(argv[1], "account") == 0))
+		return hold(argv[2], strcmp(argv[1], "account") == 0);
+	fputs("usage: bystander pingpong N | hold FILE | account FILE\n", stderr);
 	return 2;
 }

@@ -11,7 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from bad_server import Server
+from bad_server import HANG, Server
 from harness import ROOT, SAFESCOPED, SLOWNESS, Skip, check, run
 from test_windows import follow_each_other, windows
 
@@ -240,6 +240,24 @@ def test_switched_off(t):
     check(s.manager.wait_for("STATUS") == {"STATUS": "Switched off"}, f"{s.manager.messages}")
     s.end()
     check(set(s.frequencies()) == {97}, f"windows of {s.frequencies()} Hz")
+
+
+def test_stopped_as_it_is_switched_off(t):
+    """A signal that comes while the session ends for the off file ends the service, which would wait for the file's end else."""
+    s = Service(t, "--push", Server(t, [HANG] * 1000).url(), "--push-queue", t.dir / "queue")
+    s.manager.wait_for("READY")
+    s.wait_for_windows(lambda hz: len(hz) >= 2)
+    child = s.child()
+    probes = len(os.listdir(f"/proc/{child}/fd"))
+    s.off.touch()
+    deadline = time.monotonic() + 30 * SLOWNESS
+    # it ends: what it has attached goes first, then it waits for what is not delivered
+    while len(os.listdir(f"/proc/{child}/fd")) >= probes and time.monotonic() < deadline:
+        time.sleep(0.01)
+    s.session.signal(signal.SIGTERM)
+    s.manager.wait_for("STOPPING")
+    check(s.session.wait() == 0, f"it said {s.session.err.seen}")
+    check(s.off.exists() and "Switched off" not in str(s.manager.messages), f"{s.manager.messages}")
 
 
 def test_ready_without_windows(t):

@@ -46,6 +46,7 @@ struct service {
 	uint64_t alive_until_ns; /* unless it reports itself again */
 	uint64_t notified_ns, notify_every_ns;
 	bool waits_for_ready;		/* the service manager does */
+	bool stopping;			/* by a signal: no other child begins */
 	const char *state;		/* as it was reported last; NULL: not yet */
 	struct metrics_server *metrics; /* NULL: none */
 };
@@ -153,7 +154,8 @@ static bool read_again(struct service *sv)
 
 	if (err == -ENOMEM)
 		log_error("no memory");
-	if (!err && options__same(*sv->options, next)) {
+	/* where one is waiting for the session's end, that is what there will be */
+	if (!err && options__same(sv->next ? sv->next : *sv->options, next)) {
 		log_info("%s: nothing has changed", next->config_path);
 		options__free(next);
 		return false;
@@ -223,6 +225,8 @@ static void take_signal(struct service *sv)
 	if (!signals__take(sv->signal_fd, &taken))
 		return;
 	if (is_reload(sv, &taken)) {
+		if (sv->stopping)
+			return;
 		notify__reloading();
 		sv->waits_for_ready = true;
 		if (!read_again(sv)) {
@@ -232,7 +236,8 @@ static void take_signal(struct service *sv)
 		taken.number = SIGTERM;
 	} else if (taken.number != SIGUSR1) {
 		notify__stopping();
-		/* whoever ends it wants no other one */
+		/* whoever ends it wants no other one, whatever the session is ended by */
+		sv->stopping = true;
 		options__free(sv->next);
 		sv->next = NULL;
 	}
@@ -357,6 +362,8 @@ int service__run(struct options **options)
 			break;
 		partial |= code && code != EXIT_SWITCHED_OFF;
 		code = 0;
+		if (sv.stopping)
+			break;
 		use_next(&sv);
 	}
 	options__free(sv.next);

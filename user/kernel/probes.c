@@ -158,7 +158,8 @@ void probes__put(struct kernel *kernel, struct probe **probe)
 	*probe = NULL;
 	if (!p || --p->refs)
 		return;
-	if (!kernel->all) {
+	/* one that is a process's own is of no use to the next one that runs the file */
+	if (!kernel->all || p->key.pid) {
 		remove_probe(kernel, p);
 		return;
 	}
