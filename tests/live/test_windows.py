@@ -242,6 +242,38 @@ def test_clock_is_set(t):
     check(len(ends) == 3, f"windows do not begin where those before ended: {sorted(spans)}")
 
 
+def pinned(target, cpu):
+    """All of its threads run there."""
+    for task in os.listdir(f"/proc/{target.pid}/task"):
+        os.sched_setaffinity(int(task), {cpu})
+
+
+def test_cpu_comes_and_goes(t):
+    """What runs on a CPU that comes online is sampled, and so it is after the CPU was away, as all but one are while a machine sleeps."""
+    if os.environ.get("SAFESCOPED_VM") != "1":
+        return  # the CPUs of this machine are not ours
+    cpu = Path("/sys/devices/system/cpu/cpu1/online")
+    check(cpu.read_text() == "0\n", "the second CPU is there from the start")
+    target = t.target("Calls", 1, "unsafe_spin_1ms=1000000")
+    session, folder = attach(t, target, window="10")
+    target.go()
+    for _ in range(2):
+        cpu.write_text("1")
+        pinned(target, 1)
+        wanted = len(windows(folder)) + 3
+        deadline = time.monotonic() + 600
+        while len(windows(folder)) < wanted:
+            check(time.monotonic() < deadline, f"{len(windows(folder))} windows; it said {session.err.seen}")
+            time.sleep(1)
+        # a window that began when it had been there for as long as it takes to find that out
+        target_then = windows(folder)[-1].json["targets"][0]
+        seconds = sum(lane["cpu_ns"] or 0 for lane in target_then["lanes"] if lane["kind"] == "thread") / 1e9
+        check(target_then["stacks"]["samples"] > 50 * seconds > 50, f"{target_then['stacks']} in {seconds} s of CPU time")
+        cpu.write_text("0")
+    session.signal(signal.SIGINT)
+    check(session.wait() in (0, 1), f"it said {session.err.seen}")
+
+
 def attached(session):
     """The links and events that the session's processes hold: what they are for goes on as long as one of them holds it."""
     family, found = [session.pid], set()

@@ -229,9 +229,9 @@ struct kernel_cost {
 void kernel__budget(struct kernel *kernel, uint64_t now_ns);
 /*
  * To be called about ten times a second: changes the sampler's period at times, lest it keep step
- * with what a program does.
+ * with what a program does, and begins on CPUs that have come online.
  */
-void kernel__vary_sampling(struct kernel *kernel, uint64_t now_ns);
+void kernel__turn_sampling(struct kernel *kernel, uint64_t now_ns);
 /* From now on one sample in so many is taken; 1: all. */
 void kernel__sample_every(struct kernel *kernel, uint32_t n);
 /*

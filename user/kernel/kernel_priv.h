@@ -36,13 +36,17 @@ int perf__link(struct bpf_program *prog, int event_fd, int *ret_fd);
 /* ── sampler.c ───────────────────────────────────────────────────────────────────────────── */
 
 struct sampler;
-/* On each CPU that is online; the keeper holds it. frequency_hz: the mean. */
+/* On each CPU that is online; the keeper, which must outlive it, holds it. frequency_hz: the mean.
+ */
 int sampler__start(struct bpf_program *prog, uint32_t frequency_hz, struct keeper *keeper,
 		   struct sampler **ret_sampler);
 /* What the keeper holds goes on. */
 void sampler__free(struct sampler *s);
 /* To be called often: gives each CPU another period at times. NULL: nothing. */
 void sampler__vary(struct sampler *s, uint64_t now_ns);
+/* To be called often: at times, begins on CPUs that have come online since, for the first time or
+ * again; `came` is called for each. NULL: nothing. */
+void sampler__look(struct sampler *s, uint64_t now_ns, void (*came)(void *ctx, int cpu), void *ctx);
 /* True if a cpu-clock event can be opened. */
 bool sampler__works(void);
 
@@ -51,6 +55,9 @@ bool sampler__works(void);
 struct mappings;
 int mappings__new(struct mappings **ret_mappings);
 void mappings__free(struct mappings *mappings);
+/* The CPU has come online: it reports mappings from here on, and what it did not report may be
+ * asked for, as after a loss. NULL: nothing. */
+void mappings__revive(struct mappings *mappings, int cpu);
 
 /* ── fork.c ──────────────────────────────────────────────────────────────────────────────── */
 

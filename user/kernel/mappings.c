@@ -33,13 +33,14 @@ struct record_mmap2 {
 };
 
 struct mapping_ring {
-	int fd;
+	int fd; /* -1: none, the CPU is offline */
 	struct perf_event_mmap_page *page;
 };
 
 struct mappings {
-	struct mapping_ring *rings;
+	struct mapping_ring *rings; /* by CPU */
 	int n;
+	bool lost;    /* a CPU was online, and has not reported what was mapped there */
 	int epoll_fd; /* readable when there is a record */
 };
 
@@ -63,11 +64,12 @@ static int open_events(int cpu)
 
 static int open_ring(int cpu, struct mapping_ring *ring)
 {
+	int fd = open_events(cpu);
 	void *mem;
 
-	ring->fd = open_events(cpu);
-	if (ring->fd < 0)
-		return ring->fd;
+	if (fd < 0)
+		return fd;
+	ring->fd = fd;
 	mem = mmap(NULL, RING_PAGE + RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
 	if (mem == MAP_FAILED) {
 		int err = -errno;
@@ -79,24 +81,39 @@ static int open_ring(int cpu, struct mapping_ring *ring)
 	return 0;
 }
 
+static void close_ring(struct mapping_ring *ring)
+{
+	if (ring->fd < 0)
+		return;
+	munmap(ring->page, RING_PAGE + RING_BYTES);
+	fd__close(&ring->fd);
+}
+
 void mappings__free(struct mappings *m)
 {
 	if (!m)
 		return;
-	for (int i = 0; i < m->n; i++) {
-		munmap(m->rings[i].page, RING_PAGE + RING_BYTES);
-		fd__close(&m->rings[i].fd);
-	}
+	for (int cpu = 0; cpu < m->n; cpu++)
+		close_ring(&m->rings[cpu]);
 	fd__close(&m->epoll_fd);
 	free(m->rings);
 	free(m);
 }
 
-static int watch(struct mappings *m, const struct mapping_ring *ring)
+/* -ENODEV: the CPU is offline. */
+static int begin(struct mappings *m, int cpu)
 {
+	struct mapping_ring *ring = &m->rings[cpu];
 	struct epoll_event ev = {.events = EPOLLIN};
+	int err = open_ring(cpu, ring);
 
-	return epoll_ctl(m->epoll_fd, EPOLL_CTL_ADD, ring->fd, &ev) ? -errno : 0;
+	if (err)
+		return err;
+	if (!epoll_ctl(m->epoll_fd, EPOLL_CTL_ADD, ring->fd, &ev))
+		return 0;
+	err = -errno;
+	close_ring(ring);
+	return err;
 }
 
 int mappings__new(struct mappings **ret_mappings)
@@ -112,11 +129,11 @@ int mappings__new(struct mappings **ret_mappings)
 	m->rings = cpus > 0 ? calloc((size_t)cpus, sizeof(*m->rings)) : NULL;
 	if (!m->rings)
 		err = -ENOMEM;
+	for (int cpu = 0; m->rings && cpu < cpus; cpu++)
+		m->rings[m->n++].fd = -1;
 	for (int cpu = 0; cpu < cpus && !err; cpu++) {
-		err = open_ring(cpu, &m->rings[m->n]);
-		if (!err)
-			err = watch(m, &m->rings[m->n++]);
-		else if (err == -ENODEV)
+		err = begin(m, cpu);
+		if (err == -ENODEV)
 			err = 0; /* offline */
 	}
 	if (err) {
@@ -125,6 +142,16 @@ int mappings__new(struct mappings **ret_mappings)
 	}
 	*ret_mappings = m;
 	return 0;
+}
+
+/* Its own ring went with the CPU, as the sampler's event did. */
+void mappings__revive(struct mappings *m, int cpu)
+{
+	if (!m || cpu >= m->n)
+		return;
+	close_ring(&m->rings[cpu]);
+	begin(m, cpu);
+	m->lost = true;
 }
 
 static void hand_over(const uint8_t *record, size_t size, kernel_mapping_fn fn, void *ctx)
@@ -189,8 +216,12 @@ int kernel__mappings(struct kernel *kernel, kernel_mapping_fn fn, void *ctx)
 	buf = malloc(RECORD_BYTES);
 	if (!buf)
 		return -ENOMEM;
-	for (int i = 0; i < m->n; i++)
-		drain_ring(&m->rings[i], buf, fn, ctx);
+	if (m->lost)
+		fn(ctx, NULL);
+	m->lost = false;
+	for (int cpu = 0; cpu < m->n; cpu++)
+		if (m->rings[cpu].fd >= 0)
+			drain_ring(&m->rings[cpu], buf, fn, ctx);
 	free(buf);
 	return 0;
 }

@@ -30,9 +30,23 @@
 /* It is this part of the mean one shorter or longer, at the most. */
 #define VARY_PART 4
 
+/* Events are looked at so often. */
+#define LOOK_EVERY_NS 5000000000ULL
+
+/* Of a CPU. */
+struct clock {
+	int fd;		/* the event; -1: none, the CPU is offline */
+	uint32_t link;	/* the keeper's number of what runs at it */
+	uint64_t count; /* ns that it had run for at the last look */
+	bool failed;	/* that has been reported */
+};
+
 struct sampler {
-	int *fds; /* an event for each CPU that is online */
-	size_t n;
+	struct bpf_program *prog;
+	struct keeper *keeper;
+	struct clock *clocks; /* by CPU */
+	int n;
+	uint64_t looked_ns;
 	uint64_t least_ns, range_ns; /* periods: from, and so much more */
 	uint64_t vary_every_ns, varied_ns;
 	uint64_t random; /* never 0 */
@@ -97,43 +111,60 @@ void sampler__vary(struct sampler *s, uint64_t now_ns)
 	if (!s || now_ns - s->varied_ns < s->vary_every_ns)
 		return;
 	s->varied_ns = now_ns;
-	for (size_t i = 0; i < s->n; i++) {
+	for (int cpu = 0; cpu < s->n; cpu++) {
 		uint64_t period = next_period(s);
 
 		/* of a CPU that has gone offline, it fails */
-		ioctl(s->fds[i], PERF_EVENT_IOC_PERIOD, &period);
+		if (s->clocks[cpu].fd >= 0)
+			ioctl(s->clocks[cpu].fd, PERF_EVENT_IOC_PERIOD, &period);
 	}
 }
 
 /* ── on and off ──────────────────────────────────────────────────────────────────────────── */
 
-/* -ENODEV: the CPU is offline. */
-static int start_on(struct sampler *s, int cpu, struct bpf_program *prog, struct keeper *keeper)
+static void report_failure(struct clock *c, int cpu, const char *what, int err)
 {
-	int fd = open_clock(cpu, next_period(s)), link;
-	uint32_t id;
-	int err;
+	if (!c->failed)
+		log_error(
+			"cpu %d: cannot %s: %s; Linux 5.15 or later is needed, and --doctor shows "
+			"what is missing",
+			cpu, what, strerror(-err));
+	c->failed = true;
+}
+
+static void stop_on(struct sampler *s, struct clock *c)
+{
+	keeper__drop(s->keeper, c->link, NULL);
+	c->link = 0;
+	c->count = 0;
+	fd__close(&c->fd);
+}
+
+/* -ENODEV: the CPU is offline. */
+static int start_on(struct sampler *s, int cpu)
+{
+	struct clock *c = &s->clocks[cpu];
+	int fd = open_clock(cpu, next_period(s)), link, err;
 
 	if (fd < 0) {
 		if (fd != -ENODEV)
-			log_error("cpu %d: cannot sample: %s; --doctor shows what is missing", cpu,
-				  strerror(-fd));
+			report_failure(c, cpu, "sample", fd);
 		return fd;
 	}
-	s->fds[s->n] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (s->fds[s->n] < 0) {
+	c->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (c->fd < 0) {
 		err = -errno;
-		log_error("cpu %d: cannot sample: %s", cpu, strerror(-err));
+		report_failure(c, cpu, "sample", err);
 		close(fd);
 		return err;
 	}
-	s->n++;
-	err = perf__link(prog, fd, &link);
+	err = perf__link(s->prog, fd, &link);
 	if (!err)
-		err = keeper__hold(keeper, KEEP_REST, link, &id);
-	if (err)
-		log_error("cpu %d: cannot attach the sampler: %s; Linux 5.15 or later is needed",
-			  cpu, strerror(-err));
+		err = keeper__hold(s->keeper, KEEP_REST, link, &c->link);
+	if (err) {
+		report_failure(c, cpu, "attach the sampler", err);
+		stop_on(s, c);
+	}
 	return err;
 }
 
@@ -148,15 +179,19 @@ int sampler__start(struct bpf_program *prog, uint32_t frequency_hz, struct keepe
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
+	s->prog = prog;
+	s->keeper = keeper;
 	choose_periods(s, frequency_hz);
-	s->varied_ns = time__monotonic_ns();
+	s->varied_ns = s->looked_ns = time__monotonic_ns();
 	if (getrandom(&s->random, sizeof(s->random), GRND_NONBLOCK) < 0 || !s->random)
 		s->random = s->varied_ns | 1;
-	s->fds = calloc((size_t)cpus, sizeof(*s->fds));
-	if (!s->fds)
+	s->clocks = calloc((size_t)cpus, sizeof(*s->clocks));
+	if (!s->clocks)
 		err = -ENOMEM;
+	for (int cpu = 0; s->clocks && cpu < cpus; cpu++)
+		s->clocks[s->n++].fd = -1;
 	for (int cpu = 0; !err && cpu < cpus; cpu++) {
-		err = start_on(s, cpu, prog, keeper);
+		err = start_on(s, cpu);
 		if (err == -ENODEV)
 			err = 0;
 	}
@@ -167,19 +202,57 @@ int sampler__start(struct bpf_program *prog, uint32_t frequency_hz, struct keepe
 	return err;
 }
 
+/*
+ * Whether an event still runs. The kernel takes a CPU's events off as it goes offline, which all
+ * but one do when the machine is suspended, and does not put them back (kernel/events/core.c,
+ * perf_event_exit_cpu()).
+ */
+static bool goes_on(struct clock *c)
+{
+	uint64_t before = c->count;
+	ssize_t len = read(c->fd, &c->count, sizeof(c->count));
+
+	return len < 0 || (len == sizeof(c->count) && c->count != before);
+}
+
+void sampler__look(struct sampler *s, uint64_t now_ns, void (*came)(void *ctx, int cpu), void *ctx)
+{
+	if (!s || now_ns - s->looked_ns < LOOK_EVERY_NS)
+		return;
+	s->looked_ns = now_ns;
+	for (int cpu = 0; cpu < s->n; cpu++) {
+		struct clock *c = &s->clocks[cpu];
+
+		if (c->fd >= 0 && goes_on(c))
+			continue;
+		if (c->fd >= 0)
+			stop_on(s, c);
+		if (start_on(s, cpu))
+			continue;
+		log_verbose("cpu %d: is online, and is sampled from here on", cpu);
+		came(ctx, cpu);
+	}
+}
+
 void sampler__free(struct sampler *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; s->fds && i < s->n; i++)
-		close(s->fds[i]);
-	free(s->fds);
+	for (int cpu = 0; cpu < s->n; cpu++)
+		fd__close(&s->clocks[cpu].fd);
+	free(s->clocks);
 	free(s);
 }
 
-void kernel__vary_sampling(struct kernel *kernel, uint64_t now_ns)
+static void cpu_came(void *ctx, int cpu)
+{
+	mappings__revive(ctx, cpu);
+}
+
+void kernel__turn_sampling(struct kernel *kernel, uint64_t now_ns)
 {
 	sampler__vary(kernel->sampler, now_ns);
+	sampler__look(kernel->sampler, now_ns, cpu_came, kernel->mappings);
 }
 
 void kernel__sample_every(struct kernel *kernel, uint32_t n)

@@ -231,7 +231,7 @@ void loop__run(struct session *s)
 		push__turn(s->push, now);
 		scrape__turn(s, now);
 		kernel__budget(s->kernel, now);
-		kernel__vary_sampling(s->kernel, now);
+		kernel__turn_sampling(s->kernel, now);
 		sparing__turn(s, now);
 		show_progress(&l, now);
 	}
