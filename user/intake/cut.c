@@ -191,7 +191,7 @@ static int move_target(struct intake *in, struct seen *s, uint64_t at_ns)
 		.end = "",
 	};
 	s->pub = pub;
-	for (size_t i = 0; !err && i < old->n_missing; i++)
+	for (size_t i = 0; !err && i < s->n_missing; i++)
 		err = picture__add_missing(in->pic, pub, "%s", old->missing[i]);
 	return err;
 }

@@ -504,9 +504,11 @@ int intake__add_missing(struct intake *in, pid_t pid, const char *text)
 {
 	const struct intake_input input = {.kind = TI_MISSING, .pid = pid, .text = text};
 	struct seen *s = intake__find(in, pid);
+	int err = s ? picture__add_missing(in->pic, s->pub, "%s", text) : -ENOENT;
 
-	return tap__report(in, s ? picture__add_missing(in->pic, s->pub, "%s", text) : -ENOENT,
-			   &input);
+	if (!err)
+		s->n_missing++;
+	return tap__report(in, err, &input);
 }
 
 int intake__set_pushes(struct intake *in, const struct pic_push *pushes, size_t n)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* account: a lane's time of which there is no sample, and its rows in the picture. */
+/* account: a lane's time of which there is no sample, its rows in the picture, and what the lanes
+ * lack. */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 #include "lanes_priv.h"
 
@@ -23,4 +26,17 @@ int lane__take_account(struct lanes *l, struct ledger_account *account, struct p
 	lane->n_rows = account->n;
 	account->rows = NULL;
 	return 0;
+}
+
+int lanes__lack(struct lanes *l, const char *fmt, ...)
+{
+	char text[512];
+	va_list args;
+	int err;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	err = picture__add_missing(l->pic, l->seen->pub, "%s", text);
+	return err == -E2BIG ? 0 : err;
 }

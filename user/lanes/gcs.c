@@ -78,10 +78,9 @@ int gcs__fill(struct lanes *l)
 	if (gcs->known)
 		err = fill_events(l);
 	if (!err && gcs->full)
-		err = picture__add_missing(l->pic, pub,
-					   "no exact GC pauses: there were more than a million "
-					   "collections; a shorter session has room for all of "
-					   "them");
+		err = lanes__lack(l, "no exact GC pauses: there were more than a million "
+				     "collections; a shorter session has room for all of "
+				     "them");
 	/* of some, all is known; of the others, only the bound */
 	if (!err && (gcs->known ? gcs->off_ns != 0 : !gcs->has_probes || gcs->off_ns))
 		gc_infer__fill(l);

@@ -389,8 +389,8 @@ static int fill_dropped(struct lanes *l, struct ledger_account *account, struct 
 		err = lane__take_account(l, account, ret);
 	lane__judge(ret, 0);
 	return err ? err
-		   : picture__add_missing(
-			     l->pic, l->seen->pub,
+		   : lanes__lack(
+			     l,
 			     "the lanes of %llu threads that ended, in all %.3f s long: there were "
 			     "too many, and others did more; their samples and calls are in the "
 			     "tables",
@@ -437,10 +437,10 @@ static int report_left_out(struct lanes *l)
 	for (unsigned k = 0; k < LANE_KINDS; k++)
 		n += ledger__left_out(l->ledger[k]);
 	n += ledger__left_out(l->allocated.ledger);
-	return n ? picture__add_missing(l->pic, l->seen->pub,
-					"the stacks of %llu pieces of time: there were too many "
-					"different ones; the sums are right",
-					(unsigned long long)n)
+	return n ? lanes__lack(l,
+			       "the stacks of %llu pieces of time: there were too many "
+			       "different ones; the sums are right",
+			       (unsigned long long)n)
 		 : 0;
 }
 
@@ -448,10 +448,10 @@ static int report_early(struct lanes *l)
 {
 	uint64_t n = l->seen->pub->quality.early;
 
-	return n ? picture__add_missing(l->pic, l->seen->pub,
-					"the stacks of %llu samples of Haskell code, taken before "
-					"its runtime could be read",
-					(unsigned long long)n)
+	return n ? lanes__lack(l,
+			       "the stacks of %llu samples of Haskell code, taken before "
+			       "its runtime could be read",
+			       (unsigned long long)n)
 		 : 0;
 }
 

@@ -450,6 +450,9 @@ int off__fill(struct lanes *l, const struct ledger_account *account, struct pic_
 
 /* What stands for time in a state without a sample. */
 int lane__unsampled(struct lanes *l, enum lane_kind kind, unsigned state, uint32_t *ret_stack);
+/* A sentence of what this picture lacks. Where there are enough of them it is left out: that is no
+ * reason to have no picture. */
+int lanes__lack(struct lanes *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Rows, and the sums of states, of an account; the rows become the picture's. */
 int lane__take_account(struct lanes *l, struct ledger_account *account, struct pic_lane *lane);
 

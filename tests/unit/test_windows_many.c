@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Windows without end: what one of them ran into, a limit or a loss, is its own, and what holds for
+ * the process is in all that follow.
+ */
+#include "intake/seen.h"
+#include "test_timeline_kit.h"
+
+#define WINDOW_NS    500000ULL
+#define MOST_MISSING 1024 /* sentences that a picture has of a process */
+
+/* The one target of the next window, which is freed by picture__free(). */
+static const struct pic_target *window(struct kit *kit, struct picture **ret_pic)
+{
+	uint64_t at = picture__session(kit->pic)->start_ns + WINDOW_NS;
+
+	assert_int_equal(timeline__window(kit->tl, at, ret_pic), 0);
+	assert_non_null(*ret_pic);
+	check_all(*ret_pic);
+	kit->pic = timeline__picture(kit->tl);
+	return picture__target(*ret_pic, 0);
+}
+
+/* ── what is missing ─────────────────────────────────────────────────────────────────────── */
+
+/* A sample of Haskell code before its runtime could be read. */
+static void put_early(struct kit *kit)
+{
+	uint64_t at = picture__session(kit->pic)->start_ns + 1000;
+	union rec r;
+
+	put(kit, mk_sample(&r, 7, at, WIRE_WHERE_NOT_READY, HS(1), IP(HS(1)), STOP));
+}
+
+/* What holds for the process is in all windows; what is of one, in that one. */
+static void test_missing(void **state)
+{
+	struct kit kit;
+	struct picture *pic;
+	const struct pic_target *t;
+
+	(void)state;
+	kit_new(&kit);
+	assert_int_equal(intake__add_missing(kit.in, PID, "a log"), 0);
+	put_early(&kit);
+	t = window(&kit, &pic);
+	assert_int_equal(t->quality.early, 1);
+	assert_int_equal(t->n_missing, 2);
+	picture__free(pic);
+	t = window(&kit, &pic);
+	assert_int_equal(t->quality.early, 0);
+	assert_int_equal(t->n_missing, 1);
+	assert_string_equal(t->missing[0], "a log");
+	picture__free(pic);
+	put_early(&kit);
+	assert_int_equal(intake__add_missing(kit.in, PID, "its heap"), 0);
+	t = window(&kit, &pic);
+	assert_int_equal(t->n_missing, 3);
+	picture__free(pic);
+	t = window(&kit, &pic);
+	assert_int_equal(t->n_missing, 2);
+	assert_string_equal(t->missing[1], "its heap");
+	picture__free(pic);
+	timeline__free(kit.tl);
+}
+
+/* However many windows have a sentence of their own, the next one is made. */
+static void test_missing_in_each(void **state)
+{
+	struct kit kit;
+	struct picture *pic;
+
+	(void)state;
+	kit_new(&kit);
+	for (unsigned i = 0; i < MOST_MISSING + 10; i++) {
+		put_early(&kit);
+		assert_int_equal(window(&kit, &pic)->n_missing, 1);
+		picture__free(pic);
+	}
+	timeline__free(kit.tl);
+}
+
+/* Without room for one more sentence there is a window all the same. */
+static void test_missing_full(void **state)
+{
+	struct kit kit;
+	struct picture *pic;
+
+	(void)state;
+	kit_new(&kit);
+	for (unsigned i = 0; i < MOST_MISSING; i++)
+		assert_int_equal(intake__add_missing(kit.in, PID, "a log"), 0);
+	assert_int_equal(intake__add_missing(kit.in, PID, "a log"), -E2BIG);
+	for (unsigned i = 0; i < 2; i++) {
+		put_early(&kit);
+		assert_int_equal(window(&kit, &pic)->n_missing, MOST_MISSING);
+		picture__free(pic);
+	}
+	timeline__free(kit.tl);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_missing_in_each),
+		cmocka_unit_test(test_missing_full),
+	};
+
+	return cmocka_run_group_tests_name("windows_many", tests, NULL, NULL);
+}
