@@ -418,6 +418,34 @@ static void test_ticks(void **state)
 	timeline__free(kit.tl);
 }
 
+/* More cost-centre stacks than there is room for: one of them has no parent then, and the others
+ * are known all the same. */
+static void test_too_many(void **state)
+{
+	const uint64_t known[] = {24, 32};
+	uint64_t addrs[WIRE_TICK_CAPS];
+	const struct pic_target *t;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	new_profiled(&kit, STACKS_AUTO);
+	mk_sample(&r, 1, T0 + 10, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP);
+	put_profiled(&kit, &r, 24);
+	put_tick(&kit, T0 + 20, known, 2);
+	for (uint64_t at = 1000; at < 1000 + (1 << 18); at += ARRAY_SIZE(addrs)) {
+		for (size_t i = 0; i < ARRAY_SIZE(addrs); i++)
+			addrs[i] = 8 * (at + i);
+		put_tick(&kit, T0 + 30, addrs, ARRAY_SIZE(addrs));
+	}
+	t = finish_profiled(&kit);
+	assert_string_equal(first_stack(&kit, t, 0), "Main.work");
+	assert_int_equal(t->n_cost_centres, 2);
+	assert_int_equal(cc_of(t, "work")->self_ticks, 1);
+	assert_int_equal(cc_of(t, "IDLE")->self_ticks, 1);
+	timeline__free(kit.tl);
+}
+
 static void test_samples(void **state)
 {
 	const struct pic_target *t;
@@ -470,6 +498,7 @@ int main(void)
 		cmocka_unit_test(test_not_known),
 		cmocka_unit_test(test_no_walk),
 		cmocka_unit_test(test_ticks),
+		cmocka_unit_test(test_too_many),
 		cmocka_unit_test(test_samples),
 		cmocka_unit_test(test_not_profiled),
 	};

@@ -147,7 +147,8 @@ static int ask(struct intake *in, struct seen *s, uint64_t addr, struct target_c
 	return err;
 }
 
-/* One that was read, and what is above it. -ENOENT: it was not read. */
+/* One that was read, and what is above it. -ENOENT: it was not read, or there is no room for its
+ * centre. */
 static int learn(struct intake *in, struct seen *s, struct seen_ccs *ccs)
 {
 	struct target_ccs found;
@@ -160,9 +161,12 @@ static int learn(struct intake *in, struct seen *s, struct seen_ccs *ccs)
 			return err;
 		parent = NULL;
 		err = centre_of(in, s, &found, &ccs->centre);
-		if (!err && found.parent)
-			err = add(s, found.parent, &parent);
 		if (err)
+			return err == -E2BIG ? -ENOENT : err;
+		if (found.parent)
+			err = add(s, found.parent, &parent);
+		/* where there is no room for it the path begins here */
+		if (err && err != -E2BIG)
 			return err;
 		if (!parent)
 			break;
@@ -196,7 +200,8 @@ int ccs__resolve(struct intake *in, struct seen *s)
 		}
 	if (!err && n && s->namer.read_ccs)
 		s->namer.read_ccs(s->namer.ctx, addrs, n);
-	tree->n_pending = 0;
+	if (!err)
+		tree->n_pending = 0;
 	for (i = 0; !err && n && i < tree->n; i++)
 		if (!tree->v[i]->centre) {
 			err = learn(in, s, tree->v[i]);
