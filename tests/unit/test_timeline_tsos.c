@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Haskell threads' lanes, safe calls as ways between capabilities, and the curves. */
+#include "intake/seen.h"
+#include "lanes/lanes.h"
 #include "test_timeline_kit.h"
 
 static void kit_tsos(struct kit *kit)
@@ -204,13 +206,52 @@ static void test_flows(void **state)
 	timeline__free(kit.tl);
 }
 
+/* More Haskell threads than may have lanes: how much of their time that is, is reported, and after
+ * a cut there is room again. */
+static void test_too_many(void **state)
+{
+	const struct lanes_opts opts = {.haskell = true, .max_haskell = 2};
+	const uint64_t cut = T0 + 500000000;
+	struct picture *next;
+	struct lanes *l;
+	struct kit kit;
+	const struct pic_target *t;
+	union rec r;
+
+	(void)state;
+	kit_tsos(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	for (uint64_t tso = 1; tso <= 4; tso++)
+		hs_sample(&kit, 7, T0 + 100000000 * tso, tso);
+	assert_int_equal(lanes__new(&opts, kit.in, intake__find(kit.in, PID), &l), 0);
+	assert_int_equal(lanes__fold(l, 1000), 0);
+	assert_int_equal(lanes__window(l, cut, 1000), 0);
+	t = picture__target(kit.pic, 0);
+	assert_int_equal(t->lanes[LANE_HASKELL].n, 2);
+	assert_int_equal(tso_of(t, 1)->states_ns[HS_RUNNING], 150000000);
+	assert_int_equal(tso_of(t, 2)->states_ns[HS_RUNNING], 100000000);
+	assert_int_equal(t->n_missing, 1);
+	assert_non_null(strstr(t->missing[0], "in calls, for 0.150 s in all"));
+	assert_int_equal(picture__new(1000, &next), 0);
+	assert_int_equal(intake__cut(kit.in, cut, next), 0);
+	assert_int_equal(lanes__cut(l, cut), 0);
+	intake__cut_end(kit.in, false);
+	hs_sample(&kit, 7, cut + 100000000, 5);
+	assert_int_equal(lanes__finish(l, cut + 500000000, 1000), 0);
+	t = picture__target(next, 0);
+	assert_int_equal(tso_of(t, 5)->states_ns[HS_RUNNING], 500000000);
+	assert_int_equal(t->n_missing, 0);
+	lanes__free(l);
+	timeline__free(kit.tl);
+	picture__free(next);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_states),
-		cmocka_unit_test(test_between),
-		cmocka_unit_test(test_not_asked_for),
-		cmocka_unit_test(test_flows),
+		cmocka_unit_test(test_states),	      cmocka_unit_test(test_between),
+		cmocka_unit_test(test_not_asked_for), cmocka_unit_test(test_flows),
+		cmocka_unit_test(test_too_many),
 	};
 
 	return cmocka_run_group_tests_name("timeline_tsos", tests, NULL, NULL);

@@ -53,7 +53,7 @@ int lanes__new(const struct lanes_opts *opts, struct intake *in, struct seen *se
 	if (!err)
 		err = l->prior ? caps__new(&l->caps) : -ENOMEM;
 	if (!err)
-		err = haskell__new(&l->haskell);
+		err = haskell__new(opts->max_haskell, &l->haskell);
 	if (err)
 		lanes__free(l);
 	else

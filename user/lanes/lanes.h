@@ -21,6 +21,7 @@ struct seen;
 struct lanes_opts {
 	uint32_t frequency_hz; /* of the sampler; 0: there is none */
 	bool haskell;	       /* lanes of Haskell threads are wanted */
+	size_t max_haskell;    /* of these, until a cut; 0: the default */
 };
 
 /* Of one process; what it refers to must live longer. */

@@ -422,7 +422,8 @@ void overlaps__cut(struct overlaps *o, const struct seen *seen);
 /* All up to `until` is there. */
 int overlaps__advance(struct overlaps *o, const struct seen *seen, uint64_t until, bool last);
 
-int haskell__new(struct haskell **ret_haskell);
+/* With at most `max` lanes; 0: the default. */
+int haskell__new(size_t max, struct haskell **ret_haskell);
 void haskell__free(struct haskell *h);
 int haskell__copy(const struct haskell *h, struct haskell **ret_copy);
 int haskell__claim(struct lanes *l, struct thread_lane *lane, const struct piece *v, size_t n);
