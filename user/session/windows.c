@@ -219,8 +219,11 @@ int windows__cut(struct session *s, uint64_t now, bool at_once)
 
 	if (!w)
 		return 0;
-	if (now < w->next_ns && !at_once)
-		return s->capture ? 0 : timeline__fold_at(s->tl, FOLD_RECORDS);
+	if (now < w->next_ns && !at_once) {
+		err = s->capture ? 0 : timeline__fold_at(s->tl, FOLD_RECORDS);
+		/* whatever else it is costs this window, and is reported as that is made */
+		return err == -ENOMEM ? err : 0;
+	}
 	/* on time again after a stop, without windows of no length */
 	while (w->next_ns <= now)
 		w->next_ns += w->every_ns;
@@ -230,6 +233,7 @@ int windows__cut(struct session *s, uint64_t now, bool at_once)
 	err = ending__read(s, now);
 	if (!err)
 		err = timeline__window(s->tl, now, &pic);
+	/* of these any is for good */
 	if (err) {
 		log_error("the session cannot go on: %s", strerror(-err));
 		return err;

@@ -37,6 +37,7 @@ struct timeline {
 	struct picture *half;	     /* of a cut that failed: there may be pointers into it */
 	timeline_figures_fn figures; /* NULL: nobody wants them */
 	void *figures_ctx;
+	int spoilt;	  /* why lanes could not be made of records in between; 0: they could */
 	size_t left;	  /* records, by timeline__fold_at() */
 	uint32_t next_hz; /* of the sampler from the next window on; 0: as now */
 	bool finished;
@@ -321,6 +322,8 @@ static int make_room(void *ctx)
 		err = lanes__fold(tl->v[i].lanes, max);
 	if (!err)
 		err = drop_ended(tl);
+	/* a part of the lanes may be there twice, or not at all */
+	tl->spoilt = tl->spoilt ? tl->spoilt : err;
 	log_debug("timeline: %zu of %zu records became slices", before - intake__n_records(tl->in),
 		  before);
 	return err;
@@ -516,8 +519,9 @@ static int make_window(struct timeline *tl, uint64_t at_ns)
 {
 	struct pic_session *session = picture__edit_session(tl->pic);
 	size_t max = lane_budget(tl);
-	int err = 0;
+	int err = tl->spoilt;
 
+	tl->spoilt = 0;
 	session->end_ns = MAX(at_ns, session->start_ns);
 	share_cost(tl);
 	for (size_t i = 0; !err && i < tl->n; i++) {
