@@ -153,6 +153,77 @@ static void test_call_over_a_cut(void **state)
 		call_over_a_cut(i & 1, i & 2, i & 4);
 }
 
+/* Calls, and their time, of a picture's one site. */
+static struct pic_call calls_of(const struct picture *pic)
+{
+	const struct pic_target *t = picture__target(pic, 0);
+
+	assert_true(t->n_calls <= 1);
+	return t->n_calls ? t->calls[0] : (struct pic_call){0};
+}
+
+/*
+ * A call that goes on at the cut, and ends before the records are drained and the counters read for
+ * it: the counters have it, so that no window has it as an open one. In the first second they are
+ * not used, and each window has its part. `early`: it was open at an earlier cut, too.
+ */
+static void call_ends_before_the_drain(bool first_second, bool early)
+{
+	const uint64_t cut = T0 + (first_second ? 500000ULL : 3000000000ULL);
+	const uint64_t begin = early ? cut - 900000000 : cut - 300000, end = cut + 100000;
+	const uint64_t whole = end - begin;
+	struct pic_call before = {0}, now, after;
+	struct picture *pic;
+	struct kit kit;
+	union rec r;
+
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	if (early) {
+		put_state(&kit, begin, 0);
+		window(&kit, cut - 800000000, &pic);
+		before = calls_of(pic);
+		assert_int_equal(before.open_at_end, 1);
+		assert_int_equal(before.open_wall_ns, 100000000);
+		picture__free(pic);
+	}
+	put(&kit, mk_call(&r, 7, begin, end, SITE(1), STOP));
+	put_counters(&kit, 1, whole);
+	put_state(&kit, 0, 0);
+	window(&kit, cut, &pic);
+	now = calls_of(pic);
+	picture__free(pic);
+	put_counters(&kit, 1, whole);
+	put_state(&kit, 0, 0);
+	if (first_second) {
+		window(&kit, T0 + 2000000000, &pic);
+		after = calls_of(pic);
+		picture__free(pic);
+	} else {
+		assert_int_equal(timeline__finish(kit.tl, cut + 1000000), 0);
+		after = calls_of(kit.pic);
+	}
+	assert_int_equal(now.calls, !first_second);
+	assert_int_equal(now.open_at_start, early);
+	assert_int_equal(now.open_at_end, first_second);
+	assert_int_equal(now.open_wall_ns, first_second ? 300000 : 0);
+	assert_int_equal(after.calls, first_second);
+	assert_int_equal(after.open_at_start, first_second);
+	assert_int_equal(after.open_at_end, 0);
+	assert_int_equal(before.wall_ns + before.open_wall_ns + now.wall_ns + now.open_wall_ns +
+				 after.wall_ns + after.open_wall_ns,
+			 whole);
+	timeline__free(kit.tl);
+}
+
+static void test_call_ends_before_the_drain(void **state)
+{
+	(void)state;
+	call_ends_before_the_drain(false, false);
+	call_ends_before_the_drain(false, true);
+	call_ends_before_the_drain(true, false);
+}
+
 /* A process's end that was held back, too. */
 static void test_end(void **state)
 {
@@ -465,6 +536,7 @@ int main(void)
 		cmocka_unit_test(test_collection),
 		cmocka_unit_test(test_call),
 		cmocka_unit_test(test_call_over_a_cut),
+		cmocka_unit_test(test_call_ends_before_the_drain),
 		cmocka_unit_test(test_end),
 		cmocka_unit_test(test_begin),
 		cmocka_unit_test(test_room),

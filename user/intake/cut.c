@@ -228,7 +228,7 @@ static void forget_ahead(struct intake *in, struct evs *evs)
 }
 
 /* Calls of which the records are there already, and that go on at the cut: the window that began at
- * from_ns had a part of them. */
+ * from_ns had a part of them, but for those that it has whole. */
 static void count_parts(struct seen *s, const struct seen_thread *th, uint64_t from_ns,
 			uint64_t at_ns)
 {
@@ -236,7 +236,8 @@ static void count_parts(struct seen *s, const struct seen_thread *th, uint64_t f
 		const struct ev *ev = &th->calls.v[i];
 		int flag = ev->call_flags & WIRE_CALL_INTERRUPTIBLE ? 1 : 0;
 
-		if (ev->site && ev->wake_ns < at_ns && ev->t1 > at_ns)
+		if (ev->site && ev->wake_ns < at_ns && ev->t1 > at_ns &&
+		    !(seen__counters_are_of(s, at_ns) && seen__is_counted(s, ev, false)))
 			s->site_v[ev->site - 1]->before[flag].wall_ns +=
 				at_ns - MAX(ev->wake_ns, from_ns);
 	}
@@ -354,6 +355,7 @@ static void cut_counters(struct seen *s, struct seen_counters *counters, uint64_
 		take_part(&part->runnable_ns, value->runnable_ns, base->runnable_ns);
 	}
 	counters->base = counters->value;
+	counters->base_ns = counters->value_ns;
 }
 
 static int cut_target(struct intake *in, struct seen *s, uint64_t at_ns)

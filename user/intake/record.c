@@ -232,6 +232,7 @@ static int take_call(struct intake *in, struct seen *s, struct seen_thread *th, 
 	err = stack__take(in, s, &raw, &ev);
 	if (in->ahead)
 		return err ? err : keep(in, s, th, &th->calls, &ev);
+	s->last_call_ns = MAX(s->last_call_ns, ev.t1);
 	if (!err && th->has_start && ev.site && ev.site == th->at_start.site) {
 		if (rec.flags & WIRE_CALL_OPEN_AT_START)
 			th->ended_before_call = true;

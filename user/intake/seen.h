@@ -144,6 +144,8 @@ struct seen_counters {
 	struct wire_site_key key;
 	struct wire_site value;
 	struct wire_site base; /* as it was at the last cut */
+	/* Calls with a record that ended by then are in them. */
+	uint64_t value_ns, base_ns;
 };
 
 /* ── cost centres ────────────────────────────────────────────────────────────────────────── */
@@ -334,6 +336,7 @@ struct seen {
 	uint64_t joined_ns;
 	uint64_t end_ns;
 	uint64_t call_record_ns;
+	uint64_t last_call_ns; /* the latest end of one that there was a record of */
 	uint32_t caps_at_attach;
 	uint64_t left_out; /* records */
 	uint64_t blind_ns; /* the first of them; 0: none. Nothing is known from there on */
@@ -429,6 +432,12 @@ static inline bool seen__counters_are_of(const struct seen *s, uint64_t ns)
 {
 	return s->snap_ns + 1000000000ULL <= ns || (s->ended && s->end_ns <= ns);
 }
+/*
+ * Whether the site's counters have a recorded call whole; `base`: those of the last cut. One that
+ * went on at a cut's time may end before the kernel's side is read for it: it is then of the window
+ * that ends there, and of no other. Not one that a replay knows ahead.
+ */
+bool seen__is_counted(const struct seen *s, const struct ev *call, bool base);
 const struct tso_info *seen__tso(const struct seen *s, uint64_t id);
 
 /* ── cuts (cut.c) ────────────────────────────────────────────────────────────────────────── */

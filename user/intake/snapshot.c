@@ -222,6 +222,7 @@ static int take_counters(struct intake *in, const struct wire_site_key *key,
 	HASH_FIND(hh, s->counters, &clean, sizeof(clean), entry);
 	if (entry) {
 		entry->value = *value;
+		entry->value_ns = s->last_call_ns;
 		return 0;
 	}
 	/* Named now, while the process is there. */
@@ -233,6 +234,7 @@ static int take_counters(struct intake *in, const struct wire_site_key *key,
 		return -ENOMEM;
 	entry->key = clean;
 	entry->value = *value;
+	entry->value_ns = s->last_call_ns;
 	return HASH_INSERT(s->counters, key, sizeof(entry->key), entry);
 }
 
@@ -258,4 +260,14 @@ const struct seen_counters *seen__counters(const struct seen *s, uint64_t site, 
 
 	HASH_FIND(hh, s->counters, &key, sizeof(key), entry);
 	return entry;
+}
+
+bool seen__is_counted(const struct seen *s, const struct ev *call, bool base)
+{
+	const struct seen_site *site = seen__site(s, call->site);
+	const struct seen_counters *entry = NULL;
+
+	if (site && !(call->flags & EV_AHEAD))
+		entry = seen__counters(s, site->addr, call->call_flags & WIRE_CALL_INTERRUPTIBLE);
+	return entry && call->t1 <= (base ? entry->base_ns : entry->value_ns);
 }

@@ -113,10 +113,12 @@ static bool was_open(const struct seen_thread *th, uint64_t start_ns)
 	return false;
 }
 
-/* Those of which there is a record already: open at the last cut, or at the window's end. */
+/* Those of which there is a record already: open at the last cut, or at the window's end, unless
+ * the counters of then have them whole. */
 static void count_recorded(struct call_counter *c, const struct seen_thread *th)
 {
 	uint64_t begin = c->l->seen->pub->attach_ns;
+	bool counted = seen__counters_are_of(c->l->seen, c->end);
 
 	for (size_t i = 0; i < th->calls.n; i++) {
 		const struct ev *ev = &th->calls.v[i];
@@ -125,9 +127,11 @@ static void count_recorded(struct call_counter *c, const struct seen_thread *th)
 
 		if (!open || ev->t1 <= begin)
 			continue;
-		if (c->l->seen->was_cut && ev->t0 < begin && !was_open(th, ev->t0))
+		if (c->l->seen->was_cut && ev->t0 < begin && !was_open(th, ev->t0) &&
+		    !seen__is_counted(c->l->seen, ev, true))
 			open->at_start[flag]++;
-		if (!c->l->goes_on || ev->t0 >= c->end || ev->t1 <= c->end)
+		if (!c->l->goes_on || ev->t0 >= c->end || ev->t1 <= c->end ||
+		    (counted && seen__is_counted(c->l->seen, ev, false)))
 			continue;
 		open->at_end[flag]++;
 		open->wall_ns[flag] += c->end - MIN(MAX(ev->wake_ns, begin), c->end);
