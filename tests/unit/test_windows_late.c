@@ -251,6 +251,42 @@ static void test_end(void **state)
 	timeline__free(kit.tl);
 }
 
+/* One that was drained by the cut, and is later than that: how it ended is in both windows. */
+static void end_after_the_cut(const char *end, const char *status, const char *word, int code,
+			      int signal)
+{
+	struct kit kit;
+	struct picture *pic;
+	const struct pic_target *t;
+	union rec r;
+
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_sample(&r, 7, CUT - 5000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	assert_int_equal(intake__end_target(kit.in, PID, end, CUT + 1000), 0);
+	t = window(&kit, CUT, &pic);
+	assert_string_equal(t->end, word);
+	picture__free(pic);
+	if (status)
+		assert_int_equal(intake__end_target(kit.in, PID, status, CUT + 2000), 0);
+	t = finish(&kit);
+	assert_string_equal(t->end, status && !strncmp(status, "killed", 6) ? "killed" : word);
+	assert_int_equal(t->exit_code, code);
+	assert_int_equal(t->exit_signal, signal);
+	timeline__free(kit.tl);
+}
+
+static void test_end_after_the_cut(void **state)
+{
+	(void)state;
+	end_after_the_cut("exited", "exited 3", "exited", 3, 0);
+	end_after_the_cut("exited", "killed 9", "exited", -1, 9);
+	end_after_the_cut("exited", NULL, "exited", -1, 0);
+	end_after_the_cut("exited 4", NULL, "exited", 4, 0);
+	end_after_the_cut("killed 15", NULL, "killed", -1, 15);
+	end_after_the_cut("exec", NULL, "exec", -1, 0);
+}
+
 static size_t lanes_of(const struct pic_target *t, pid_t tid)
 {
 	size_t n = 0;
@@ -538,6 +574,7 @@ int main(void)
 		cmocka_unit_test(test_call_over_a_cut),
 		cmocka_unit_test(test_call_ends_before_the_drain),
 		cmocka_unit_test(test_end),
+		cmocka_unit_test(test_end_after_the_cut),
 		cmocka_unit_test(test_begin),
 		cmocka_unit_test(test_room),
 		cmocka_unit_test(test_cost),

@@ -184,11 +184,13 @@ static int move_target(struct intake *in, struct seen *s, uint64_t at_ns)
 		.found_caps = old->found_caps,
 		.rts_opts = old->rts_opts,
 		.exit_code = old->exit_code,
+		.exit_signal = old->exit_signal,
 		.start_time_ns = old->start_time_ns,
 		.capabilities = old->capabilities,
 		.attach_ns = MAX(old->attach_ns, at_ns),
 		.attach_took_ns = old->attach_took_ns,
-		.end = "",
+		/* one that ended after at_ns, and whose status may still come */
+		.end = moved_text(in, old->end),
 	};
 	s->pub = pub;
 	for (size_t i = 0; !err && i < s->n_missing; i++)
