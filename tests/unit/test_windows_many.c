@@ -99,12 +99,54 @@ static void test_missing_full(void **state)
 	timeline__free(kit.tl);
 }
 
+/* ── collections ─────────────────────────────────────────────────────────────────────────── */
+
+/* More collections than there is room for; then the probes come off, or they do not. */
+static void many_gcs(bool come_off)
+{
+	struct kit kit;
+	struct picture *pic;
+	const struct pic_target *t;
+	union rec r;
+	uint64_t at = T0 + 10;
+
+	kit_new(&kit);
+	for (unsigned i = 0; i <= SEEN_MAX_GCS; i++, at += 2) {
+		put(&kit, mk_gc(&r, 7, WIRE_GC_START, at));
+		put(&kit, mk_gc(&r, 7, WIRE_GC_END, at + 1));
+	}
+	if (come_off)
+		put(&kit, mk_gc(&r, 7, WIRE_GC_OFF, at));
+	assert_int_equal(timeline__window(kit.tl, at + 1000, &pic), 0);
+	assert_non_null(pic);
+	t = picture__target(pic, 0);
+	assert_int_equal(t->gc.observed_count, SEEN_MAX_GCS);
+	picture__free(pic);
+	kit.pic = timeline__picture(kit.tl);
+	for (unsigned i = 0; i < 2; i++) {
+		t = window(&kit, &pic);
+		assert_int_equal(t->gc.known, !come_off);
+		assert_int_equal(t->gc.observed_ns, 0);
+		picture__free(pic);
+	}
+	timeline__free(kit.tl);
+}
+
+/* That nothing is reported any more is not that there were none. */
+static void test_gcs_off_while_full(void **state)
+{
+	(void)state;
+	many_gcs(false);
+	many_gcs(true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_missing),
 		cmocka_unit_test(test_missing_in_each),
 		cmocka_unit_test(test_missing_full),
+		cmocka_unit_test(test_gcs_off_while_full),
 	};
 
 	return cmocka_run_group_tests_name("windows_many", tests, NULL, NULL);

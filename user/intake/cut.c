@@ -287,7 +287,7 @@ static void cut_gcs(struct seen *s, uint64_t at_ns)
 	/* there is room for more again */
 	if (gcs->full) {
 		gcs->full = false;
-		gcs->off_ns = 0;
+		gcs->off_ns = gcs->came_off ? at_ns : 0;
 	}
 }
 

@@ -115,9 +115,10 @@ int gcs__record(struct seen *s, const struct wire_gc *rec)
 	struct gc_span *last = s->gcs.n ? &s->gcs.v[s->gcs.n - 1] : NULL;
 	int err;
 
-	if (rec->point == WIRE_GC_OFF && s->gcs.full)
-		return 0;
 	if (rec->point == WIRE_GC_OFF) {
+		s->gcs.came_off = true;
+		if (s->gcs.full)
+			return 0;
 		/* the last one's end will never be reported */
 		s->gcs.n -= last && !last->end;
 		s->gcs.off_ns = rec->h.ns;

@@ -206,6 +206,7 @@ struct seen_gcs {
 	bool known; /* a probe has reported */
 	bool has_probes;
 	bool full;		       /* as if they had come off: there is no room for more */
+	bool came_off;		       /* and they have */
 	uint64_t ended_ns;	       /* the last one, as the probe said */
 	uint64_t off_ns;	       /* when they came off; 0: they did not */
 	uint64_t start_addr, end_addr; /* of the probes; 0: there is none */
