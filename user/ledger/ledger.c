@@ -65,6 +65,15 @@ static struct booking **recent_of(struct ledger *l, const struct booking_key *ke
 	return &l->recent[mix >> (32 - RECENT_BOOKINGS_BITS)];
 }
 
+/* Before it is freed. */
+static void forget_recent(struct ledger *l, const struct booking *b)
+{
+	struct booking **recent = l->recent ? recent_of(l, &b->key) : NULL;
+
+	if (recent && *recent == b)
+		*recent = NULL;
+}
+
 /* By members: the processor waits when it reads at once what was just written in parts. */
 static bool is_same(const struct booking_key *a, const struct booking_key *b)
 {
@@ -235,12 +244,11 @@ int ledger__merge_owners(struct ledger *ledger, const uint32_t *to, uint32_t n)
 		err = add(ledger, &key, b, 1);
 		if (err)
 			return err;
+		forget_recent(ledger, b);
 		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
 		HASH_DEL(ledger->table, b);
 		free(b);
 	}
-	if (ledger->recent)
-		memset(ledger->recent, 0, RECENT_BOOKINGS * sizeof(struct booking *));
 	return 0;
 }
 
