@@ -140,13 +140,49 @@ static void test_gcs_off_while_full(void **state)
 	many_gcs(true);
 }
 
+/* ── after a window of which not all was seen ────────────────────────────────────────────── */
+
+/* All lanes of the next window begin with it, and so do its sums. */
+static void test_blind(void **state)
+{
+	const struct timeline_opts opts = {.max_records = 4, .haskell_lanes = true};
+	struct kit kit;
+	struct picture *pic;
+	const struct pic_target *t;
+	uint64_t cut;
+	union rec r;
+
+	(void)state;
+	kit_new_opts(&kit, &opts);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 8, T0));
+	for (unsigned i = 0; i < 8; i++) {
+		mk_call(&r, 7, T0 + 1000 + 10000 * i, T0 + 6000 + 10000 * i, SITE(1), STOP);
+		assert_int_equal(intake__record(kit.in, &r, r.h.size), i < 4 ? 0 : -ENOSPC);
+	}
+	t = window(&kit, &pic);
+	assert_int_equal(t->n_lost, 1);
+	picture__free(pic);
+	cut = picture__session(kit.pic)->start_ns;
+	put(&kit, mk_sample(&r, 8, cut + 1000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	t = window(&kit, &pic);
+	for (unsigned kind = 0; kind < LANE_KINDS; kind++)
+		for (size_t i = 0; i < t->lanes[kind].n; i++) {
+			assert_true(t->lanes[kind].v[i].start_ns >= cut);
+			assert_true(t->lanes[kind].v[i].end_ns <= cut + WINDOW_NS);
+		}
+	assert_true(t->lanes[LANE_CAPABILITY].n > 0);
+	assert_true(t->overlaps.active_ns > 0 && t->overlaps.active_ns <= WINDOW_NS);
+	picture__free(pic);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_missing_in_each),
-		cmocka_unit_test(test_missing_full),
-		cmocka_unit_test(test_gcs_off_while_full),
+		cmocka_unit_test(test_missing),	     cmocka_unit_test(test_missing_in_each),
+		cmocka_unit_test(test_missing_full), cmocka_unit_test(test_gcs_off_while_full),
+		cmocka_unit_test(test_blind),
 	};
 
 	return cmocka_run_group_tests_name("windows_many", tests, NULL, NULL);

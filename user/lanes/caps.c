@@ -282,7 +282,7 @@ static int begin(struct lanes *l, uint32_t no, uint64_t first_claim)
 	return picture__add_stack(l->pic, &mark, 1, &lane->gc_stack);
 }
 
-int caps__cut(struct lanes *l)
+int caps__cut(struct lanes *l, uint64_t end_ns)
 {
 	uint32_t mark = picture__mark(l->pic, MARK_GC);
 	int err = 0;
@@ -291,7 +291,9 @@ int caps__cut(struct lanes *l)
 		struct cap_lane *lane = &l->caps->v[i];
 
 		slices__free(&lane->slices);
-		lane->start_ns = lane->cursor;
+		/* of a window that was not made, or not to its end, there is nothing to catch up on
+		 */
+		lane->start_ns = lane->cursor = MAX(lane->cursor, end_ns);
 		lane->idle_ns = lane->run_ns = lane->late_ns = lane->preempted_run_ns = 0;
 		lane->sampled_states = 0;
 		lane->gc = lane->note = 0;

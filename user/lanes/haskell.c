@@ -514,8 +514,11 @@ int haskell__advance(struct lanes *l, uint64_t until, bool last)
 void haskell__cut(struct lanes *l, uint64_t at_ns)
 {
 	struct haskell *h = l->haskell;
-	size_t kept = 0;
+	size_t kept = 0, left = 0;
 
+	/* of a window that was not made there may be some */
+	claims__keep_rest(&h->claims, &left, 0, h->claims.n, at_ns);
+	claims__keep_only(&h->claims, left);
 	for (size_t i = 0; i < h->n; i++) {
 		struct haskell_lane *lane = h->v[i];
 

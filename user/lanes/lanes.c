@@ -559,7 +559,7 @@ int lanes__cut(struct lanes *l, uint64_t end_ns)
 		if (l->threads[i].seen)
 			err = cut_thread(l, &l->threads[i], end_ns);
 	holds__cut(&l->holds, l->seen->cut_gcs);
-	overlaps__cut(&l->overlaps, l->seen);
+	overlaps__cut(&l->overlaps, l->seen, end_ns);
 	haskell__cut(l, end_ns);
-	return err ? err : caps__cut(l);
+	return err ? err : caps__cut(l, end_ns);
 }

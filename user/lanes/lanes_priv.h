@@ -391,7 +391,7 @@ int caps__advance(struct lanes *l, uint64_t until);
 int caps__moved(struct lanes *l, const struct piece *v, size_t n, int64_t ns);
 int caps__fill(struct lanes *l, uint64_t end);
 /* What they do goes on in a new picture. */
-int caps__cut(struct lanes *l);
+int caps__cut(struct lanes *l, uint64_t end_ns);
 /* NULL: there is no such capability. */
 const struct idle *caps__idle(const struct lanes *l, uint32_t cap);
 /* What it did up to `until` is not asked for any more. */
@@ -418,7 +418,7 @@ void overlaps__free(struct overlaps *o);
 int overlaps__cap(struct overlaps *o, uint8_t *was, const struct pic_slice *s);
 int overlaps__thread(struct overlaps *o, const struct piece *v, size_t n);
 /* From here on other sums: of `seen` the last cut took what there was. */
-void overlaps__cut(struct overlaps *o, const struct seen *seen);
+void overlaps__cut(struct overlaps *o, const struct seen *seen, uint64_t end_ns);
 /* All up to `until` is there. */
 int overlaps__advance(struct overlaps *o, const struct seen *seen, uint64_t until, bool last);
 

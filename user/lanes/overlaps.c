@@ -137,8 +137,9 @@ int overlaps__advance(struct overlaps *o, const struct seen *seen, uint64_t unti
 	return 0;
 }
 
-void overlaps__cut(struct overlaps *o, const struct seen *seen)
+void overlaps__cut(struct overlaps *o, const struct seen *seen, uint64_t end_ns)
 {
+	o->at_ns = MAX(o->at_ns, end_ns);
 	o->sums = (struct pic_overlaps){0};
 	o->gc -= MIN(o->gc, seen->cut_gcs);
 	o->tick -= MIN(o->tick, seen->cut_starved);
