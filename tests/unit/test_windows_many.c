@@ -4,6 +4,7 @@
  * the process is in all that follow.
  */
 #include "intake/seen.h"
+#include "lanes/lanes_priv.h"
 #include "test_timeline_kit.h"
 
 #define WINDOW_NS    500000ULL
@@ -177,12 +178,67 @@ static void test_blind(void **state)
 	timeline__free(kit.tl);
 }
 
+/* ── for as long as the service runs ─────────────────────────────────────────────────────── */
+
+/* One part of the samples between off-CPU intervals in each of these states. */
+static void learn(struct lanes *l, struct seen_thread *th, unsigned haskell, unsigned runtime)
+{
+	struct ev *v = th->samples.v;
+
+	th->samples.n = haskell + runtime;
+	for (unsigned i = 0; i < haskell + runtime; i++)
+		v[i] = (struct ev){.t0 = 100 + i,
+				   .t1 = 100 + i,
+				   .cap = 0,
+				   .where = i < haskell ? WIRE_WHERE_HASKELL : WIRE_WHERE_RTS,
+				   .code = i < haskell ? CODE_HASKELL : CODE_RTS};
+	prior__learn(l, th);
+}
+
+/* What samples show is summed up for ever, and neither wraps nor hides what is so by now. */
+static void test_prior(void **state)
+{
+	enum { ROUND = 1000, ROUNDS = 5000 };
+	const struct prior_between *between;
+	enum thread_state chosen;
+	struct ev offs[2] = {{.t0 = 1, .t1 = 2}, {.t0 = 10000, .t1 = 10001}};
+	struct seen_thread th = {.offs = {.v = offs, .n = 2}};
+	struct seen seen = {0};
+	struct lanes l = {.seen = &seen};
+	uint64_t sum = 0;
+
+	(void)state;
+	th.samples.v = calloc(ROUND, sizeof(*th.samples.v));
+	l.prior = calloc(1, sizeof(*l.prior));
+	assert_non_null(th.samples.v);
+	assert_non_null(l.prior);
+	between = &l.prior->between[0][0];
+	learn(&l, &th, 600, 400);
+	assert_int_equal(between->n_samples, 1000);
+	for (unsigned i = 1; i < ROUNDS; i++)
+		learn(&l, &th, 600, 400);
+	assert_true(between->n_samples > ROUND && between->n_samples <= 1U << 20);
+	for (unsigned i = 0; i < ST_MAX; i++)
+		sum += between->samples[i];
+	assert_int_equal(sum, between->n_samples);
+	assert_true(between->samples[ST_HASKELL] > between->n_samples / 100 * 59 &&
+		    between->samples[ST_HASKELL] < between->n_samples / 100 * 61);
+	/* another behaviour takes over within some millions of samples */
+	for (unsigned i = 0; i < 2 * ROUNDS; i++)
+		learn(&l, &th, 0, 1000);
+	assert_true(between->samples[ST_HASKELL] < between->n_samples / 100);
+	assert_true(prior__state(l.prior, 0, 0, 1000, &chosen));
+	assert_int_equal(chosen, ST_RTS);
+	free(l.prior);
+	free(th.samples.v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_missing),	     cmocka_unit_test(test_missing_in_each),
 		cmocka_unit_test(test_missing_full), cmocka_unit_test(test_gcs_off_while_full),
-		cmocka_unit_test(test_blind),
+		cmocka_unit_test(test_blind),	     cmocka_unit_test(test_prior),
 	};
 
 	return cmocka_run_group_tests_name("windows_many", tests, NULL, NULL);

@@ -8,6 +8,20 @@
 #include "lanes_priv.h"
 
 #define LEAST_SAMPLES 8 /* fewer say nothing */
+/* Of so many half the weight goes: what was so days ago says less, and no sum overflows. */
+#define MOST_SAMPLES (1U << 20)
+
+static void halve(struct prior_between *between)
+{
+	between->n_samples = 0;
+	between->all_given_ns = 0;
+	for (unsigned i = 0; i < ST_MAX; i++) {
+		between->samples[i] /= 2;
+		between->given_ns[i] /= 2;
+		between->n_samples += between->samples[i];
+		between->all_given_ns += between->given_ns[i];
+	}
+}
 
 void prior__learn(struct lanes *l, const struct seen_thread *th)
 {
@@ -29,7 +43,8 @@ void prior__learn(struct lanes *l, const struct seen_thread *th)
 			continue;
 		between = &l->prior->between[th->offs.v[next - 1].where][th->offs.v[next].where];
 		between->samples[state]++;
-		between->n_samples++;
+		if (++between->n_samples >= MOST_SAMPLES)
+			halve(between);
 	}
 }
 
