@@ -180,6 +180,34 @@ static void test_blind(void **state)
 
 /* ── for as long as the service runs ─────────────────────────────────────────────────────── */
 
+/* Names become better in any window, however often that was tried before. */
+static void test_renames(void **state)
+{
+	struct kit kit;
+	struct picture *pic;
+	const struct pic_lane *lane;
+	bool named = false;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	kit.hurried = true;
+	put(&kit, mk_sample(&r, 7, T0 + 100, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	for (unsigned i = 0; i < 5000; i++)
+		assert_int_equal(intake__rename(kit.in), 0);
+	window(&kit, &pic);
+	picture__free(pic);
+	put(&kit,
+	    mk_sample(&r, 7, T0 + WINDOW_NS + 100, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	kit.hurried = false;
+	assert_int_equal(intake__rename(kit.in), 0);
+	lane = lane_of(finish(&kit), 7);
+	for (size_t i = 0; i < lane->n_slices; i++)
+		named |= !strcmp(stack_text(kit.pic, lane->slices[i].stack), "Main.h1");
+	assert_true(named);
+	timeline__free(kit.tl);
+}
+
 /* One part of the samples between off-CPU intervals in each of these states. */
 static void learn(struct lanes *l, struct seen_thread *th, unsigned haskell, unsigned runtime)
 {
@@ -238,7 +266,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_missing),	     cmocka_unit_test(test_missing_in_each),
 		cmocka_unit_test(test_missing_full), cmocka_unit_test(test_gcs_off_while_full),
-		cmocka_unit_test(test_blind),	     cmocka_unit_test(test_prior),
+		cmocka_unit_test(test_blind),	     cmocka_unit_test(test_renames),
+		cmocka_unit_test(test_prior),
 	};
 
 	return cmocka_run_group_tests_name("windows_many", tests, NULL, NULL);

@@ -426,6 +426,7 @@ int intake__cut(struct intake *in, uint64_t at_ns, struct picture *pic)
 	in->pic = pic;
 	in->parts = parts;
 	in->room_at = in->opts.max_records;
+	in->n_renames = 0;
 	for (size_t i = 0; i < in->n_lost; i++)
 		in->lost[i].before = in->lost[i].now;
 	for (size_t i = 0; !err && i < in->n_targets; i++)

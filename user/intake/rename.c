@@ -14,7 +14,7 @@
 #define NONE	  (UINT32_MAX - 1)
 /* Names may become better more than once. */
 #define MAX_STEPS 4
-/* Of one intake: each looks at all addresses. */
+/* Up to the next cut: each looks at all addresses. */
 #define MAX_RENAMES 4096
 
 uint32_t intake__shown(const struct intake *in, uint32_t frame)
