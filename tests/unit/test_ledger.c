@@ -11,8 +11,8 @@
 
 #define OWNERS 3000
 
-/* Lines of any two owners share a place in the table of recent ones: with the address sanitizer
- * this fails if one that is gone is still there. */
+/* There are more lines than places in the table of recent ones, so that lines of different owners
+ * share them. With the address sanitizer this fails if one that is gone is still there. */
 static void test_merge(void **state)
 {
 	const struct ledger_opts opts = {0};

@@ -417,7 +417,8 @@ void overlaps__free(struct overlaps *o);
 /* Slices of one capability in time order; *was is 0 before the first. */
 int overlaps__cap(struct overlaps *o, uint8_t *was, const struct pic_slice *s);
 int overlaps__thread(struct overlaps *o, const struct piece *v, size_t n);
-/* From here on other sums: of `seen` the last cut took what there was. */
+/* From here on other sums, of what comes after end_ns: of `seen` the last cut took what there was.
+ */
 void overlaps__cut(struct overlaps *o, const struct seen *seen, uint64_t end_ns);
 /* All up to `until` is there. */
 int overlaps__advance(struct overlaps *o, const struct seen *seen, uint64_t until, bool last);
