@@ -187,6 +187,19 @@ SS_INLINE void life_exit(struct wire_target *t, struct task_struct *task, u64 no
 	}
 }
 
+/*
+ * A thread that is no target's. do_exit() counts each thread out (signal->live) before it reports
+ * its exit: of several that exit at once, one that comes here early may find that it is the last,
+ * and removes the target that the others then do not find. What they have is to go all the same.
+ */
+SS_INLINE void life_exit_late(struct task_struct *task)
+{
+	struct wire_thread *th = all_threads ? thread_find(task->pid) : 0;
+
+	if (th && th->tgid == (u32)task->tgid)
+		life_forget(task->pid);
+}
+
 /* The other threads of the process have exited by now; the thread that called it has the pid. */
 SS_INLINE void life_exec(struct wire_target *t, struct task_struct *task, u32 old_tid, u64 now)
 {

@@ -74,6 +74,8 @@ int BPF_PROG(on_exit, struct task_struct *task)
 
 	if (t)
 		life_exit(t, task, target_now(t));
+	else
+		life_exit_late(task);
 	life_family_exit(task);
 	return 0;
 }

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from hostile import NOBODY, OUT, as_nobody, build, haskell, start, whole_host
 from harness import Skip, check, run
+from test_system import dump, maps_of_processes
 
 # Of a process's files so many have unwind rows, and there are so many numbers for those of all
 # (bpf/wire.h).
@@ -182,6 +183,33 @@ def test_threads_that_end_make_room(t):
     check(not missing(got, "threads of user"), f"threads that ended took up all the room: {got['missing']}")
     calls = sum(c["calls"] for c in got["safe_calls"] if c["function"] == "safe_sleep_1ms")
     check(calls == 10, f"{calls} of its 10 calls were counted")
+
+
+def test_threads_that_end_at_once_leave_nothing(t):
+    """Of a process that is killed with many threads each is forgotten by itself, whichever of them found that all the others
+    had been counted out: the daemon's own sweep, which comes later, has nothing to do."""
+    session = whole_host(t)
+    threads, left = maps_of_processes(session)["threads"], []
+
+    def entries_of(pid):
+        return sum(x["formatted"]["value"]["th"]["tgid"] == pid for x in dump(threads))
+
+    for i in range(6):
+        trigger = OUT / f"at_once{i}" / "go"
+        target = many_threads(t, trigger, "MANY_THREADS=200")
+        # so that it is a target by then
+        time.sleep(1)
+        wait_for_threads(trigger)
+        check(entries_of(target.pid) > 100, "its threads are not known: the test shows nothing")
+        # the sweep is part of the daemon's loop
+        session.signal(signal.SIGSTOP)
+        target.process.kill()
+        target.wait()
+        time.sleep(0.2)
+        left.append(entries_of(target.pid))
+        session.signal(signal.SIGCONT)
+    finish(t, session)
+    check(not any(left), f"threads of processes that had ended were left: {left}")
 
 
 def accounted(report, path):

@@ -364,8 +364,12 @@ def maps_of_processes(session):
     return {name: found[name] for name in ("targets", "threads", "costs", "heaps", "off_stacks", "unwind_maps", "family", "open_at_start")}
 
 
+def dump(number):
+    return json.loads(subprocess.run([BPFTOOL, "-j", "map", "dump", "id", str(number)], capture_output=True, text=True, check=True).stdout)
+
+
 def entries(number):
-    return len(json.loads(subprocess.run([BPFTOOL, "-j", "map", "dump", "id", str(number)], capture_output=True, text=True, check=True).stdout))
+    return len(dump(number))
 
 
 def test_storm_leaves_nothing(t):

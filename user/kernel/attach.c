@@ -298,14 +298,15 @@ void kernel__detach(struct kernel *kernel, pid_t pid)
 {
 	struct attached *a = kernel__find(kernel, pid);
 	__u32 key = (__u32)pid;
+	bool deleted;
 
 	/* one that the programs adopted by themselves has nothing but an entry */
 	unwind__forget(kernel, pid);
 	__atomic_fetch_and(target__word(kernel, key), ~(1ULL << (key % 64)), __ATOMIC_SEQ_CST);
-	if (bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.targets), &key) == 0) {
+	deleted = bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.targets), &key) == 0;
+	if (deleted)
 		__atomic_fetch_sub(&kernel->skel->bss->all_targets, 1, __ATOMIC_SEQ_CST);
-		kernel->threads_left = true;
-	}
+	users__threads_left(kernel, deleted);
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.costs), &key);
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.heaps), &key);
 	if (a)

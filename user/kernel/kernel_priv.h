@@ -188,7 +188,7 @@ struct kernel {
 	uint64_t *record; /* scratch of the drain */
 	struct unwind *unwind;
 	struct users *users;
-	bool threads_left;	   /* of processes that go on without us: users__sweep_threads() */
+	uint64_t threads_due_ns;   /* of users__sweep_threads(); 0: no thread is left */
 	struct mappings *mappings; /* NULL: the kernel does not report them */
 	/* held_up.c */
 	uint64_t beat_ns, times_taken;
@@ -235,7 +235,9 @@ void users__free(struct users *users);
 uint32_t users__slot(struct kernel *kernel, uid_t uid);
 /* An entry of call_sites is not there any more. */
 void users__site_removed(struct kernel *kernel, const struct wire_site *site);
-/* Removes the threads of processes that are followed no more. */
+/* A process is followed no more: its threads may still have entries. go_on: it may go on. */
+void users__threads_left(struct kernel *kernel, bool go_on);
+/* Removes them, once that is due. */
 void users__sweep_threads(struct kernel *kernel);
 /* Whether open_at_start may get an entry for the slot. 0, or -EDQUOT. */
 int users__add_open(struct kernel *kernel, uint32_t slot);

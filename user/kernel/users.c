@@ -13,6 +13,8 @@
 #define PROGRAMS_MAX 1024
 /* Calls that were open at the start end unseen: how many there are is counted anew. */
 #define RECOUNT_NS 1000000000ULL
+/* Entries of the threads of processes that have ended are rare: they are looked for this late. */
+#define SWEEP_LATE_NS 1000000000ULL
 
 struct users {
 	uid_t uid[WIRE_MAX_USERS]; /* of each slot that is used */
@@ -118,19 +120,30 @@ void users__site_removed(struct kernel *kernel, const struct wire_site *site)
 	leave(&kernel->skel->bss->all_sites, &user->sites);
 }
 
-/* Nothing reported the ends of the threads of a process that went on without us. */
+void users__threads_left(struct kernel *kernel, bool go_on)
+{
+	uint64_t now = time__monotonic_ns();
+
+	/* nothing reports the ends of their threads, and it may be a target again soon */
+	if (go_on)
+		kernel->threads_due_ns = now;
+	else if (!kernel->threads_due_ns)
+		kernel->threads_due_ns = now + SWEEP_LATE_NS;
+}
+
 void users__sweep_threads(struct kernel *kernel)
 {
 	int fd = bpf_map__fd(kernel->skel->maps.threads),
 	    targets = bpf_map__fd(kernel->skel->maps.targets);
+	uint64_t now = time__monotonic_ns();
 	struct wire_thread_entry entry;
 	struct wire_target target;
 	__u32 key, next;
 	bool more;
 
-	if (!kernel->threads_left)
+	if (!kernel->threads_due_ns || now < kernel->threads_due_ns)
 		return;
-	kernel->threads_left = false;
+	kernel->threads_due_ns = 0;
 	more = bpf_map_get_next_key(fd, NULL, &next) == 0;
 	while (more) {
 		key = next;
@@ -140,7 +153,7 @@ void users__sweep_threads(struct kernel *kernel)
 			continue;
 		/* just being made: its process is not known yet */
 		if (!entry.th.tgid) {
-			kernel->threads_left = true;
+			kernel->threads_due_ns = now;
 			continue;
 		}
 		if (kernel__find(kernel, (pid_t)entry.th.tgid) ||
