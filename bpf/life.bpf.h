@@ -55,9 +55,9 @@ SS_INLINE void life_program(struct task_struct *task, struct wire_program_key *k
 	key->dev = inode->i_sb->s_dev;
 }
 
-/* Sent at once: user space has to look at the process while it begins. */
-SS_INLINE void life_announce(struct task_struct *task, const struct wire_program_key *program,
-			     u32 flags, u64 now)
+/* Sent at once: user space has to look at the process while it begins. 0, or -1: it is lost. */
+SS_INLINE int life_announce(struct task_struct *task, const struct wire_program_key *program,
+			    u32 flags, u64 now)
 {
 	struct wire_proc_new rec = {};
 
@@ -68,10 +68,12 @@ SS_INLINE void life_announce(struct task_struct *task, const struct wire_program
 	rec.dev = program->dev;
 	rec.flags = flags;
 	bpf_probe_read_kernel_str(rec.comm, sizeof(rec.comm), task->comm);
-	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), BPF_RB_FORCE_WAKEUP))
+	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), BPF_RB_FORCE_WAKEUP)) {
 		count(WIRE_CNT_LOST_RING);
-	else
-		count(WIRE_CNT_RECORDS);
+		return -1;
+	}
+	count(WIRE_CNT_RECORDS);
+	return 0;
 }
 
 /* A process that runs a program which was looked at before: true if it is a target now. */
@@ -204,7 +206,7 @@ SS_INLINE void life_exit_late(struct task_struct *task)
 SS_INLINE void life_exec(struct wire_target *t, struct task_struct *task, u32 old_tid, u64 now)
 {
 	struct wire_program_key program = {};
-	u32 tgid = task->tgid, flags = 0;
+	u32 tgid = task->tgid, flags = 0, adopted = 0;
 	struct wire_thread *th;
 
 	if (t && (t->flags & WIRE_TARGET_ARMED)) {
@@ -225,8 +227,14 @@ SS_INLINE void life_exec(struct wire_target *t, struct task_struct *task, u32 ol
 	/* what a target becomes is left to user space: the counts of its first life are read first
 	 */
 	if (!t && follow == FOLLOW_ALL && life_adopt(task, &program))
-		flags = WIRE_PROC_TARGET;
-	life_announce(task, &program, flags, now);
+		flags = adopted = WIRE_PROC_TARGET;
+	/* user space does not know of it, and would remove nothing of what it has; it has run no
+	 * instruction yet
+	 */
+	if (life_announce(task, &program, flags, now) && adopted) {
+		target_remove(tgid);
+		bpf_map_delete_elem(&costs, &tgid);
+	}
 }
 
 #endif

@@ -73,6 +73,13 @@ static struct target *take_target(struct session *s, struct candidate *c)
 	return candidates__take_target(s->follow->candidates, c);
 }
 
+/* A process that the kernel side had taken as a target by itself is followed no more. */
+static void let_go(struct session *s, pid_t pid)
+{
+	kernel__detach(s->kernel, pid);
+	members__leave_gone(s->members, pid);
+}
+
 static void drop(struct session *s, struct candidate *c)
 {
 	target__free(take_target(s, c));
@@ -188,10 +195,8 @@ static int join(struct session *s, struct target *target, bool ready,
 	int err = members__add(s->members, target, pid, target__account(target), ready, &m);
 
 	if (err) {
-		if (taken) {
-			kernel__detach(s->kernel, pid);
-			members__leave_gone(s->members, pid);
-		}
+		if (taken)
+			let_go(s, pid);
 		if (err != -EDQUOT)
 			log_error("pid %d: left out: %s", pid, strerror(-err));
 		return err;
@@ -241,10 +246,13 @@ static int leave_out(struct session *s, pid_t pid, const struct wire_proc_new *r
 		     const char *why, int err)
 {
 	if (rec && (rec->flags & WIRE_PROC_TARGET)) {
-		kernel__detach(s->kernel, pid);
-		members__leave_gone(s->members, pid);
+		let_go(s, pid);
 		/* what is left of one that ends looks like no program of GHC's */
-		s->n_too_short += err == -ESRCH || has_ended(pid);
+		if (err == -ESRCH || has_ended(pid))
+			s->n_too_short++;
+		else
+			/* another file has the number of one that was learnt */
+			kernel__unlearn(s->kernel, rec);
 	} else if (rec && s->opts->kind == SESSION_COMMAND) {
 		s->n_unseen += err == -ESRCH || has_ended(pid);
 	}
@@ -300,10 +308,8 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 	if (member_of(s, pid))
 		return 0;
 	if (s->opts->select && !select__wants(s->opts->select, pid)) {
-		if (rec && (rec->flags & WIRE_PROC_TARGET)) {
-			kernel__detach(s->kernel, pid);
-			members__leave_gone(s->members, pid);
-		}
+		if (rec && (rec->flags & WIRE_PROC_TARGET))
+			let_go(s, pid);
 		return -EPERM;
 	}
 	err = target__open(pid, &opts, &target, &verdict);
@@ -422,8 +428,13 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 	int err = -EAGAIN;
 
 	/* what was looked at is another program, or another process */
-	if (before)
+	if (before) {
+		/* unless the new one has been taken as a target itself, what there is is the old
+		 * one's */
+		if (before->program.flags & WIRE_PROC_TARGET && !(rec->flags & WIRE_PROC_TARGET))
+			let_go(s, (pid_t)rec->h.tgid);
 		drop(s, before);
+	}
 	if (s->switched_off) {
 		if (held)
 			command__let_go(s->command);
@@ -478,7 +489,7 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 		return true;
 	}
 	if (err == -EAGAIN || err == -EBUSY)
-		kernel__detach(s->kernel, pid);
+		let_go(s, pid);
 	if (err == -EBUSY)
 		log_warn("pid %d: left out: its runtime could not be checked in time", pid);
 	/* a library that is loaded later is reported when it is mapped */
