@@ -203,13 +203,26 @@ bool keeper__has_dropped(const struct keeper *k, uint64_t number)
 	return true;
 }
 
-bool keeper__account(struct keeper *k, bool on)
+int keeper__account(struct keeper *k, bool on)
 {
 	struct keeper_msg msg = {.what = on ? KEEPER_ACCOUNT : KEEPER_NO_ACCOUNT};
+	int err;
 
 	msg.number = ++k->numbers;
-	return send_msg(k, &msg, -1) == 0 && keeper__has_dropped(k, msg.number) &&
-	       (atomic_load(&k->page->account) != 0) == on;
+	err = send_msg(k, &msg, -1);
+	if (err)
+		return err;
+	if (keeper__has_dropped(k, msg.number))
+		return (atomic_load(&k->page->account) != 0) == on ? 0 : -ENOTSUP;
+	if (!keeper__works(k))
+		return -EPIPE;
+	/* it is late, and will obey: what it is asked for later has higher numbers */
+	if (on) {
+		msg.what = KEEPER_NO_ACCOUNT;
+		msg.number = ++k->numbers;
+		send_msg(k, &msg, -1);
+	}
+	return -ETIMEDOUT;
 }
 
 /* ── the watch ───────────────────────────────────────────────────────────────────────────── */

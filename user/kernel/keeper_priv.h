@@ -56,10 +56,11 @@ bool keeper__has_dropped(const struct keeper *keeper, uint64_t number);
 void keeper__discard(struct keeper *keeper, int fd);
 
 /*
- * The kernel's account of programs' run time (BPF_ENABLE_STATS) from now on, or no more. False: it
- * cannot be kept, or the keeper does not answer.
+ * The kernel's account of programs' run time (BPF_ENABLE_STATS) from now on, or no more. -ENOTSUP:
+ * it cannot be kept; -ETIMEDOUT: the keeper is late; once it is there again the account is not
+ * kept, whatever was asked for; -EPIPE: the keeper has ended.
  */
-bool keeper__account(struct keeper *keeper, bool on);
+int keeper__account(struct keeper *keeper, bool on);
 
 /* The loop has turned. */
 void keeper__beat(struct keeper *keeper);

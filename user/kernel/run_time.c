@@ -22,6 +22,8 @@
 #define SPARSE_PART_NS	250000000ULL
 /* … and for a short session, from which there is little, longer. */
 #define AT_FIRST_NS 500000000ULL
+/* A keeper that is late has much to do: it is asked for nothing for so long. */
+#define LATE_NS 10000000000ULL
 
 struct run_time {
 	struct bpf_object *object;
@@ -29,6 +31,7 @@ struct run_time {
 	bool kept;   /* at present */
 	bool failed; /* it cannot be kept (CAP_SYS_ADMIN, kernel/bpf/syscall.c, bpf_enable_stats())
 		      */
+	uint64_t late_until_ns; /* the keeper was late */
 	uint64_t whole_ns, part_ns;
 	uint64_t began_ns, since_ns, since_sum;
 	uint64_t kept_ns, sum; /* of the times that have ended: how long, and what ran in them */
@@ -55,11 +58,20 @@ static uint64_t read_all(const struct run_time *r)
 	return sum;
 }
 
+/* True if the keeper has done it. */
+static bool account(struct run_time *r, uint64_t now, bool on)
+{
+	int err = keeper__account(r->keeper, on);
+
+	r->failed = err && err != -ETIMEDOUT;
+	r->late_until_ns = err == -ETIMEDOUT ? now + LATE_NS : 0;
+	return !err;
+}
+
 static void begin(struct run_time *r, uint64_t now)
 {
-	r->kept = keeper__account(r->keeper, true);
-	r->failed = !r->kept;
-	if (r->failed)
+	r->kept = account(r, now, true);
+	if (!r->kept)
 		return;
 	r->since_ns = now;
 	r->since_sum = read_all(r);
@@ -70,7 +82,7 @@ static void end(struct run_time *r, uint64_t now)
 	r->sum += read_all(r) - r->since_sum;
 	r->kept_ns += now - r->since_ns;
 	r->kept = false;
-	r->failed = !keeper__account(r->keeper, false);
+	account(r, now, false);
 }
 
 int run_time__new(struct bpf_object *object, struct keeper *keeper, bool sparse,
@@ -100,7 +112,7 @@ void run_time__turn(struct run_time *r, uint64_t now)
 	uint64_t age = now > r->began_ns ? now - r->began_ns : 0;
 	bool wanted = age < AT_FIRST_NS || age % r->whole_ns < r->part_ns;
 
-	if (r->failed || wanted == r->kept)
+	if (r->failed || wanted == r->kept || now < r->late_until_ns)
 		return;
 	if (wanted)
 		begin(r, now);
