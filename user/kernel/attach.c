@@ -56,8 +56,10 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 	bool calls = all[PROBE_SUSPEND].at->found != FOUND_NONE &&
 		     all[PROBE_RESUME].at->found != FOUND_NONE;
 	pid_t pid = kernel->all && info->reach == ORIGIN_OWNED ? 0 : info->pid;
+	bool was_on = false;
 	int err;
 
+	a->covered = calls;
 	for (int i = 0; i < PROBE_MAX; i++) {
 		const struct target_probe *at = all[i].at;
 
@@ -66,7 +68,9 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 		    (i <= PROBE_RESUME && !calls))
 			continue;
 		err = probes__get(kernel, (enum probe_kind)i, at, info->probe_file, pid,
-				  &a->probes[i]);
+				  &a->probes[i], &was_on);
+		if (i <= PROBE_RESUME)
+			a->covered &= was_on;
 		/* each of these only adds to the picture: a failure is reported, and the others go
 		 * on */
 		/* of one that has ended there is nothing to report but its end */
@@ -182,6 +186,8 @@ static int attach(struct kernel *kernel, const struct target_info *info, uid_t a
 		a->wire.flags |= WIRE_TARGET_PROBES_OFF;
 	else
 		begin_probes(kernel, a, info);
+	/* it has not begun yet */
+	a->covered |= (flags & WIRE_TARGET_ARMED) != 0;
 	/* one that was adopted has its entry, with hits in it, already */
 	err = bpf_map_update_elem(costs, &key, &cost, BPF_NOEXIST);
 	since = time__monotonic_ns();
@@ -218,6 +224,13 @@ void kernel__follow(struct kernel *kernel, pid_t pid)
 	    bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.family), &key, &one, BPF_ANY))
 		log_warn("pid %d: what it starts is not followed: %s", pid, strerror(errno));
 	kernel->skel->bss->follow = kernel->all ? FOLLOW_ALL : FOLLOW_FAMILY;
+}
+
+bool kernel__covers(const struct kernel *kernel, pid_t pid)
+{
+	const struct attached *a = kernel__find(kernel, pid);
+
+	return a && a->covered;
 }
 
 bool kernel__follows(const struct kernel *kernel, pid_t pid)
@@ -274,24 +287,18 @@ void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
 	wire.main_cap = wire.capabilities = wire.n_capabilities = wire.stgrun_ret = 0;
 	wire.epoch = 1;
 	wire.user = 0;
-	err = users__add_program(kernel, &key, account);
-	if (!err) {
-		err = bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.programs), &key, &wire,
-					  BPF_ANY);
-		if (err)
-			users__remove_program(kernel, &key);
-	}
+	err = programs__learn(kernel->programs, &key, &wire, account, a->probes[PROBE_SUSPEND],
+			      a->probes[PROBE_RESUME]);
 	if (err)
-		log_debug("%s: not learnt: there is no room for it", info->comm);
+		log_debug("%s: not learnt: %s", info->comm, strerror(-err));
 }
 
 void kernel__unlearn(struct kernel *kernel, const struct wire_proc_new *program)
 {
 	struct wire_program_key key = {.ino = program->ino, .dev = program->dev};
 
-	if (program->ino &&
-	    bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.programs), &key) == 0)
-		users__remove_program(kernel, &key);
+	if (program->ino)
+		programs__unlearn(kernel->programs, &key);
 }
 
 void kernel__detach(struct kernel *kernel, pid_t pid)

@@ -88,6 +88,8 @@ int kernel__attach(struct kernel *kernel, const struct target_info *info, uid_t 
 int kernel__arm(struct kernel *kernel, const struct target_info *info, uid_t account);
 /* Only reports the execs of the process and of those that it starts. */
 void kernel__follow(struct kernel *kernel, pid_t pid);
+/* Whether the call probes of a target were on before it was attached, or it was armed. */
+bool kernel__covers(const struct kernel *kernel, pid_t pid);
 /* Whether a process's execs are reported: it is one of those, or opts.all. */
 bool kernel__follows(const struct kernel *kernel, pid_t pid);
 /* The target's layout is confirmed now: info.wire is new. -ENOENT. */

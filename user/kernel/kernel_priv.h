@@ -13,6 +13,7 @@
 struct safescope_bpf;
 struct unwind;
 struct users;
+struct programs;
 struct keeper;
 struct reaper;
 struct ring_buffer;
@@ -84,9 +85,13 @@ enum probe_kind {
 	PROBE_MAX
 };
 
-/* How many probes are kept in files that no target runs any more: the next one that does is
- * covered from its first instruction. */
+/*
+ * How many probes are kept in files that no target runs any more, and for how long: the next one
+ * that does is covered from its first instruction. Nobody can run a file any more that has been
+ * removed, and its file system cannot be unmounted as long as the file is open.
+ */
 #define PROBES_MAX_UNUSED 1024
+#define PROBES_UNUSED_NS  600000000000ULL
 
 /* Hashed as it is in memory: without padding. */
 struct probe_key {
@@ -106,19 +111,22 @@ struct probe {
 	bool held_up;	     /* it was on when the daemon was held up */
 	uint64_t off_number; /* of its last drop; see keeper__drop() */
 	uint32_t refs;
-	uint64_t last_used;
-	UT_hash_handle hh; /* of kernel.probes, by key */
+	uint64_t last_used, unused_ns; /* unused_ns: since when, of one without refs */
+	UT_hash_handle hh;	       /* of kernel.probes, by key */
 };
 
 /* The probe at a place of `file` (O_PATH, stays the caller's), attached now if it is new. at->found
- * must not be FOUND_NONE. */
+ * must not be FOUND_NONE. *ret_was_on: it was on before. */
 int probes__get(struct kernel *kernel, enum probe_kind kind, const struct target_probe *at,
-		int file, pid_t pid, struct probe **ret_probe);
-/* *probe is NULL afterwards. Detaching goes on in the background. */
+		int file, pid_t pid, struct probe **ret_probe, bool *ret_was_on);
+/* *probe is NULL afterwards. Detaching goes on in the background. What was learnt of programs whose
+ * call probes come off is forgotten. */
 void probes__put(struct kernel *kernel, struct probe **probe);
 int probe__on(struct kernel *kernel, struct probe *probe);
 /* Does not wait for it. */
 void probe__off(struct kernel *kernel, struct probe *probe);
+/* To be called often: drops what has been unused for long, or is of a file that was removed. */
+void probes__turn(struct kernel *kernel, uint64_t now_ns);
 void probes__free(struct kernel *kernel);
 
 /* ── reaper.c: detaching in the background ───────────────────────────────────────────────── */
@@ -148,7 +156,8 @@ struct attached {
 	pid_t pid;
 	struct probe *probes[PROBE_MAX]; /* NULL: none */
 	struct wire_target wire;
-	bool waits; /* for its layout to be confirmed, before there are probes */
+	bool covered; /* its call probes were on before it was attached */
+	bool waits;   /* for its layout to be confirmed, before there are probes */
 	/* budget */
 	enum probe_state state;
 	uint64_t since_ns; /* of the state */
@@ -175,6 +184,7 @@ struct kernel {
 	bool all; /* every process of a file shares its probes, and execs are followed */
 	struct probe *probes;
 	size_t n_unused;
+	uint64_t unused_turn_ns; /* when those were last looked at */
 	uint64_t probe_uses;
 	double max_overhead_percent;
 	bool sparse; /* sampled at less than KERNEL_SPARSE_HZ */
@@ -188,6 +198,7 @@ struct kernel {
 	uint64_t *record; /* scratch of the drain */
 	struct unwind *unwind;
 	struct users *users;
+	struct programs *programs;
 	uint64_t threads_due_ns;   /* of users__sweep_threads(); 0: no thread is left */
 	struct mappings *mappings; /* NULL: the kernel does not report them */
 	/* held_up.c */
@@ -241,10 +252,23 @@ void users__threads_left(struct kernel *kernel, bool go_on);
 void users__sweep_threads(struct kernel *kernel);
 /* Whether open_at_start may get an entry for the slot. 0, or -EDQUOT. */
 int users__add_open(struct kernel *kernel, uint32_t slot);
-/* The same for a program. Also -ENOMEM. */
-int users__add_program(struct kernel *kernel, const struct wire_program_key *key, uid_t uid);
-/* It is in the map no more. */
-void users__remove_program(struct kernel *kernel, const struct wire_program_key *key);
+
+/* ── programs.c: what kernel__learn() learnt ─────────────────────────────────────────────── */
+
+/* In the BPF map `map`, which has room for `max`. */
+int programs__new(int map, uint32_t max, struct programs **ret_programs);
+void programs__free(struct programs *programs);
+/*
+ * On the user's account, in place of the oldest of his own if he has as many as one may; the probes
+ * are those on the program's calls. -EDQUOT: others leave no room; -ENOMEM, or as
+ * bpf_map_update_elem().
+ */
+int programs__learn(struct programs *programs, const struct wire_program_key *key,
+		    const struct wire_target *wire, uid_t uid, const struct probe *suspend,
+		    const struct probe *resume);
+void programs__unlearn(struct programs *programs, const struct wire_program_key *key);
+/* Forgets those whose calls it is on. */
+void programs__probe_gone(struct programs *programs, const struct probe *probe);
 
 /* ── budget.c ────────────────────────────────────────────────────────────────────────────── */
 

@@ -175,6 +175,10 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 		err = users__new(&kernel->users);
 	if (!err)
 		err = load_object(kernel, opts);
+	if (!err)
+		err = programs__new(bpf_map__fd(kernel->skel->maps.programs),
+				    bpf_map__max_entries(kernel->skel->maps.programs),
+				    &kernel->programs);
 	if (err)
 		goto fail;
 	if (kernel->all)
@@ -234,6 +238,7 @@ void kernel__close(struct kernel *kernel)
 	safescope_bpf__destroy(kernel->skel);
 	unwind__free(kernel->unwind);
 	users__free(kernel->users);
+	programs__free(kernel->programs);
 	/* last, so that it has had time to end */
 	keeper__free(kernel->keeper);
 	free(kernel->record);

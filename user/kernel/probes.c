@@ -8,11 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/base.h"
 #include "keeper_priv.h"
 #include "kernel_priv.h"
 #include "safescope.skel.h"
+
+/* Unused probes are looked at this often. */
+#define UNUSED_TURN_NS 60000000000ULL
 
 #define PROBES_MAX (PROBE_MAX * KERNEL_MAX_TARGETS + PROBES_MAX_UNUSED)
 
@@ -72,6 +76,8 @@ static void probe__free(struct kernel *kernel, struct probe *p)
 
 static void remove_probe(struct kernel *kernel, struct probe *p)
 {
+	if (p->key.kind == PROBE_SUSPEND || p->key.kind == PROBE_RESUME)
+		programs__probe_gone(kernel->programs, p);
 	HASH_DEL(kernel->probes, p);
 	probe__free(kernel, p);
 }
@@ -114,13 +120,14 @@ static int add(struct kernel *kernel, const struct probe_key *key, int file,
 }
 
 int probes__get(struct kernel *kernel, enum probe_kind kind, const struct target_probe *at,
-		int file, pid_t pid, struct probe **ret_probe)
+		int file, pid_t pid, struct probe **ret_probe, bool *ret_was_on)
 {
 	const struct probe_key key = {
 		.dev = at->dev, .ino = at->ino, .offset = at->offset, .kind = kind, .pid = pid};
 	struct probe *p = find(kernel, &key);
 	int err;
 
+	*ret_was_on = p && p->on;
 	if (p) {
 		/* one that the budget took off, and whose targets have ended since */
 		err = p->refs ? 0 : probe__on(kernel, p);
@@ -138,6 +145,22 @@ int probes__get(struct kernel *kernel, enum probe_kind kind, const struct target
 	return 0;
 }
 
+static void remove_unused(struct kernel *kernel, struct probe *p)
+{
+	remove_probe(kernel, p);
+	kernel->n_unused--;
+}
+
+/* Nobody can open the file any more. */
+static bool file_is_removed(const struct probe *p)
+{
+	struct statx st;
+
+	/* no file server is asked */
+	return statx(p->file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_NLINK, &st) == 0 &&
+	       st.stx_mask & STATX_NLINK && !st.stx_nlink;
+}
+
 static void drop_oldest(struct kernel *kernel)
 {
 	struct probe *p, *oldest = NULL;
@@ -145,10 +168,8 @@ static void drop_oldest(struct kernel *kernel)
 	for (p = kernel->probes; p; p = p->hh.next)
 		if (!p->refs && (!oldest || p->last_used < oldest->last_used))
 			oldest = p;
-	if (!oldest)
-		return;
-	remove_probe(kernel, oldest);
-	kernel->n_unused--;
+	if (oldest)
+		remove_unused(kernel, oldest);
 }
 
 void probes__put(struct kernel *kernel, struct probe **probe)
@@ -159,13 +180,28 @@ void probes__put(struct kernel *kernel, struct probe **probe)
 	if (!p || --p->refs)
 		return;
 	/* one that is a process's own is of no use to the next one that runs the file */
-	if (!kernel->all || p->key.pid) {
+	if (!kernel->all || p->key.pid || file_is_removed(p)) {
 		remove_probe(kernel, p);
 		return;
 	}
 	kernel->n_unused++;
+	p->unused_ns = time__monotonic_ns();
 	if (kernel->n_unused > PROBES_MAX_UNUSED)
 		drop_oldest(kernel);
+}
+
+void probes__turn(struct kernel *kernel, uint64_t now_ns)
+{
+	struct probe *p, *next;
+
+	if (now_ns - kernel->unused_turn_ns < UNUSED_TURN_NS)
+		return;
+	kernel->unused_turn_ns = now_ns;
+	for (p = kernel->n_unused ? kernel->probes : NULL; p; p = next) {
+		next = p->hh.next;
+		if (!p->refs && (now_ns > p->unused_ns + PROBES_UNUSED_NS || file_is_removed(p)))
+			remove_unused(kernel, p);
+	}
 }
 
 void probes__free(struct kernel *kernel)

@@ -5,12 +5,10 @@
 #include <stdlib.h>
 
 #include "base/base.h"
-#include "base/shares.h"
 #include "kernel_priv.h"
 #include "process/proc.h"
 #include "safescope.skel.h"
 
-#define PROGRAMS_MAX 1024
 /* Calls that were open at the start end unseen: how many there are is counted anew. */
 #define RECOUNT_NS 1000000000ULL
 /* Entries of the threads of processes that have ended are rare: they are looked for this late. */
@@ -21,30 +19,16 @@ struct users {
 	bool used[WIRE_MAX_USERS];
 	uint32_t open[WIRE_MAX_USERS], all_open; /* entries of open_at_start */
 	uint64_t recount_ns;
-	struct shares *programs; /* that were learnt */
 };
 
 int users__new(struct users **ret_users)
 {
-	struct users *users = calloc(1, sizeof(*users));
-	int err;
-
-	if (!users)
-		return -ENOMEM;
-	err = shares__new(PROGRAMS_MAX, UINT64_MAX, &users->programs);
-	if (err) {
-		free(users);
-		return err;
-	}
-	*ret_users = users;
-	return 0;
+	*ret_users = calloc(1, sizeof(**ret_users));
+	return *ret_users ? 0 : -ENOMEM;
 }
 
 void users__free(struct users *users)
 {
-	if (!users)
-		return;
-	shares__free(users->programs);
 	free(users);
 }
 
@@ -210,30 +194,4 @@ int users__add_open(struct kernel *kernel, uint32_t slot)
 	users->all_open++;
 	users->open[slot]++;
 	return 0;
-}
-
-/* ── programs ────────────────────────────────────────────────────────────────────────────── */
-
-/* Two programs with the same number count as one. Each is on the account of one user. */
-static uint64_t number_of(const struct wire_program_key *key)
-{
-	return key->ino ^ (uint64_t)key->dev << 40;
-}
-
-int users__add_program(struct kernel *kernel, const struct wire_program_key *key, uid_t uid)
-{
-	struct shares *programs = kernel->users->programs;
-	struct wire_target known;
-	int err;
-
-	/* what there is already needs no room */
-	if (bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.programs), key, &known) == 0)
-		return 0;
-	err = shares__ask(programs, uid, 0);
-	return err ? err : shares__use(programs, number_of(key), uid, 0);
-}
-
-void users__remove_program(struct kernel *kernel, const struct wire_program_key *key)
-{
-	shares__forget(kernel->users->programs, number_of(key));
 }

@@ -173,7 +173,9 @@ static int begin(struct session *s, struct member *m, uint64_t since_ns)
 	m->attach_ns = since_ns;
 	if (!m->ready)
 		held__begin(m->held, since_ns);
-	m->from_start = m->program.flags & WIRE_PROC_TARGET;
+	/* its program's probes may have come off meanwhile: since nobody ran it, or for their cost
+	 */
+	m->from_start = m->program.flags & WIRE_PROC_TARGET && kernel__covers(s->kernel, m->pid);
 	return 0;
 }
 
