@@ -56,7 +56,8 @@ struct member {
 	bool from_start;	      /* no call of it was made before its probes were on */
 	bool calls_missed; /* it began in the session, and whether calls were missed is not known */
 	struct held *held; /* its records until it is ready */
-	struct kernel_cost cost; /* of one that has ended and is detached */
+	struct kernel_refused refused; /* what its user had been refused before it joined */
+	struct kernel_cost cost;       /* of one that has ended and is detached */
 	/* member.c: when to look next whether it is ready, and until when to be patient */
 	uint64_t retry_ns, give_up_ns;
 	unsigned tries;

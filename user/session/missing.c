@@ -130,18 +130,20 @@ static void note_kernel_refused(struct session *s, const struct member *m)
 	char text[320];
 
 	kernel__refused(s->kernel, m->account, &refused);
-	if (refused.threads) {
+	/* less, where the user has come by an account of his own since */
+	if (refused.threads > m->refused.threads) {
 		snprintf(text, sizeof(text),
 			 "some threads of user %u's processes were not followed: they have as many "
 			 "as one user's may, half of what others leave of %d",
 			 m->account, WIRE_MAX_THREADS);
 		add(s, m, text);
 	}
-	if (refused.calls) {
+	if (refused.calls > m->refused.calls) {
 		snprintf(text, sizeof(text),
 			 "%llu safe calls of user %u's processes were not counted: they are made "
 			 "from more places than one user's may be, half of what others leave of %d",
-			 (unsigned long long)refused.calls, m->account, WIRE_MAX_SITES);
+			 (unsigned long long)(refused.calls - m->refused.calls), m->account,
+			 WIRE_MAX_SITES);
 		add(s, m, text);
 	}
 }
