@@ -175,7 +175,7 @@ SS_INLINE void life_exit(struct wire_target *t, struct task_struct *task, u64 no
 	if (open) {
 		if (!gone)
 			count_n(WIRE_CNT_CALL_ABANDONED, open);
-		site_thread_gone(th, gone);
+		site_open_abandoned(thread_entry(th), 0, open, gone);
 	}
 	/* no event of its own since before the session: it never left the call */
 	before = bpf_map_lookup_elem(&open_at_start, &tid);

@@ -120,6 +120,15 @@ SS_INLINE struct wire_thread *probe_thread(const struct wire_target *t, u32 tgid
 	return seen;
 }
 
+/* The sites of the calls that a begin with this InCall shows never to have come back. */
+SS_INLINE void calls_replaced(struct wire_thread *seen, u64 incall)
+{
+	int same = calls_find(seen, incall);
+
+	if (same >= 0)
+		site_open_abandoned(thread_entry(seen), same, seen->depth, 0);
+}
+
 /* suspendThread(StgRegTable *reg, bool interruptible), rts/Schedule.c */
 SS_INLINE int probe_suspend(struct user_regs *regs, struct wire_target *t, struct task_struct *task,
 			    u64 now)
@@ -152,13 +161,14 @@ SS_INLINE int probe_suspend(struct user_regs *regs, struct wire_target *t, struc
 	if (!seen->depth && bpf_map_lookup_elem(&open_at_start, &tid))
 		bpf_map_delete_elem(&open_at_start, &tid);
 	flags = (ARCH_ARG2(regs) & 0xff) ? WIRE_CALL_INTERRUPTIBLE : 0;
+	/* before the new one takes their place */
+	if (seen->depth)
+		calls_replaced(seen, incall);
 	if (calls_begin(seen, now, site, ARCH_SP(regs), incall, cap_no, flags, &abandoned) ==
 	    CALLS_OVERFLOW)
 		count(WIRE_CNT_CALL_OVERFLOW);
-	if (abandoned) {
+	if (abandoned)
 		count_n(WIRE_CNT_CALL_ABANDONED, abandoned);
-		site_abandoned(tgid, site, flags, 0);
-	}
 	return 0;
 }
 
@@ -253,8 +263,12 @@ SS_INLINE int probe_resume(struct user_regs *regs, struct wire_target *t, struct
 			call_send(t, &call, seen->depth, now, task);
 		return 0;
 	}
-	if (abandoned)
+	if (abandoned) {
 		count_n(WIRE_CNT_CALL_ABANDONED, abandoned);
+		/* they were above it, and are there still */
+		site_open_abandoned(thread_entry(seen), seen->depth + 1,
+				    seen->depth + 1 + abandoned, 0);
+	}
 	seen->resume_site = call.site;
 	seen->resume_flags = call.flags;
 	seen->resume_incall = incall;

@@ -92,15 +92,18 @@ SS_INLINE void site_finished(u32 tgid, const struct wire_open *call, u64 now)
 		site_add(site, call, calls_wall(call, now));
 }
 
-/* The thread is gone, and with it the calls that it was in. */
-SS_INLINE void site_thread_gone(const struct wire_thread *th, int exit)
+/* The thread's open calls from `from` on, below `to`, will never come back, as site_abandoned(). */
+SS_GLOBAL int site_open_abandoned(const struct wire_thread_entry *e, u32 from, u32 to, int exit)
 {
 	u32 i;
 
+	if (!e)
+		return 0;
 #pragma GCC unroll 16
 	for (i = 0; i < WIRE_OPEN_MAX; i++)
-		if (i < th->depth)
-			site_abandoned(th->tgid, th->open[i].site, th->open[i].flags, exit);
+		if (i >= from && i < to)
+			site_abandoned(e->th.tgid, e->th.open[i].site, e->th.open[i].flags, exit);
+	return 0;
 }
 
 #endif
