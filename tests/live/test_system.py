@@ -391,6 +391,36 @@ def test_storm_leaves_nothing(t):
     check(not any(left.values()) and calls <= 2, f"left of programs that have ended: {left}, and {calls} calls")
 
 
+def test_removed_program_is_let_go(t):
+    """A file that was removed while its program ran is held by nobody once that has ended: not for its next process, which
+    there cannot be."""
+    own = t.dir / "removed"
+    shutil.copy(program("Calls", "thr"), own)
+    session = whole_host(t, "--comm", "removed")
+    target = Target([own, "1", "safe_sleep_1ms=20"])
+    t.started.append(target)
+    time.sleep(1 * min(SLOWNESS, 4))
+    held = files_held(session, own)
+    own.unlink()
+    target.go()
+    truth = target.result()
+    deadline = time.monotonic() + 20 * SLOWNESS
+    while (left := files_held(session, own)) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    stop(session)
+    compare(t.report(), target.pid, truth)
+    check(held, "the program's file was not open: the test shows nothing")
+    check(not left, f"{left} descriptors of a file that was removed are left")
+
+
+def files_held(session, path):
+    held = 0
+    for fd in Path(f"/proc/{session.pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            held += os.readlink(fd).startswith(str(path))
+    return held
+
+
 def test_nothing_is_left(t):
     target = t.target("Server", ready="waiting")
     session = whole_host(t)
