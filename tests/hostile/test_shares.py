@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from hostile import NOBODY, OUT, as_nobody, build, haskell, start, whole_host
-from harness import Skip, check, run
+from harness import SLOWNESS, Skip, check, run
 from test_system import dump, maps_of_processes
 
 # Of a process's files so many have unwind rows, and there are so many numbers for those of all
@@ -26,6 +26,8 @@ FILE_BYTES = 2 << 20
 MEMORY_MAX_MB = 200
 # After so many all of the places are taken that those that ended last have in the report; of the others there are sums.
 PLACES = 1024
+# Processes of which several threads end at once.
+AT_ONCE = 100
 SHORT_LIVED = int(os.environ.get("SHORT_LIVED", "600"))
 
 
@@ -164,7 +166,15 @@ def test_one_process_has_many_threads(t):
     other = victim(t)
     other.go()
     check(other.wait() == 0, "the other user's program failed")
+    # once they are gone his programs lack nothing
+    attacker.go()
+    check(attacker.wait() == 0, "the program with many threads failed")
+    later = start(t, as_nobody([haskell("Calls"), 1, "safe_sleep_1ms=100"]))
+    later.go()
+    check(later.wait() == 0, "its user's next program failed")
     report = finish(t, session)
+    check(not missing(report.target(later.pid), "threads of user"),
+          f"what was refused before it began is said of it: {report.target(later.pid)['missing']}")
     check_victim(t, report, other)
     check(not missing(report.target(other.pid), "threads of user"), f"it lacks threads: {report.target(other.pid)['missing']}")
     told = missing(report.target(attacker.pid), f"threads of user {NOBODY}")
@@ -186,30 +196,30 @@ def test_threads_that_end_make_room(t):
 
 
 def test_threads_that_end_at_once_leave_nothing(t):
-    """Of a process that is killed with many threads each is forgotten by itself, whichever of them found that all the others
-    had been counted out: the daemon's own sweep, which comes later, has nothing to do."""
+    """Of several that do each is forgotten, whichever finds that all have been counted out."""
+    trigger = OUT / "at_once" / "go"
+    attacker = many_threads(t, trigger, "MANY_THREADS=8")
+    trigger.touch()
     session = whole_host(t)
-    threads, left = maps_of_processes(session)["threads"], []
+    threads = maps_of_processes(session)["threads"]
+    environment = {**os.environ, "LD_PRELOAD": str(OUT / "libmany_threads.so"), "MANY_THREADS": "8", "MANY_THREADS_WHEN": str(trigger)}
 
-    def entries_of(pid):
-        return sum(x["formatted"]["value"]["th"]["tgid"] == pid for x in dump(threads))
+    def run_one(_):
+        command = [haskell("Calls"), "1", "safe_sleep_1ms=2"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment) as process:
+            process.communicate(b"go\n")
+        session.err.drain()
+        return process.pid
 
-    for i in range(6):
-        trigger = OUT / f"at_once{i}" / "go"
-        target = many_threads(t, trigger, "MANY_THREADS=200")
-        # so that it is a target by then
-        time.sleep(1)
-        wait_for_threads(trigger)
-        check(entries_of(target.pid) > 100, "its threads are not known: the test shows nothing")
-        # the sweep is part of the daemon's loop
-        session.signal(signal.SIGSTOP)
-        target.process.kill()
-        target.wait()
-        time.sleep(0.2)
-        left.append(entries_of(target.pid))
-        session.signal(signal.SIGCONT)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        ended = set(pool.map(run_one, range(AT_ONCE)))
+    deadline = time.monotonic() + 10 * SLOWNESS
+    while (left := sum(x["formatted"]["value"]["th"]["tgid"] in ended for x in dump(threads))) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    attacker.go()
+    attacker.wait()
     finish(t, session)
-    check(not any(left), f"threads of processes that had ended were left: {left}")
+    check(not left, f"{left} threads of processes that have ended were left")
 
 
 def accounted(report, path):
