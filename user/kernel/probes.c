@@ -78,6 +78,7 @@ static void remove_probe(struct kernel *kernel, struct probe *p)
 {
 	if (p->key.kind == PROBE_SUSPEND || p->key.kind == PROBE_RESUME)
 		programs__probe_gone(kernel->programs, p);
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of uthash */
 	HASH_DEL(kernel->probes, p);
 	probe__free(kernel, p);
 }

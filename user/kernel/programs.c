@@ -56,6 +56,7 @@ static void forget(struct programs *programs, struct program *p)
 {
 	bpf_map_delete_elem(programs->map, &p->key);
 	shares__leave(programs->shares, (uintptr_t)p, p->uid);
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc,clang-analyzer-core.NullDereference): uthash */
 	HASH_DEL(programs->all, p);
 	free(p);
 }
