@@ -20,6 +20,7 @@
 
 #include "base/base.h"
 #include "names/dwarf_priv.h"
+#include "names/pause_priv.h"
 #include "elf/elf.h"
 
 #define SELF "/proc/self/exe"
@@ -108,6 +109,77 @@ static void by_helper(void **state)
 	dwarf__free(dwarf);
 	dwarf__free(NULL);
 	elf__free(elf);
+}
+
+/* A helper that was killed says nothing of the file: it is not given up for that. */
+static void helper_ends(void **state)
+{
+	struct elf_file *elf = open_self();
+	uint64_t at = vaddr_of(elf, "dwarf_test_function");
+	struct dwarf_place place;
+	struct dwarf *dwarf;
+
+	(void)state;
+	if (!dwarf__is_in(elf)) {
+		elf__free(elf);
+		skip();
+	}
+	assert_int_equal(dwarf__new(elf, &dwarf), 0);
+	assert_int_equal(dwarf__find(dwarf, at, &place), 0);
+	assert_int_equal(kill(newest_child(), SIGKILL), 0);
+	assert_int_equal(dwarf__find(dwarf, 0, &place), -EBUSY);
+	/* until the pause is over no other one is started, and answers stay */
+	assert_int_equal(dwarf__find(dwarf, 0, &place), -EBUSY);
+	assert_int_equal(dwarf__find(dwarf, at, &place), 0);
+	dwarf__free(dwarf);
+	elf__free(elf);
+}
+
+/* Each pause is longer than the last one, up to an hour; after long peace they begin anew. */
+static void pauses(void **state)
+{
+	const uint64_t min = NAMES_PAUSE_NS, max = NAMES_PAUSE_MAX_NS;
+	struct names_pause p = {0};
+	uint64_t now = 5 * max, lasted = min;
+
+	(void)state;
+	assert_int_equal(names_pause__now(&p, 0), 0);
+	for (int n = 1; n < 20; n++) {
+		int err = n < NAMES_PAUSE_LASTING ? -EBUSY : -EIO;
+
+		names_pause__begin(&p, now, -EIO);
+		assert_int_equal(names_pause__now(&p, now), err);
+		assert_int_equal(names_pause__now(&p, now + lasted - 1), err);
+		assert_int_equal(names_pause__now(&p, now + lasted), 0);
+		now += lasted;
+		lasted = MIN(2 * lasted, max);
+	}
+	assert_int_equal(lasted, max);
+	now += 2 * max;
+	names_pause__begin(&p, now, -ETIMEDOUT);
+	assert_int_equal(names_pause__now(&p, now + min - 1), -EBUSY);
+	assert_int_equal(names_pause__now(&p, now + min), 0);
+}
+
+/* What was used comes back, and no more than there was. */
+static void budget_comes_back(void **state)
+{
+	const uint64_t ms = 1000000, most = DWARF_FILE_MS * ms, answer = DWARF_ANSWER_MS * ms;
+	struct dwarf_budget b = {.most_ms = DWARF_FILE_MS, .part = DWARF_FILE_PART};
+	uint64_t now = 1000 * ms;
+
+	(void)state;
+	for (uint64_t used = 0; used < most; used += answer) {
+		assert_true(dwarf_budget__is_left(&b, now));
+		dwarf_budget__use(&b, answer);
+	}
+	assert_false(dwarf_budget__is_left(&b, now));
+	assert_false(dwarf_budget__is_left(&b, now + DWARF_FILE_PART * answer / 2));
+	assert_true(dwarf_budget__is_left(&b, now + DWARF_FILE_PART * answer));
+	assert_true(dwarf_budget__is_left(&b, now + 1000 * DWARF_FILE_PART * most));
+	assert_int_equal(b.left_ns, most);
+	dwarf_budget__use(&b, 2 * most);
+	assert_int_equal(b.left_ns, 0);
 }
 
 /*
@@ -528,7 +600,8 @@ int main(void)
 		cmocka_unit_test(boasts),	 cmocka_unit_test(many),
 		cmocka_unit_test(damaged),	 cmocka_unit_test(shrinks),
 		cmocka_unit_test(nothing_there), cmocka_unit_test(ghc_blocks),
-		cmocka_unit_test(ghc_closures),
+		cmocka_unit_test(ghc_closures),	 cmocka_unit_test(helper_ends),
+		cmocka_unit_test(pauses),	 cmocka_unit_test(budget_comes_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

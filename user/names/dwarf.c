@@ -10,9 +10,12 @@
 #include "confine/confine.h"
 #include "elf/elf.h"
 #include "names/dwarf_kept_priv.h"
+#include "names/pause_priv.h"
 
 #define HELPER_CPU_S   20
 #define HELPER_IDLE_MS 5000
+/* A helper that has been waited for this long ends, and the next one has its CPU time anew. */
+#define HELPER_WORKED_NS (HELPER_CPU_S * 1000000000ULL / 2)
 
 /*
  * Memory of a helper: what libdw needs for any file, what it inflates, and the index of blocks,
@@ -43,9 +46,11 @@ struct dwarf {
 	struct confine_server *server;
 	uint64_t memory; /* that its helper may use */
 	uint64_t asked_ns;
-	uint64_t waited_ns;
+	uint64_t worked_ns; /* how long its helper was waited for */
+	struct dwarf_budget budget;
+	struct names_pause pause;
 	struct dwarf_kept kept; /* answers */
-	int err;		/* it gives no answers any more */
+	int err;		/* no helper is started for it */
 	int fd;
 	struct dwarf_reader *reader; /* in the helper */
 };
@@ -113,6 +118,7 @@ int dwarf__new(const struct elf_file *elf, struct dwarf **ret_dwarf)
 	if (!d)
 		return -ENOMEM;
 	d->elf = elf;
+	d->budget = (struct dwarf_budget){.most_ms = DWARF_FILE_MS, .part = DWARF_FILE_PART};
 	elf__debug_size(elf, &size);
 	if (size.inflated > INFLATED_MAX) {
 		log_verbose("%s: its DWARF would take %s and is left alone", elf__name(elf),
@@ -140,6 +146,7 @@ static void stop(struct dwarf *d)
 	for (size_t i = 0; i < ARRAY_SIZE(helped); i++)
 		if (helped[i] == d)
 			helped[i] = NULL;
+	d->worked_ns = 0;
 	if (d->server)
 		confine_server__stop(d->server);
 }
@@ -190,46 +197,59 @@ static void end_strings(struct dwarf_place *p)
 	p->proc_file[sizeof(p->proc_file) - 1] = '\0';
 }
 
-/* What is left of the time for all files; it comes back as time passes. */
-static struct {
-	uint64_t left_ns, since_ns;
-	bool begun;
-} all;
-
-static bool time_is_left(uint64_t now)
+bool dwarf_budget__is_left(struct dwarf_budget *b, uint64_t now)
 {
-	uint64_t most = DWARF_ALL_MS * 1000000ULL;
+	uint64_t most = b->most_ms * 1000000ULL;
 
-	all.left_ns = all.begun ? MIN(all.left_ns + (now - all.since_ns) / 4, most) : most;
-	all.since_ns = now;
-	all.begun = true;
+	b->left_ns = b->begun ? MIN(b->left_ns + (now - b->since_ns) / b->part, most) : most;
+	b->since_ns = now;
+	b->begun = true;
 	/* for one more answer */
-	return all.left_ns >= DWARF_ANSWER_MS * 1000000ULL;
+	return b->left_ns >= DWARF_ANSWER_MS * 1000000ULL;
 }
+
+void dwarf_budget__use(struct dwarf_budget *b, uint64_t took_ns)
+{
+	b->left_ns -= MIN(took_ns, b->left_ns);
+}
+
+/* Of all files. */
+static struct dwarf_budget all = {.most_ms = DWARF_ALL_MS, .part = DWARF_ALL_PART};
 
 static int ask(struct dwarf *d, uint64_t vaddr, struct answer *answer)
 {
 	const struct question q = {.vaddr = vaddr};
 	uint64_t began = time__monotonic_ns(), took;
 	size_t len = 0;
-	int err;
+	int err = names_pause__now(&d->pause, began);
 
-	if (d->waited_ns >= DWARF_TOTAL_MS * 1000000ULL)
-		return -ETIMEDOUT;
-	if (!confine__may_wait(elf__user(d->elf)) || !time_is_left(began))
+	if (err)
+		return err;
+	if (!confine__may_wait(elf__user(d->elf)) || !dwarf_budget__is_left(&d->budget, began) ||
+	    !dwarf_budget__is_left(&all, began))
 		return -EBUSY;
 	d->asked_ns = began;
+	if (d->worked_ns >= HELPER_WORKED_NS)
+		stop(d);
 	make_room(d);
 	err = confine_server__ask(d->server, &q, sizeof(q), DWARF_ANSWER_MS, answer, &len);
 	took = time__monotonic_ns() - began;
-	d->waited_ns += took;
-	all.left_ns -= MIN(took, all.left_ns);
+	d->worked_ns += took;
+	dwarf_budget__use(&d->budget, took);
+	dwarf_budget__use(&all, took);
 	confine__waited(elf__user(d->elf), took, CONFINE_HONEST_NS);
 	if (!err && len != sizeof(*answer))
 		err = -EIO;
 	if (!err && answer->err && answer->err != -ENOENT)
 		err = answer->err < 0 && answer->err > -4096 ? answer->err : -EIO;
-	return err;
+	/* too many helpers: there may be fewer next time */
+	if (!err || err == -EBUSY)
+		return err;
+	names_pause__begin(&d->pause, began + took, err);
+	log_verbose("%s: its DWARF is left alone for %llu s: %s", elf__name(d->elf),
+		    (unsigned long long)(d->pause.ns / 1000000000ULL), strerror(-err));
+	stop(d);
+	return d->pause.err;
 }
 
 int dwarf__find(struct dwarf *d, uint64_t vaddr, struct dwarf_place *ret_place)
@@ -240,17 +260,8 @@ int dwarf__find(struct dwarf *d, uint64_t vaddr, struct dwarf_place *ret_place)
 	if (err != -ESRCH)
 		return err;
 	err = d->err ? d->err : ask(d, vaddr, &answer);
-	/* too many helpers, or too much time for them: there may be less next time */
-	if (err == -EBUSY)
+	if (err)
 		return err;
-	if (err) {
-		if (!d->err)
-			log_verbose("%s: its DWARF is left alone from here on: %s",
-				    elf__name(d->elf), strerror(-err));
-		d->err = err;
-		stop(d);
-		return err;
-	}
 	end_strings(&answer.place);
 	if (answer.err) {
 		dwarf_kept__add_nothing(&d->kept, vaddr, answer.place.start, answer.place.end);

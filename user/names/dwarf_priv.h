@@ -19,11 +19,14 @@
 
 #include "elf/elf.h"
 
-/* For one answer, and of waiting for one file in all: the daemon stands still meanwhile. */
+/* For one answer: who waits is the loop. */
 #define DWARF_ANSWER_MS 1500
-#define DWARF_TOTAL_MS	6000
-/* For all files together so long at once, and then a fourth of the time: who waits is the loop. */
-#define DWARF_ALL_MS 5000
+/* For one file so long at once, and then a tenth of the time; for all together so long, and a
+ * fourth: what one takes leaves time for others. */
+#define DWARF_FILE_MS	6000
+#define DWARF_FILE_PART 10
+#define DWARF_ALL_MS	5000
+#define DWARF_ALL_PART	4
 
 struct dwarf;
 
@@ -48,8 +51,24 @@ bool dwarf__is_in(const struct elf_file *elf);
 /* The file must outlive the result. Starts nothing yet. For the thread that uses confine. */
 int dwarf__new(const struct elf_file *elf, struct dwarf **ret_dwarf);
 void dwarf__free(struct dwarf *dwarf);
-/* -ENOENT: it has nothing on this address; -ETIMEDOUT, -EIO: nor on any from now on. */
+/*
+ * -ENOENT: it has nothing on this address. -EBUSY: it is not asked now, for want of time or since
+ * its helper ended: later there may be an answer. Any other: nor is there likely to be one later.
+ */
 int dwarf__find(struct dwarf *dwarf, uint64_t vaddr, struct dwarf_place *ret_place);
+
+/* ── how long it is waited for (tests) ───────────────────────────────────────────────────── */
+
+/* Time that is used and comes back as time passes. */
+struct dwarf_budget {
+	uint64_t most_ms, part; /* at once, and of the time that passes: one part in so many */
+	uint64_t left_ns, since_ns;
+	bool begun;
+};
+
+/* True if there is enough for one answer. */
+bool dwarf_budget__is_left(struct dwarf_budget *budget, uint64_t now);
+void dwarf_budget__use(struct dwarf_budget *budget, uint64_t took_ns);
 
 /*
  * What the helper does, without the helper (tests, fuzzing): dwarf_read.c. `data` must be writable:
