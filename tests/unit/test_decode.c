@@ -155,10 +155,29 @@ static void inside(void **state)
 	confine__free_out(out, 8);
 }
 
+/* That there is no time for a user now says nothing of his code. */
+static void without_time(void **state)
+{
+	const size_t at = SITE_RET - SITE_ADDR;
+	const uid_t slow = 70003;
+	struct insn_call call;
+	uint64_t site;
+
+	(void)state;
+	confine__waited(slow, 1000000000000ULL, 0);
+	assert_int_equal(
+		decode__call_target(slow, site_code + at, sizeof(site_code) - at, SITE_RET, &call),
+		-EBUSY);
+	assert_int_equal(decode__site_back(slow, site_code, 0x40c649 - SITE_ADDR, 0x40c649,
+					   is_suspend, NULL, &site),
+			 -EBUSY);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(calls), cmocka_unit_test(sites),
-					   cmocka_unit_test(answers), cmocka_unit_test(inside)};
+					   cmocka_unit_test(answers), cmocka_unit_test(inside),
+					   cmocka_unit_test(without_time)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,26 +124,28 @@ static void descriptions(void **state)
 static void cxx(void **state)
 {
 	char buf[256], deep[4096];
+	bool later = false;
 
 	(void)state;
-	assert_string_equal(demangle(CONFINE_NOBODY, "_ZN3foo3barEi", buf, sizeof(buf)),
+	assert_string_equal(demangle(CONFINE_NOBODY, "_ZN3foo3barEi", buf, sizeof(buf), &later),
 			    "foo::bar(int)");
-	assert_string_equal(
-		demangle(CONFINE_NOBODY, "_ZNSt6vectorIiSaIiEE9push_backEOi", buf, sizeof(buf)),
-		"std::vector<int, std::allocator<int> >::push_back(int&&)");
-	assert_string_equal(demangle(CONFINE_NOBODY, "malloc", buf, sizeof(buf)), "malloc");
-	assert_string_equal(demangle(CONFINE_NOBODY, "_start", buf, sizeof(buf)), "_start");
-	assert_string_equal(demangle(CONFINE_NOBODY, "_Znonsense", buf, sizeof(buf)), "_Znonsense");
+	assert_string_equal(demangle(CONFINE_NOBODY, "_ZNSt6vectorIiSaIiEE9push_backEOi", buf,
+				     sizeof(buf), &later),
+			    "std::vector<int, std::allocator<int> >::push_back(int&&)");
+	assert_string_equal(demangle(CONFINE_NOBODY, "malloc", buf, sizeof(buf), &later), "malloc");
+	assert_string_equal(demangle(CONFINE_NOBODY, "_start", buf, sizeof(buf), &later), "_start");
+	assert_string_equal(demangle(CONFINE_NOBODY, "_Znonsense", buf, sizeof(buf), &later),
+			    "_Znonsense");
 	/* recursion that somebody made up ends */
 	memset(deep, 'P', sizeof(deep));
 	memcpy(deep, "_Z1fP", 5);
 	deep[2000] = 'i';
 	deep[2001] = '\0';
-	assert_non_null(demangle(CONFINE_NOBODY, deep, buf, sizeof(buf)));
+	assert_non_null(demangle(CONFINE_NOBODY, deep, buf, sizeof(buf), &later));
 	deep[2000] = 'P';
 	deep[2001] = 'P';
 	deep[sizeof(deep) - 1] = '\0';
-	assert_string_equal(demangle(CONFINE_NOBODY, deep, buf, sizeof(buf)), deep);
+	assert_string_equal(demangle(CONFINE_NOBODY, deep, buf, sizeof(buf), &later), deep);
 }
 
 /* A symbol whose text is twice as long with each of its last letters: f<A<B, B>, A<B, B>>, … */
@@ -170,31 +172,55 @@ static void cxx_without_end(void **state)
 {
 	char name[1024], buf[256];
 	uint64_t own, most_before, most_after;
+	bool later = false;
 
 	(void)state;
 	usage__own(&own, &most_before);
 	/* a short one of the kind is text */
 	exponential(name, sizeof(name), 2);
-	assert_string_not_equal(demangle(CONFINE_NOBODY, name, buf, sizeof(buf)), name);
+	assert_string_not_equal(demangle(CONFINE_NOBODY, name, buf, sizeof(buf), &later), name);
 	assert_non_null(strstr(buf, "void (*)(A, A)"));
 	for (unsigned int times = 30; times < 60; times++) {
 		exponential(name, sizeof(name), times);
 		assert_true(strlen(name) < 700);
-		assert_string_equal(demangle(CONFINE_NOBODY, name, buf, sizeof(buf)), name);
+		assert_string_equal(demangle(CONFINE_NOBODY, name, buf, sizeof(buf), &later), name);
 	}
 	usage__own(&own, &most_after);
 	assert_in_range(most_after - most_before, 0, 8U << 20);
+	/* asking once more would not help: all the time that there is was given to it */
+	assert_false(later);
 	/* and the next one is demangled */
-	assert_string_equal(demangle(CONFINE_NOBODY, "_ZN3foo3bazEi", buf, sizeof(buf)),
+	assert_string_equal(demangle(CONFINE_NOBODY, "_ZN3foo3bazEi", buf, sizeof(buf), &later),
 			    "foo::baz(int)");
+}
+
+/* A user for whom there is no time now: his symbols are not shown as they are for good. */
+static void cxx_without_time(void **state)
+{
+	const uid_t slow = 70003;
+	bool later = false;
+	char buf[256];
+
+	(void)state;
+	assert_string_equal(demangle(slow, "_ZN3foo3barEi", buf, sizeof(buf), &later),
+			    "foo::bar(int)");
+	assert_false(later);
+	confine__waited(slow, 1000000000000ULL, 0);
+	assert_string_equal(demangle(slow, "_ZN3foo3bazEi", buf, sizeof(buf), &later),
+			    "_ZN3foo3bazEi");
+	assert_true(later);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(occurrences), cmocka_unit_test(combinations),
-		cmocka_unit_test(made_up),     cmocka_unit_test(descriptions),
-		cmocka_unit_test(cxx),	       cmocka_unit_test(cxx_without_end),
+		cmocka_unit_test(occurrences),
+		cmocka_unit_test(combinations),
+		cmocka_unit_test(made_up),
+		cmocka_unit_test(descriptions),
+		cmocka_unit_test(cxx),
+		cmocka_unit_test(cxx_without_end),
+		cmocka_unit_test(cxx_without_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What code is called, and of which class it is, by this test's own file and addresses. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +10,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/base.h"
 #include "confine/confine.h"
 #include "names/names.h"
+#include "names/names_priv.h"
 #include "process/image.h"
 #include "rts/rts.h"
 #include "wire.h"
@@ -116,12 +119,30 @@ static void test_signal_return(void **state)
 	end(&f);
 }
 
+/* While its info table map cannot be read, a process's names are not its last ones. */
+static void test_map_later(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	make(&f, true);
+	names_pause__begin(&f.names->ipe_pause, time__monotonic_ns(), -ETIMEDOUT);
+	assert_true(name(&f, WIRE_FRAME_HS_IP, bare_at).partial);
+	assert_int_equal(f.names->ipe_images, 0);
+	/* until it is clear that this will not change */
+	for (int n = 1; n < NAMES_PAUSE_LASTING; n++)
+		names_pause__begin(&f.names->ipe_pause, time__monotonic_ns(), -ETIMEDOUT);
+	assert_false(name(&f, WIRE_FRAME_HS_IP, bare_at).partial);
+	end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_class_without_rows),
 		cmocka_unit_test(test_class_with_rows),
 		cmocka_unit_test(test_signal_return),
+		cmocka_unit_test(test_map_later),
 	};
 
 	confine__run_inside();

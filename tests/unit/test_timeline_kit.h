@@ -46,6 +46,7 @@ struct kit {
 	unsigned named;		   /* calls of the namer */
 	bool hurried;		   /* it has no time for what it says */
 	bool alike;		   /* and then all has one name */
+	bool no_sites;		   /* it has no time for sites */
 	char strings[64][32];
 	unsigned n_strings;
 };
@@ -124,6 +125,8 @@ static inline int kit_site(void *ctx, uint64_t addr, struct target_site *ret)
 	struct kit *kit = ctx;
 	unsigned n = (unsigned)(addr >> 12 & 0xff);
 
+	if (kit->no_sites)
+		return -EBUSY;
 	if (addr >> 20 != 5 || addr == NO_SITE)
 		return -ENOENT;
 	*ret = (struct target_site){.library = "libc.so", .file = "prog", .site = addr};

@@ -110,6 +110,13 @@ int confine_pool__ask(struct confine_pool *p, uid_t user, const void *question, 
 	return ask_patiently(e, question, len, timeout_ms, honest_ns, answer, ret_len);
 }
 
+bool confine_pool__had_no_time(int err, uint64_t began_ns, int timeout_ms)
+{
+	uint64_t longest = (uint64_t)MAX(timeout_ms, 0) * 1000000ULL * machine__slowness();
+
+	return err == -EBUSY || (err == -ETIMEDOUT && time__monotonic_ns() - began_ns < longest);
+}
+
 void confine_pool__free(struct confine_pool *p)
 {
 	if (!p)

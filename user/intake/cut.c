@@ -121,6 +121,9 @@ static int move_names(struct intake *in, struct seen *s)
 		site->caller_name = moved_text(in, site->caller_name);
 		site->place = moved_text(in, site->place);
 		site->called_back = false;
+		/* sites are kept as long as their process, and asked for once a window */
+		if (!err && site->partial)
+			err = name__site_again(in, s, site);
 	}
 	return err;
 }

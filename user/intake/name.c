@@ -329,52 +329,65 @@ static const struct pic_frame *frame_of(const struct intake *in, uint32_t frame)
 	return picture__frame(in->pic, frame);
 }
 
-static int fill_site(struct intake *in, struct seen *s, struct seen_site *site)
+static int fill_site(struct intake *in, struct seen_site *site, struct target_site *found)
 {
-	struct target_site found = {0};
 	struct pic_frame frame = {.kind = TF_FOREIGN};
-	char place[64];
 	struct buf buf;
 	int err;
 
-	site->caller = UINT32_MAX;
-	site->partial = false;
-	if (!site->addr || ask_site(in, s, site->addr, &found) < 0) {
-		snprintf(place, sizeof(place), "0x%llx", (unsigned long long)site->addr);
-		site->place = picture__string(in->pic, place);
-		site->function_name = "[unknown function]";
-		site->library = site->caller_name = "";
-		return picture__add_text(in->pic, TF_FOREIGN, site->function_name, &site->function);
-	}
-	frame.name = found.function && found.function[0] ? found.function : "[unknown function]";
-	frame.file = found.library ? found.library : "";
+	frame.name = found->function && found->function[0] ? found->function : "[unknown function]";
+	frame.file = found->library ? found->library : "";
 	err = picture__add_frame(in->pic, &frame, &site->function);
 	if (err)
 		return err;
-	site->partial = found.caller.partial;
+	site->caller = UINT32_MAX;
+	site->partial = found->caller.partial;
 	site->function_name = frame_of(in, site->function)->name;
 	site->library = frame_of(in, site->function)->file;
 	site->caller_name = "";
-	if (found.caller.name) {
-		complete_name(&found.caller);
-		site->manager = is_manager(found.caller.module);
-		err = add_named(in, &found.caller, WIRE_FRAME_HS_RET, &site->caller);
+	if (found->caller.name) {
+		complete_name(&found->caller);
+		site->manager = is_manager(found->caller.module);
+		err = add_named(in, &found->caller, WIRE_FRAME_HS_RET, &site->caller);
 		if (err)
 			return err;
 		site->caller_name = frame_of(in, site->caller)->name;
 		site->caller_approximate = frame_of(in, site->caller)->approximate;
 	}
 	buf__init(&buf, STRTAB_MAX_STRING);
-	err = buf__addf(&buf, "%s+0x%llx", found.file ? found.file : "",
-			(unsigned long long)found.offset);
+	err = buf__addf(&buf, "%s+0x%llx", found->file ? found->file : "",
+			(unsigned long long)found->offset);
 	site->place = err ? "" : picture__string(in->pic, buf.data);
 	buf__free(&buf);
 	return err;
 }
 
+static int first_name(struct intake *in, struct seen *s, struct seen_site *site)
+{
+	struct target_site found = {0};
+	char place[64];
+	int err = site->addr ? ask_site(in, s, site->addr, &found) : -ENOENT;
+
+	if (err >= 0)
+		return fill_site(in, site, &found);
+	snprintf(place, sizeof(place), "0x%llx", (unsigned long long)site->addr);
+	site->place = picture__string(in->pic, place);
+	site->caller = UINT32_MAX;
+	site->function_name = "[unknown function]";
+	site->library = site->caller_name = "";
+	/* there may be time for it later */
+	site->partial = err == -EBUSY;
+	return picture__add_text(in->pic, TF_FOREIGN, site->function_name, &site->function);
+}
+
 int name__site_again(struct intake *in, struct seen *s, struct seen_site *site)
 {
-	return fill_site(in, s, site);
+	struct target_site found = {0};
+
+	/* what was known of it stays so */
+	if (ask_site(in, s, site->addr, &found) < 0)
+		return 0;
+	return fill_site(in, site, &found);
 }
 
 int name__site(struct intake *in, struct seen *s, uint64_t addr, struct seen_site **ret_site)
@@ -395,7 +408,7 @@ int name__site(struct intake *in, struct seen *s, uint64_t addr, struct seen_sit
 		return -ENOMEM;
 	site->addr = addr;
 	site->index = (uint32_t)s->n_sites;
-	err = fill_site(in, s, site);
+	err = first_name(in, s, site);
 	if (err) {
 		free(site);
 		return err;

@@ -76,7 +76,7 @@ bool decode__check(const struct decode_question *q, const struct decode_answer *
 	return c->at - q->addr < q->len && size <= q->len - (c->at - q->addr);
 }
 
-/* 0: *ret_call, where there is to be one. -ENOENT. */
+/* 0: *ret_call, where there is to be one. -ENOENT; -EBUSY: there was no time. */
 static int ask(uid_t user, struct decode_question *q, const uint8_t *code, size_t len,
 	       struct insn_call *ret_call)
 {
@@ -87,6 +87,7 @@ static int ask(uid_t user, struct decode_question *q, const uint8_t *code, size_
 		.max_answer = sizeof(struct decode_answer),
 		.idle_ms = HELPER_IDLE_MS};
 	static struct confine_pool *pool;
+	uint64_t began = time__monotonic_ns();
 	struct decode_answer a;
 	size_t got = 0;
 	int err = pool ? 0 : confine_pool__new(&service, NULL, &pool);
@@ -96,6 +97,8 @@ static int ask(uid_t user, struct decode_question *q, const uint8_t *code, size_
 	q->len = (uint32_t)len;
 	memcpy(q->code, code, len);
 	err = confine_pool__ask(pool, user, q, sizeof(*q), ANSWER_MS, HONEST_NS, &a, &got);
+	if (confine_pool__had_no_time(err, began, ANSWER_MS))
+		return -EBUSY;
 	if (err || !decode__check(q, &a, got) || a.err)
 		return -ENOENT;
 	if (ret_call)
@@ -139,12 +142,17 @@ int decode__site_back(uid_t user, const uint8_t *code, size_t len, uint64_t ret_
 {
 	size_t back = 0;
 	uint64_t site;
+	int err;
 
 	while ((back = insn__site_candidate(code, len, ret_addr, back, is_suspend, ctx, &site))) {
 		struct decode_question q = {.what = DECODE_STRAIGHT, .addr = site};
 		size_t after = (size_t)(ret_addr - site);
 
-		if (ask(user, &q, code + len - after, after, NULL))
+		err = ask(user, &q, code + len - after, after, NULL);
+		/* a later one is not the site where this one is */
+		if (err == -EBUSY)
+			return err;
+		if (err)
 			continue;
 		*ret_site = site;
 		return 0;

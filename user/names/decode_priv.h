@@ -15,9 +15,9 @@
 
 /*
  * As insn__call_target(), insn__find_call_before() and insn__site_candidate(), for code of a
- * process of `user`'s (CONFINE_NOBODY: not known). -ENOENT also where nobody answered. Of `code` at
- * most INSN_SITE_WINDOW bytes are looked at: the first ones, and the last ones, as it is with
- * those.
+ * process of `user`'s (CONFINE_NOBODY: not known). -ENOENT also where nobody answered; -EBUSY:
+ * there was no time to, and may be later. Of `code` at most INSN_SITE_WINDOW bytes are looked at:
+ * the first ones, and the last ones, as it is with those.
  */
 int decode__call_target(uid_t user, const uint8_t *code, size_t len, uint64_t addr,
 			struct insn_call *ret_call);

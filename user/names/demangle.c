@@ -118,8 +118,9 @@ static void keep(const struct key *key, const char *plain)
 		free(c);
 }
 
-const char *demangle(uid_t user, const char *name, char *buf, size_t size)
+const char *demangle(uid_t user, const char *name, char *buf, size_t size, bool *later)
 {
+	uint64_t began = time__monotonic_ns();
 	char plain[DEMANGLE_MAX_PLAIN];
 	struct cached *c;
 	struct key key;
@@ -136,8 +137,10 @@ const char *demangle(uid_t user, const char *name, char *buf, size_t size)
 	if (!c) {
 		err = ask(user, name, len, plain);
 		/* another one may be listened to, or later there is room for a helper */
-		if (err == -EBUSY || err == -ETIMEDOUT)
+		if (err == -EBUSY || err == -ETIMEDOUT) {
+			*later |= confine_pool__had_no_time(err, began, ANSWER_MS);
 			return name;
+		}
 		if (!err)
 			snprintf(buf, size, "%s", plain);
 		keep(&key, err ? NULL : plain);

@@ -9,6 +9,7 @@
 #ifndef SAFESCOPED_NAMES_DEMANGLE_PRIV_H
 #define SAFESCOPED_NAMES_DEMANGLE_PRIV_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -22,9 +23,10 @@
 /*
  * name itself if it is no mangled one or could not be demangled, else what it stands for, in buf.
  * `user`: whose symbol it is, and who is not listened to any more when symbols take too long
- * (CONFINE_NOBODY: all who are not known). For the thread that uses confine.
+ * (CONFINE_NOBODY: all who are not known). *later becomes true where there was no time to ask, and
+ * otherwise stays. For the thread that uses confine.
  */
-const char *demangle(uid_t user, const char *name, char *buf, size_t size);
+const char *demangle(uid_t user, const char *name, char *buf, size_t size, bool *later);
 
 /* What the helper does, without the helper (tests, fuzzing). -ENOENT: no mangled name; -E2BIG. */
 int demangle_here(const char *name, char *buf, size_t size);

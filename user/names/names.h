@@ -54,12 +54,15 @@ int names__preparing(const struct names *names);
  */
 void names__frame(struct names *names, uint64_t frame, struct code_name *ret_name);
 
-/* The site of a suspendThread or resumeThread call's return address. -ENOENT: it is none. */
+/*
+ * The site of a suspendThread or resumeThread call's return address. -ENOENT: it is none; -EBUSY:
+ * there was no time to find out.
+ */
 int names__site(struct names *names, uint64_t ret_addr, struct target_site *ret_site);
 /*
  * The site that a return address in Haskell code belongs to: of the call of suspendThread, of the
  * foreign function or of resumeThread. *ret_site is the suspendThread call's return address.
- * -ENOENT: not in a safe call's code.
+ * -ENOENT: not in a safe call's code; -EBUSY as above.
  */
 int names__find_site(const struct names *names, uint64_t ret_addr, uint64_t *ret_site);
 

@@ -9,6 +9,7 @@
 
 #include "elf/symbols.h"
 #include "names.h"
+#include "pause_priv.h"
 #include "process/image.h"
 #include "rts/rts.h"
 #include "zname_priv.h"
@@ -24,7 +25,8 @@ struct names {
 	struct cached *cache;
 	/* of names_source.c: read when the first Haskell frame is named, again with new files */
 	struct ipe *ipe;
-	size_t ipe_images; /* how many files there were then */
+	size_t ipe_images;	      /* how many files there were then */
+	struct names_pause ipe_pause; /* while reading it takes too long */
 	/* What all code is that is asked for; CODE_UNKNOWN: that is to be found out. */
 	enum code_class code_as;
 	/* The code of the binding that the last name is of begins further on. */

@@ -80,8 +80,22 @@ static const struct ipe *ipe_of(struct names *t)
 
 	if (t->ipe_images == t->of.images->n || !t->of.pid)
 		return t->ipe;
+	err = names_pause__now(&t->ipe_pause, time__monotonic_ns());
+	if (!err) {
+		err = ipe__new(t->of.pid, t->of.rts->version, t->of.images, IPE_TIMEOUT_MS, &ipe);
+		if (err == -ETIMEDOUT) {
+			names_pause__begin(&t->ipe_pause, time__monotonic_ns(), err);
+			log_verbose("pid %d: its info table map could not be read in time",
+				    t->of.pid);
+			err = t->ipe_pause.err;
+		}
+	}
+	/* there may be time for it later */
+	if (err == -EBUSY || err == -ETIMEDOUT) {
+		t->incomplete |= err == -EBUSY;
+		return t->ipe;
+	}
 	t->ipe_images = t->of.images->n;
-	err = ipe__new(t->of.pid, t->of.rts->version, t->of.images, IPE_TIMEOUT_MS, &ipe);
 	if (err && err != -ENOENT)
 		log_verbose("pid %d: its info table map cannot be read: %s", t->of.pid,
 			    strerror(-err));
@@ -255,7 +269,7 @@ static bool c_by_dwarf(struct names *t, const struct names_place *p, const struc
 	if (p->hit && p->hit->exact)
 		names__c_symbol(t, p->hit, n);
 	else if (symbol[0])
-		n->name = intern(t, demangle(t->user, symbol, buf, sizeof(buf)));
+		n->name = intern(t, demangle(t->user, symbol, buf, sizeof(buf), &t->incomplete));
 	else
 		return false;
 	return true;
@@ -306,7 +320,7 @@ static void free_describe(void *describe)
 /* Those of the profiled way have descriptions, too. */
 static const struct slot_key describe_keys[2] = {{.free = free_describe}, {.free = free_describe}};
 
-static const struct describe *describe_of(const struct names *names, struct image *image)
+static const struct describe *describe_of(struct names *names, struct image *image)
 {
 	bool profiled = names->of.rts->profiled;
 	const struct slot_key *key = &describe_keys[profiled];
@@ -319,8 +333,10 @@ static const struct describe *describe_of(const struct names *names, struct imag
 		return describe;
 	err = describe__new(image->elf, profiled, &made);
 	/* there may be time for it later */
-	if (err == -EBUSY)
+	if (err == -EBUSY) {
+		names->incomplete = true;
 		return NULL;
+	}
 	if (err)
 		log_verbose("%s: its info tables cannot be read: %s", image->name, strerror(-err));
 	return slots__put(slots, key, err ? NULL : made);

@@ -92,14 +92,17 @@ static void name_callee(struct names *names, const struct image_map *map,
 }
 
 /* `code` has the len bytes before the call. */
-static void follow_register(const struct names *names, const uint8_t *code, size_t len,
+static void follow_register(struct names *names, const uint8_t *code, size_t len,
 			    struct insn_call *call)
 {
 	struct insn_call set = *call;
+	int err;
 
-	if (call->kind == INSN_CALL_REGISTER &&
-	    decode__set_before(names->user, code, len, &set) == 0 &&
-	    (set.kind == INSN_CALL_SLOT || images__ever_at(names->of.images, set.target)))
+	if (call->kind != INSN_CALL_REGISTER)
+		return;
+	err = decode__set_before(names->user, code, len, &set);
+	names->incomplete |= err == -EBUSY;
+	if (!err && (set.kind == INSN_CALL_SLOT || images__ever_at(names->of.images, set.target)))
 		*call = set;
 }
 
@@ -120,6 +123,7 @@ int names__callee(struct names *names, uint64_t ret_addr, struct code_name *ret_
 		return -ENOENT;
 	before = MIN(before + 1, (size_t)INSN_SITE_WINDOW);
 	err = decode__call_before(names->user, code + 1 - before, before, ret_addr, &call);
+	names->incomplete |= err == -EBUSY;
 	if (err < 0)
 		return err;
 	follow_register(names, code + 1 - before, before - (size_t)(ret_addr - call.at), &call);
@@ -154,14 +158,17 @@ int names__site(struct names *names, uint64_t ret_addr, struct target_site *ret_
 	names->incomplete = false;
 	names__want_mapped(names, ret_addr);
 	err = names__find_site(names, ret_addr, &s.site);
+	names->incomplete |= err == -EBUSY;
 	if (err < 0)
 		return err;
 	map = images__ever_at(names->of.images, s.site);
 	code = images__code(names->of.images, s.site, &len, &before);
 	if (!map || !code)
 		return -ENOENT;
-	if (decode__call_target(names->user, code, MIN(len, (size_t)INSN_SITE_WINDOW), s.site,
-				&call) == 0) {
+	err = decode__call_target(names->user, code, MIN(len, (size_t)INSN_SITE_WINDOW), s.site,
+				  &call);
+	names->incomplete |= err == -EBUSY;
+	if (!err) {
 		follow_register(names, code - before, before + (call.at - s.site), &call);
 		name_callee(names, map, &call, &s);
 	}
