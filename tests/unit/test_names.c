@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -136,13 +137,39 @@ static void test_map_later(void **state)
 	end(&f);
 }
 
+/* Ever new texts take no more room than so many of them, and those that were given hold. */
+static void test_ever_new(void **state)
+{
+	const uint32_t max = 300000;
+	struct code_name first, last = {0};
+	char was[64] = "";
+	struct fixture f;
+	uint32_t most = 0;
+
+	(void)state;
+	make(&f, true);
+	first = name(&f, WIRE_FRAME_HS_IP, (uintptr_t)test_ever_new + 1);
+	for (uint64_t i = 1; i <= 2 * max; i++) {
+		if (last.name)
+			assert_string_equal(last.name, was);
+		last = name(&f, WIRE_FRAME_ELIDED, i);
+		snprintf(was, sizeof(was), "%s", last.name);
+		most = MAX(most, strtab__count(f.names->strings));
+		/* in use all the time */
+		if (i % 1000 == 0)
+			first = name(&f, WIRE_FRAME_HS_IP, (uintptr_t)test_ever_new + 1);
+	}
+	assert_string_equal(first.name, "test_ever_new");
+	assert_in_range(most, 1, max);
+	end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_class_without_rows),
-		cmocka_unit_test(test_class_with_rows),
-		cmocka_unit_test(test_signal_return),
-		cmocka_unit_test(test_map_later),
+		cmocka_unit_test(test_class_without_rows), cmocka_unit_test(test_class_with_rows),
+		cmocka_unit_test(test_signal_return),	   cmocka_unit_test(test_map_later),
+		cmocka_unit_test(test_ever_new),
 	};
 
 	confine__run_inside();

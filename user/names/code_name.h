@@ -40,7 +40,7 @@ struct code_at {
 	const char *build_id;	     /* in hexadecimal; "" if none */
 };
 
-/* The decoded name of an address. Strings are interned: equal strings have equal pointers. */
+/* The decoded name of an address. Strings are interned, see names.h for how long. */
 struct code_name {
 	const char *name;    /* "fib", "$wgo", "usleep"; with its module, where only that is known;
 				never NULL */

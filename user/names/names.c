@@ -25,6 +25,8 @@
  * Beyond that those go that are not in use, and are looked up again.
  */
 #define MAX_CACHED (1U << 15)
+/* More texts than those names have: some are of names that went. */
+#define MAX_TEXTS (MAX_CACHED * 8)
 
 struct cached {
 	uint64_t frame;
@@ -57,6 +59,25 @@ static void clear_cache(struct names *names)
 	HASH_FREE(names->cache);
 }
 
+/*
+ * The texts of names that went go too: a stripped program meets ever new places, each with a text
+ * of its own. Those of before stay until the next time, for who was just given one.
+ */
+static void renew_texts(struct names *names)
+{
+	struct strtab *fresh;
+	struct cached *c, *next;
+
+	/* without memory all stay */
+	if (strtab__new(&fresh))
+		return;
+	strtab__free(names->old_strings);
+	names->old_strings = names->strings;
+	names->strings = fresh;
+	HASH_ITER (hh, names->cache, c, next)
+		names__intern_all(names, &c->name);
+}
+
 /* What has not been used since it was full before goes; if that is not a fourth, all goes. */
 static void make_room(struct names *names)
 {
@@ -75,6 +96,12 @@ static void make_room(struct names *names)
 	}
 	if (in_use > MAX_CACHED / 4 * 3)
 		clear_cache(names);
+	renew_texts(names);
+}
+
+static bool is_full(const struct names *names)
+{
+	return HASH_COUNT(names->cache) >= MAX_CACHED || strtab__count(names->strings) >= MAX_TEXTS;
 }
 
 void names__free(struct names *names)
@@ -83,6 +110,7 @@ void names__free(struct names *names)
 		return;
 	clear_cache(names);
 	ipe__free(names->ipe);
+	strtab__free(names->old_strings);
 	strtab__free(names->strings);
 	free(names);
 }
@@ -232,6 +260,8 @@ void names__frame(struct names *names, uint64_t frame, struct code_name *ret_nam
 		*ret_name = c->name;
 		return;
 	}
+	if (is_full(names))
+		make_room(names);
 	if (kind_is_code(frame))
 		names__want_mapped(names, frame & WIRE_FRAME_ADDR_MASK);
 	names->incomplete = false;
@@ -244,8 +274,6 @@ void names__frame(struct names *names, uint64_t frame, struct code_name *ret_nam
 	 */
 	if (names->incomplete || strcmp(n.name, "[unmapped]") == 0)
 		return;
-	if (HASH_COUNT(names->cache) >= MAX_CACHED)
-		make_room(names);
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return;

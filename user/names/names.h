@@ -51,6 +51,7 @@ int names__preparing(const struct names *names);
 /*
  * Names a frame (see wire.h, enum wire_frame_kind). Never fails: an address in no mapping gets
  * "[unmapped]". A WIRE_FRAME_SITE is named after the foreign function that is called there.
+ * The texts hold until some thousands of others were named, and so do a site's.
  */
 void names__frame(struct names *names, uint64_t frame, struct code_name *ret_name);
 
@@ -75,8 +76,5 @@ unsigned names__sources(struct names *names);
 
 /* "text-1.2.5.0-HASH" without the hash that Cabal gave it, which means nothing to a reader. */
 void names__drop_hash(char *package);
-
-/* Interns text that lives as long as the names; "" without memory. */
-const char *names__intern(struct names *names, const char *text, size_t len);
 
 #endif

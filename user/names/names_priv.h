@@ -22,6 +22,7 @@ struct names {
 	struct names_of of;
 	uid_t user; /* who runs the process; CONFINE_NOBODY: not known */
 	struct strtab *strings;
+	struct strtab *old_strings; /* until there is no room again; NULL */
 	struct cached *cache;
 	/* of names_source.c: read when the first Haskell frame is named, again with new files */
 	struct ipe *ipe;
@@ -42,6 +43,9 @@ static inline void names__want_mapped(const struct names *names, uint64_t addr)
 }
 
 /* ── names_text.c ────────────────────────────────────────────────────────────────────────── */
+
+/* Interns text that holds as long as a name's; "" without memory. */
+const char *names__intern(struct names *names, const char *text, size_t len);
 
 static inline const char *intern(struct names *names, const char *text)
 {

@@ -27,7 +27,8 @@ struct kept {
 
 struct ccs_table {
 	struct kept *kept;
-	uint64_t whole_ns; /* when the whole tree was read last */
+	struct strtab *texts; /* of what is kept */
+	uint64_t whole_ns;    /* when the whole tree was read last */
 	uint32_t timeouts;
 };
 
@@ -37,6 +38,20 @@ struct job {
 	size_t n;
 	bool whole;
 };
+
+static int ccs_table__new(struct ccs_table **ret_table)
+{
+	struct ccs_table *table = calloc(1, sizeof(*table));
+
+	if (!table)
+		return -ENOMEM;
+	if (strtab__new(&table->texts)) {
+		free(table);
+		return -ENOMEM;
+	}
+	*ret_table = table;
+	return 0;
+}
 
 void ccs_table__free(struct ccs_table *table)
 {
@@ -49,6 +64,7 @@ void ccs_table__free(struct ccs_table *table)
 		HASH_DEL(table->kept, k);
 		free(k);
 	}
+	strtab__free(table->texts);
 	free(table);
 }
 
@@ -66,11 +82,15 @@ static int collect(void *ctx, void *out)
 			    job->whole ? time__monotonic_ns() + WHOLE_TREE_NS : 0, out);
 }
 
-static const char *text_at(struct target *t, const struct ccs_found *found, uint32_t at)
+/* "" without memory. */
+static const char *text_at(struct ccs_table *table, const struct ccs_found *found, uint32_t at)
 {
 	const char *s = found->text + MIN(at, CCS_MAX_TEXT - 1);
+	uint32_t id;
 
-	return names__intern(t->names, s, strnlen(s, MIN(CCS_MAX_STRING, CCS_MAX_TEXT - at)));
+	if (strtab__add(table->texts, s, strnlen(s, MIN(CCS_MAX_STRING, CCS_MAX_TEXT - at)), &id))
+		return "";
+	return strtab__get(table->texts, id);
 }
 
 static int keep(struct target *t, const struct ccs_found *found, const struct ccs_node *node)
@@ -92,9 +112,9 @@ static int keep(struct target *t, const struct ccs_found *found, const struct cc
 	k->ccs = (struct target_ccs){
 		.addr = node->addr,
 		.parent = node->parent,
-		.label = text_at(t, found, c->label),
-		.module = text_at(t, found, c->module),
-		.src_loc = text_at(t, found, c->src_loc),
+		.label = text_at(table, found, c->label),
+		.module = text_at(table, found, c->module),
+		.src_loc = text_at(table, found, c->src_loc),
 	};
 	HASH_ADD(hh, table->kept, ccs.addr, sizeof(k->ccs.addr), k);
 	if (!k->hh.tbl) {
@@ -114,10 +134,9 @@ int target__read_ccs(struct target *t, const uint64_t *addrs, size_t n)
 
 	if (!t->info.profiled)
 		return -ENOTSUP;
-	if (!t->ccs)
-		t->ccs = calloc(1, sizeof(*t->ccs));
-	if (!t->ccs)
-		return -ENOMEM;
+	err = t->ccs ? 0 : ccs_table__new(&t->ccs);
+	if (err)
+		return err;
 	if (t->ccs->timeouts >= MAX_TIMEOUTS)
 		return -ETIMEDOUT;
 	if (!target__alive(t))
