@@ -17,7 +17,7 @@
 #define READ_TIMEOUT_MS	   1000
 #define WHOLE_TREE_NS	   100000000ULL /* how long the child may take for what was not asked for */
 #define WHOLE_TREE_EACH_NS 2000000000ULL /* how often */
-/* After this many time limits a target whose memory hangs is not read any more. */
+/* After this many time limits in a row a target whose memory hangs is not read any more. */
 #define MAX_TIMEOUTS 3
 
 struct kept {
@@ -148,6 +148,8 @@ int target__read_ccs(struct target *t, const uint64_t *addrs, size_t n)
 		t->ccs->timeouts += err == -ETIMEDOUT;
 		return err;
 	}
+	/* it was only busy */
+	t->ccs->timeouts = 0;
 	if (job.whole)
 		t->ccs->whole_ns = now;
 	found = out;
