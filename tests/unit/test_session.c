@@ -260,25 +260,71 @@ static void candidates_take_turns(void **state)
 	served__free(served);
 }
 
-/* Down while it takes too much, up only where twice as many would not be too many at once. */
+/* How many looks at `percent` it takes until another part of the samples is taken. */
+static unsigned looks_until_next(struct sparing *sp, double percent)
+{
+	uint32_t every = sp->every;
+	unsigned n = 0;
+
+	do {
+		sparing__next(sp, percent, 1.0);
+		n++;
+	} while (sp->every == every && n < 10000);
+	return n;
+}
+
+/* Down while it takes too much, up at once only where twice as many would not be too many. */
 static void samples_are_spared(void **state)
 {
-	uint32_t every = 1;
+	struct sparing sp = {.every = 1};
 
 	(void)state;
-	assert_int_equal(sparing__next(1, 1.0, 1.0), 1);
-	assert_int_equal(sparing__next(1, 0, 1.0), 1);
+	sparing__next(&sp, 1.0, 1.0);
+	assert_int_equal(sp.every, 1);
+	sparing__next(&sp, 0, 1.0);
+	assert_int_equal(sp.every, 1);
 	for (int i = 0; i < 100; i++) {
-		uint32_t next = sparing__next(every, 1.01, 1.0);
+		uint32_t every = sp.every;
 
-		assert_true(next == 2 * every || (next == every && every >= 32));
-		every = next;
+		sparing__next(&sp, 1.01, 1.0);
+		assert_true(sp.every == 2 * every || (sp.every == every && every >= 32));
 	}
-	assert_int_equal(sparing__next(every, 0.5, 1.0), every);
-	assert_int_equal(sparing__next(every, 0.26, 1.0), every);
+	assert_int_equal(looks_until_next(&sp, 0.71), 10000);
 	for (int i = 0; i < 10; i++)
-		every = sparing__next(every, 0.24, 1.0);
-	assert_int_equal(every, 1);
+		sparing__next(&sp, 0.24, 1.0);
+	assert_int_equal(sp.every, 1);
+}
+
+/* Where half of what it uses does not shrink with the samples, bursts are got over nevertheless. */
+static void samples_come_back(void **state)
+{
+	struct sparing sp = {.every = 1};
+	unsigned waited = 10;
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		sparing__next(&sp, 2.0, 1.0);
+	assert_int_equal(sp.every, 8);
+	/* one look that is not calm begins the row anew */
+	for (int i = 0; i < 9; i++)
+		sparing__next(&sp, 0.5, 1.0);
+	sparing__next(&sp, 0.8, 1.0);
+	assert_int_equal(looks_until_next(&sp, 0.5), 10);
+	assert_int_equal(looks_until_next(&sp, 0.5), 10);
+	assert_int_equal(looks_until_next(&sp, 0.5), 10);
+	assert_int_equal(sp.every, 1);
+	/* all samples are too many for good: that is tried less and less often */
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(looks_until_next(&sp, 1.1), 1);
+		waited = MIN(2 * waited, 640);
+		assert_int_equal(looks_until_next(&sp, 0.6), waited);
+		assert_int_equal(sp.every, 1);
+	}
+	/* until it was not */
+	for (int i = 0; i < 10; i++)
+		sparing__next(&sp, 0.9, 1.0);
+	assert_int_equal(looks_until_next(&sp, 1.1), 1);
+	assert_int_equal(looks_until_next(&sp, 0.6), 10);
 }
 
 /* A window has the lowest frequency of its time, the next one that of its begin. */
@@ -318,6 +364,7 @@ int main(void)
 		cmocka_unit_test(losses_belong_to_one_window),
 		cmocka_unit_test(candidates_take_turns),
 		cmocka_unit_test(samples_are_spared),
+		cmocka_unit_test(samples_come_back),
 		cmocka_unit_test(frequencies_of_windows),
 	};
 

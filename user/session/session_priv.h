@@ -84,6 +84,8 @@ struct session {
 	struct sparing {
 		uint32_t every; /* one sample in so many is taken; 0: nobody has looked yet */
 		uint64_t looked_ns, cpu_ns;
+		/* looks: in a row that were calm; so many before a try; left of one */
+		uint32_t calm, calm_needed, try_left;
 	} sparing;
 };
 
@@ -140,8 +142,8 @@ void entry__clear(pid_t pid);
 
 /* To be called in each turn of the loop: takes fewer samples beyond opts->max_cpu_percent. */
 void sparing__turn(struct session *s, uint64_t now);
-/* One sample in how many is to be taken, where it is one in `every` and that took `percent`. */
-uint32_t sparing__next(uint32_t every, double percent, double max_percent);
+/* In how many samples one is to be taken, `every`, after a look at which that took `percent`. */
+void sparing__next(struct sparing *sparing, double percent, double max_percent);
 
 /* ── alive.c ─────────────────────────────────────────────────────────────────────────────── */
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * sparing: what safescoped itself uses of the processors, held against --max-cpu. Beyond it one
- * sample in two is taken, then one in four, and so on; when it is down to a fourth of that, which
- * twice as many samples cannot make too much, twice as many are taken again.
+ * sample in two is taken, then one in four, and so on. Below a fourth of it twice as many are taken
+ * again at once, which cannot be too much. But not all that it uses shrinks with the samples, so
+ * that it may never come so low: where it was well below the limit for some looks in a row, twice
+ * as many are tried, and each time that this was too much the next try waits twice as long.
  */
 #include "session_priv.h"
 
@@ -10,15 +12,37 @@
 #define LOOK_EVERY_NS 5000000000ULL
 /* As many are far from any use, and yet show that the session goes on. */
 #define MOST_SPARING 64U
-#define CALM_SHARE   0.25
+#define SURE_SHARE   0.25
+#define CALM_SHARE   0.7
+/* Looks in a row before twice as many are tried, at first and at most, and looks of a try. */
+#define CALM_LOOKS     10U
+#define CALM_LOOKS_MAX (64 * CALM_LOOKS)
+#define TRY_LOOKS      10U
 
-uint32_t sparing__next(uint32_t every, double percent, double max_percent)
+void sparing__next(struct sparing *sp, double percent, double max_percent)
 {
-	if (percent > max_percent)
-		return MIN(2 * every, MOST_SPARING);
-	if (percent < CALM_SHARE * max_percent)
-		return MAX(every / 2, 1U);
-	return every;
+	bool calm = percent < CALM_SHARE * max_percent;
+
+	sp->calm_needed = MAX(sp->calm_needed, CALM_LOOKS);
+	if (percent > max_percent) {
+		if (sp->try_left)
+			sp->calm_needed = MIN(2 * sp->calm_needed, CALM_LOOKS_MAX);
+		sp->try_left = sp->calm = 0;
+		sp->every = MIN(2 * sp->every, MOST_SPARING);
+		return;
+	}
+	/* it was not too much */
+	if (sp->try_left && !--sp->try_left)
+		sp->calm_needed = CALM_LOOKS;
+	sp->calm = calm && sp->every > 1 ? sp->calm + 1 : 0;
+	if (percent < SURE_SHARE * max_percent) {
+		sp->every = MAX(sp->every / 2, 1U);
+		sp->calm = 0;
+	} else if (sp->calm >= sp->calm_needed) {
+		sp->every /= 2;
+		sp->calm = 0;
+		sp->try_left = TRY_LOOKS;
+	}
 }
 
 static uint64_t cpu_so_far(struct session *s)
@@ -34,8 +58,8 @@ void sparing__turn(struct session *s, uint64_t now)
 	double max = s->opts->max_cpu_percent;
 	struct sparing *sp = &s->sparing;
 	uint64_t cpu, hz = s->opts->frequency_hz;
+	uint32_t before = sp->every;
 	double percent;
-	uint32_t every;
 
 	/* a replay would not know of it */
 	if (max <= 0 || s->capture)
@@ -51,17 +75,16 @@ void sparing__turn(struct session *s, uint64_t now)
 	percent = 100.0 * (double)(cpu - sp->cpu_ns) / (double)(now - sp->looked_ns);
 	sp->looked_ns = now;
 	sp->cpu_ns = cpu;
-	every = sparing__next(sp->every, percent, max);
-	if (every == sp->every)
+	sparing__next(sp, percent, max);
+	if (sp->every == before)
 		return;
-	if (every == 1)
+	if (sp->every == 1)
 		log_info("all samples are taken again");
-	else if (sp->every == 1)
+	else if (before == 1)
 		log_warn("safescoped itself takes %.1f %% of a CPU, more than --max-cpu %g: fewer "
 			 "samples are taken",
 			 percent, max);
-	log_verbose("one sample in %u is taken: %.1f %% of a CPU", every, percent);
-	sp->every = every;
-	kernel__sample_every(s->kernel, every);
-	timeline__set_frequency(s->tl, MAX((uint32_t)(hz / every), 1U));
+	log_verbose("one sample in %u is taken: %.1f %% of a CPU", sp->every, percent);
+	kernel__sample_every(s->kernel, sp->every);
+	timeline__set_frequency(s->tl, MAX((uint32_t)(hz / sp->every), 1U));
 }
