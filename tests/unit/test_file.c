@@ -302,6 +302,37 @@ static void t_users(void **state)
 	file_cache__free(cache);
 }
 
+/* What there was no room for is opened by a later reading, once other files of the user's went. */
+static void t_room_comes(void **state)
+{
+	struct images images = {.uid = ANNA};
+	struct rlimit limit, few;
+	struct file *files[64];
+	unsigned n = 0;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	few = limit;
+	few.rlim_cur = 256;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_int_equal(file_cache__new(&images.cache), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	while (n < 64 && get_for(images.cache, ANNA, n, &files[n]) == 0)
+		n++;
+	assert_int_equal(images__refresh(&images, getpid()), 0);
+	assert_true(images__left_out(&images, IMAGE_NO_ROOM) > 0);
+	assert_null(images__exe(&images));
+	for (unsigned i = 0; i < n; i++)
+		file__put_for(files[i], ANNA);
+	assert_int_equal(images__refresh(&images, getpid()), 0);
+	assert_int_equal(images__left_out(&images, IMAGE_NO_ROOM), 0);
+	assert_non_null(images__exe(&images));
+	images__free(&images);
+	file_cache__free(images.cache);
+}
+
 /* A memfd is on a file system that no list of mounts has: its file is copied, if it is not too
  * large.
  */
@@ -348,6 +379,7 @@ int main(void)
 		cmocka_unit_test(t_bad_descriptor),
 		cmocka_unit_test(t_discover_none),
 		cmocka_unit_test(t_users),
+		cmocka_unit_test(t_room_comes),
 		cmocka_unit_test(t_not_copied),
 	};
 

@@ -17,6 +17,8 @@
 #define PAGE	       4096ULL
 /* Files opened in one reading of the maps: most are libraries that other processes map too. */
 #define OPENS_MAX (2 * IMAGES_MAX)
+/* … of which so many are tried again: the maps of a JIT are read several times a second. */
+#define AGAIN_MAX 16
 
 static void image__free(const struct images *images, struct image *image)
 {
@@ -203,10 +205,12 @@ struct reading {
 	size_t n;
 	const struct proc_maps *proc;
 	size_t opens; /* files that were opened so far */
+	size_t again; /* of those, for which there was no room before */
 };
 
 /* What the previous reading had at the same place: saves opening the file again. NULL: another. */
-static const struct image_map *known(const struct reading *old, const struct proc_map *map)
+static const struct image_map *known(const struct images *images, struct reading *old,
+				     const struct proc_map *map)
 {
 	size_t at = search__first(old->n, i, old->maps[i].start >= map->start);
 	const struct image_map *was = at < old->n ? &old->maps[at] : NULL;
@@ -218,10 +222,16 @@ static const struct image_map *known(const struct reading *old, const struct pro
 	if (!was->image && (!was->lack || was->lack == IMAGE_NOT_OPENED))
 		return NULL;
 	before = proc_maps__at(old->proc, map->start);
-	return before && before->ino == map->ino && before->dev_major == map->dev_major &&
-			       before->dev_minor == map->dev_minor && before->offset == map->offset
-		       ? was
-		       : NULL;
+	if (!before || before->ino != map->ino || before->dev_major != map->dev_major ||
+	    before->dev_minor != map->dev_minor || before->offset != map->offset)
+		return NULL;
+	/* its user may have room by now */
+	if (!was->image && was->lack == IMAGE_NO_ROOM && images->n < IMAGES_MAX &&
+	    old->again < AGAIN_MAX) {
+		old->again++;
+		return NULL;
+	}
+	return was;
 }
 
 /* `err`: of opening it; image: NULL if that failed. */
@@ -239,7 +249,7 @@ static int add_map(struct images *images, pid_t pid, const struct proc_map *map,
 		   struct reading *old)
 {
 	struct image_map im = {.start = map->start, .end = map->end, .offset = map->offset};
-	const struct image_map *was = map->ino ? known(old, map) : NULL;
+	const struct image_map *was = map->ino ? known(images, old, map) : NULL;
 	int err = 0;
 
 	if (was) {
