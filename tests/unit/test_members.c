@@ -283,12 +283,15 @@ static void one_users_members_leave_room(void **state)
 		live[n++] = m;
 	}
 	assert_int_equal(n, 8);
+	assert_false(members__has_room(set, 1000));
+	assert_true(members__has_room(set, 1001));
 	assert_int_equal(members__add(set, NULL, 200, 1000, true, &m), -EDQUOT);
 	assert_int_equal(members__add(set, NULL, 201, 1001, true, &m), 0);
 	assert_int_equal(members__refused(set, 0)->uid, 1000);
 	assert_int_equal(members__refused(set, 0)->n, 2);
 	assert_null(members__refused(set, 1));
 	members__set_ended(set, live[0]);
+	assert_true(members__has_room(set, 1000));
 	assert_int_equal(members__add(set, NULL, 202, 1000, true, &m), 0);
 	members__free(set);
 	while (n > 0)

@@ -260,6 +260,43 @@ static void candidates_take_turns(void **state)
 	served__free(served);
 }
 
+/* Those for which there was no room are kept, so many, and are as new when there is some. */
+static void candidates_wait_for_room(void **state)
+{
+	struct candidate *c = NULL;
+	struct candidates *set;
+	pid_t pid = 1;
+
+	(void)state;
+	assert_int_equal(candidates__new(&set), 0);
+	do {
+		c = candidate(set, pid++, 1000, 10);
+	} while (candidates__wait(set, c, 100));
+	assert_int_equal(pid, 4096 + 2);
+	assert_false(c->waits);
+	/* one that waits already may go on to */
+	c = candidates__find(set, 7);
+	assert_true(candidates__wait(set, c, 200));
+	assert_false(candidate__is_due(c, 150));
+	assert_true(candidate__is_due(c, 200));
+	assert_true(c->running && !c->reported);
+	c->tries = 5;
+	candidates__go_on(set, c, 300);
+	assert_false(c->waits);
+	assert_int_equal(c->tries, 0);
+	assert_int_equal(c->give_up_ns, 300);
+	/* and so there is room for another one, and for one more where one is dropped or begins
+	 * anew */
+	assert_true(candidates__wait(set, candidates__find(set, 4097), 100));
+	assert_false(candidates__wait(set, c, 100));
+	candidates__drop(set, candidates__find(set, 8));
+	assert_true(candidates__wait(set, c, 100));
+	candidate(set, 9, 1000, 10);
+	assert_false(candidates__find(set, 9)->waits);
+	assert_true(candidates__wait(set, candidate(set, 5000, 1000, 10), 100));
+	candidates__free(set);
+}
+
 /* How many looks at `percent` it takes until another part of the samples is taken. */
 static unsigned looks_until_next(struct sparing *sp, double percent)
 {
@@ -364,6 +401,7 @@ int main(void)
 		cmocka_unit_test(losses_belong_to_one_window),
 		cmocka_unit_test(candidates_take_turns),
 		cmocka_unit_test(samples_are_spared),
+		cmocka_unit_test(candidates_wait_for_room),
 		cmocka_unit_test(samples_come_back),
 		cmocka_unit_test(frequencies_of_windows),
 	};

@@ -7,10 +7,12 @@
 #include "members_priv.h"
 
 #define CANDIDATES_MAX 65536
+/* Those that wait for room are not forgotten before they end. */
+#define WAITING_MAX 4096
 
 struct candidates {
 	struct candidate *all; /* by pid */
-	size_t n_checked;
+	size_t n_checked, n_waiting;
 	uint64_t turn;
 	uint64_t last; /* of candidate.place */
 };
@@ -74,8 +76,7 @@ struct candidate *candidates__add(struct candidates *cs, const struct wire_proc_
 		return NULL;
 	}
 	c->due_ns = due_ns;
-	c->give_up_ns = give_up_ns;
-	c->tries = 0;
+	candidates__go_on(cs, c, give_up_ns);
 	c->program = *rec;
 	c->reported = true;
 	c->running = c->has_user = false;
@@ -86,8 +87,31 @@ struct candidate *candidates__add(struct candidates *cs, const struct wire_proc_
 void candidates__drop(struct candidates *cs, struct candidate *c)
 {
 	target__free(candidates__take_target(cs, c));
+	cs->n_waiting -= c->waits;
 	HASH_DEL(cs->all, c);
 	free(c);
+}
+
+bool candidates__wait(struct candidates *cs, struct candidate *c, uint64_t due_ns)
+{
+	if (!c->waits && cs->n_waiting >= WAITING_MAX)
+		return false;
+	if (!c->waits)
+		log_verbose("pid %d: waits until others of its user's have ended", c->pid);
+	cs->n_waiting += !c->waits;
+	c->waits = true;
+	c->running = true;
+	c->reported = false;
+	c->due_ns = due_ns;
+	return true;
+}
+
+void candidates__go_on(struct candidates *cs, struct candidate *c, uint64_t give_up_ns)
+{
+	cs->n_waiting -= c->waits;
+	c->waits = false;
+	c->tries = 0;
+	c->give_up_ns = give_up_ns;
 }
 
 /* ── targets ─────────────────────────────────────────────────────────────────────────────── */

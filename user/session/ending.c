@@ -120,8 +120,8 @@ static void note_refused(struct session *s)
 		if (refused->uid != (uid_t)-1)
 			snprintf(whose, sizeof(whose), "user %u", refused->uid);
 		snprintf(text, sizeof(text),
-			 "%llu processes of %s were left out: so many others of theirs were "
-			 "profiled at once",
+			 "%llu processes of %s were left out, or until others ended: so many "
+			 "others of theirs were profiled at once",
 			 (unsigned long long)refused->n, whose);
 		log_warn("%s", text);
 		for (size_t at = 0; (m = next_shown(s, &at));)

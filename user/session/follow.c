@@ -22,6 +22,8 @@
 #define HUNG_WAIT_NS 1000000000ULL
 /* … and there may be room for another look again. */
 #define ROOM_WAIT_NS 2000000ULL
+/* … among the members, when others have ended … */
+#define MEMBERS_WAIT_NS 5000000000ULL
 /* … or by dlopen(), when a program in another language loads what it needs. */
 #define DLOPEN_WAIT_NS 1000000000ULL
 
@@ -385,11 +387,36 @@ void follow__running(struct session *s, pid_t pid)
 {
 	const struct candidate *c = candidates__find(s->follow->candidates, pid);
 
-	/* its check goes on */
-	if (c && c->target)
+	/* its check goes on, or it will be looked at when there is room */
+	if (c && (c->target || c->waits))
 		return;
 	if (look_at(s, pid, NULL, false) == -EBUSY)
 		follow__on_mapped(s, pid);
+}
+
+/* There is no room for one that is a target: it joins once others of its user's have ended. */
+static void wait_for_room(struct session *s, struct candidate *c, uint64_t now)
+{
+	struct candidates *all = s->follow->candidates;
+
+	if (c && !candidates__wait(all, c, now + MEMBERS_WAIT_NS))
+		candidates__drop(all, c);
+}
+
+/* 0: there is room now; -EDQUOT: not yet; -ESRCH: it has ended. */
+static int await_room(struct session *s, struct candidate *c, uint64_t now)
+{
+	struct candidates *all = s->follow->candidates;
+	uid_t account;
+
+	if (proc__account(c->pid, &account))
+		return -ESRCH;
+	if (!members__has_room(s->members, account)) {
+		candidates__wait(all, c, now + MEMBERS_WAIT_NS);
+		return -EDQUOT;
+	}
+	candidates__go_on(all, c, now + LIBRARY_GIVE_UP_NS);
+	return 0;
 }
 
 /* ── what the kernel reports ─────────────────────────────────────────────────────────────── */
@@ -452,6 +479,8 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 	if (err == -EAGAIN || err == -EBUSY || (held && err == -ENOEXEC))
 		candidates__add(all, rec, rec->flags & WIRE_PROC_FORK ? now + FORK_WAIT_NS : now,
 				now + LIBRARY_GIVE_UP_NS);
+	if (err == -EDQUOT)
+		wait_for_room(s, candidates__add(all, rec, now, 0), now);
 }
 
 bool follow__wants(const struct session *s, pid_t pid)
@@ -465,8 +494,10 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 	struct wire_proc_new rec = c->program;
 	pid_t pid = c->pid;
 	bool first, late;
-	int err;
+	int err = c->waits ? await_room(s, c, now) : 0;
 
+	if (err)
+		return err == -EDQUOT;
 	if (c->target) {
 		err = check_candidate(s, c, now);
 	} else {
@@ -481,6 +512,8 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 	}
 	if (err == -EINPROGRESS)
 		return true;
+	if (err == -EDQUOT)
+		return candidates__wait(s->follow->candidates, c, now + MEMBERS_WAIT_NS);
 	if (!c->give_up_ns)
 		c->give_up_ns = now + LIBRARY_GIVE_UP_NS;
 	if ((err == -EAGAIN || err == -EBUSY) && now < c->give_up_ns) {

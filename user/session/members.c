@@ -109,6 +109,11 @@ const struct members_refused *members__refused(const struct members *members, si
 	return i < members->n_refused ? &members->refused[i] : NULL;
 }
 
+bool members__has_room(const struct members *members, uid_t account)
+{
+	return shares__ask(members->shares, account, 0) == 0;
+}
+
 int members__add(struct members *members, struct target *target, pid_t pid, uid_t account,
 		 bool ready, struct member **ret_member)
 {

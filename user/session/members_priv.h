@@ -88,6 +88,8 @@ void members__free(struct members *members);
  */
 int members__add(struct members *members, struct target *target, pid_t pid, uid_t account,
 		 bool ready, struct member **ret_member);
+/* Whether there is room for one more of that user's. */
+bool members__has_room(const struct members *members, uid_t account);
 
 /* All of them, in the order in which they were added. */
 size_t members__count(const struct members *members);
@@ -133,7 +135,7 @@ size_t members__count_released(const struct members *members);
 /* Frees them, except for the `stay` that joined last. */
 void members__forget_released(struct members *members, size_t stay);
 
-/* Processes that did not become members for want of room, by user. */
+/* Processes that did not become members for want of room, or not at once, by user. */
 struct members_refused {
 	uid_t uid;
 	uint64_t n;
@@ -150,6 +152,7 @@ struct candidate {
 	unsigned tries;
 	bool reported; /* by the kernel: `program` */
 	bool running;  /* it ran before it was seen: it joins when its runtime was checked */
+	bool waits;    /* there was no room among the members: changed by the set only */
 	struct wire_proc_new program;
 	/* Its runtime is to be checked before it joins; NULL: not yet. The set changes it only. */
 	struct target *target;
@@ -175,6 +178,12 @@ struct candidate *candidates__next(const struct candidates *candidates,
 struct candidate *candidates__add(struct candidates *candidates, const struct wire_proc_new *rec,
 				  uint64_t due_ns, uint64_t give_up_ns);
 void candidates__drop(struct candidates *candidates, struct candidate *c);
+
+/* It waits for room among the members until due_ns; of what was reported of it nothing holds then.
+ * False: too many wait. */
+bool candidates__wait(struct candidates *candidates, struct candidate *c, uint64_t due_ns);
+/* It does not wait any more, and is as new, to be looked at by give_up_ns. */
+void candidates__go_on(struct candidates *candidates, struct candidate *c, uint64_t give_up_ns);
 
 /* Takes the target over; the candidate has none. */
 void candidates__set_target(struct candidates *candidates, struct candidate *c,
