@@ -303,5 +303,28 @@ def test_no_descriptors_left(t):
         check(Path(f"{t.stem}.{name}").stat().st_size > 100, f"no {name}")
 
 
+def test_members_join_when_others_end(t):
+    """With few descriptors there is room for some programs of a user's: the others join once some of these have ended."""
+    programs = [start(t, as_nobody([haskell("Calls"), 1, "safe_sleep_1ms=60000"])) for _ in range(20)]
+    session = t.session("--max-overhead", "1000", "-v", "-f", "json", "-o", f"{t.stem}.json",
+                        prefix=("prlimit", "--nofile=240:240"))
+    check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
+    for program in programs:
+        program.go()
+    check(session.err.until("waits until others", 20) is not None, "there was room for all: the test shows nothing")
+    time.sleep(1)
+    waits = [p for p in programs if any(f"pid {p.pid}: waits" in line for line in session.err.seen)]
+    first = [p for p in programs if p not in waits]
+    check(first and waits, f"{len(waits)} of {len(programs)} programs had no room: the test shows nothing")
+    for program in first:
+        program.kill()
+    time.sleep(12)
+    report = finish(t, session)
+    there = {target["pid"] for target in report.json["targets"]}
+    late = sum(p.pid in there for p in waits)
+    # other programs of the machine may have begun meanwhile
+    check(late >= min(len(waits), len(first)) / 2, f"{late} of {len(waits)} programs joined when {len(first)} had ended")
+
+
 if __name__ == "__main__":
     run(globals())
