@@ -297,6 +297,22 @@ static void candidates_wait_for_room(void **state)
 	candidates__free(set);
 }
 
+/* Of a runtime that is never initialised: five looks a second at first, one in ten seconds later.
+ */
+static void looks_become_rare(void **state)
+{
+	const uint64_t ms = 1000000;
+
+	(void)state;
+	assert_int_equal(member__wait_ns(0, 0), ms);
+	assert_int_equal(member__wait_ns(5, 0), 32 * ms);
+	assert_int_equal(member__wait_ns(50, 0), 200 * ms);
+	for (unsigned n = 1; n < 6; n++)
+		assert_int_equal(member__wait_ns(50, n), (200 * ms) << n);
+	for (unsigned n = 6; n < 200; n++)
+		assert_int_equal(member__wait_ns(UINT_MAX, n), 10000 * ms);
+}
+
 /* How many looks at `percent` it takes until another part of the samples is taken. */
 static unsigned looks_until_next(struct sparing *sp, double percent)
 {
@@ -402,6 +418,7 @@ int main(void)
 		cmocka_unit_test(candidates_take_turns),
 		cmocka_unit_test(samples_are_spared),
 		cmocka_unit_test(candidates_wait_for_room),
+		cmocka_unit_test(looks_become_rare),
 		cmocka_unit_test(samples_come_back),
 		cmocka_unit_test(frequencies_of_windows),
 	};

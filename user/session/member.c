@@ -19,6 +19,9 @@
 /* How often one that began in the session is looked at: at once, then less and less often. */
 #define COMPLETE_FIRST_NS   1000000ULL
 #define COMPLETE_LONGEST_NS 200000000ULL
+/* … and where nothing comes of it for long, as where a library with a runtime is never used: a
+ * check costs a process. */
+#define COMPLETE_RARE_NS 10000000000ULL
 /* … and one whose memory hung … */
 #define COMPLETE_HUNG_NS 1000000000ULL
 /* … and one for which there was no room among the looks. */
@@ -245,6 +248,13 @@ static void release(struct session *s, struct member *m)
 
 /* ── becoming ready ──────────────────────────────────────────────────────────────────────── */
 
+uint64_t member__wait_ns(unsigned tries, unsigned given_up)
+{
+	uint64_t longest = MIN(COMPLETE_LONGEST_NS << MIN(given_up, 10U), COMPLETE_RARE_NS);
+
+	return MIN(COMPLETE_FIRST_NS << MIN(tries, 20U), longest);
+}
+
 /* True if it is to be looked at again: it has ended, or nothing shows yet that its runtime is
  * wrong. */
 static bool keep_waiting(struct member *m, uint64_t now, int err)
@@ -257,8 +267,11 @@ static bool keep_waiting(struct member *m, uint64_t now, int err)
 	if (err)
 		return false;
 	/* a library may be loaded long before hs_init is called */
+	m->given_up++;
 	m->give_up_ns = now + READY_TIMEOUT_NS;
-	m->retry_ns = now + COMPLETE_LONGEST_NS;
+	/* 0: it has reported meanwhile that it is ready */
+	if (m->retry_ns)
+		m->retry_ns = now + member__wait_ns(m->tries, m->given_up);
 	return true;
 }
 
@@ -267,7 +280,7 @@ static void checked(struct session *s, struct member *m, uint64_t now, int err,
 		    enum target_verdict verdict)
 {
 	const struct target_info *info = target__info(m->target);
-	uint64_t wait = COMPLETE_FIRST_NS << MIN(m->tries, 10U);
+	uint64_t wait = member__wait_ns(m->tries, m->given_up);
 	/* The machine is busy, or the process is about to end: its memory goes before its pidfd
 	 * is readable. Neither means that its runtime is wrong.
 	 */
@@ -289,8 +302,7 @@ static void checked(struct session *s, struct member *m, uint64_t now, int err,
 		m->tries++;
 		/* 0: it has reported meanwhile that it is ready */
 		if (m->retry_ns)
-			m->retry_ns =
-				now + (hung ? COMPLETE_HUNG_NS : MIN(wait, COMPLETE_LONGEST_NS));
+			m->retry_ns = now + (hung ? MAX(wait, COMPLETE_HUNG_NS) : wait);
 		return;
 	}
 	err = kernel__update(s->kernel, info);

@@ -60,8 +60,8 @@ struct member {
 	struct kernel_cost cost;       /* of one that has ended and is detached */
 	/* member.c: when to look next whether it is ready, and until when to be patient */
 	uint64_t retry_ns, give_up_ns;
-	unsigned tries;
-	bool last_check; /* what does not look right in the check that goes on is wrong */
+	unsigned tries, given_up; /* looks, and how often patience was over and began anew */
+	bool last_check;	  /* what does not look right in the check that goes on is wrong */
 	/* the snapshot of its threads: wanted, until when, and when it was begun */
 	bool snapshot_due;
 	bool announced; /* the first one is over, which was reported */

@@ -318,6 +318,8 @@ int member__attach(struct session *s, struct member *m, bool armed);
 void member__take_looks(struct session *s, uint64_t now);
 /* Begins to look at those whose runtime was not initialised, or whose threads are to be seen. */
 void member__start_looks(struct session *s, uint64_t now);
+/* How long to wait for the next look after so many in vain, if patience was over so often. */
+uint64_t member__wait_ns(unsigned tries, unsigned given_up);
 /* When the next of them is due; 0: none. */
 uint64_t member__next_due(const struct session *s);
 /* Its maps have changed: names and unwind rows of what is new. */
