@@ -446,6 +446,22 @@ static int start_loaded(struct session *s, const struct wire_proc_new *rec, int 
 	return err;
 }
 
+/*
+ * The kernel side reports an exec of a member before what it runs then: where that record had no
+ * room in the ring, the member is another program by now. Of one whose entry is there already the
+ * kernel side knew no member.
+ */
+static void end_unseen(struct session *s, const struct wire_proc_new *rec)
+{
+	struct member *m = members__find_live(s->members, (pid_t)rec->h.tgid);
+
+	if (!m || (rec->flags & (WIRE_PROC_FORK | WIRE_PROC_TARGET)) || m->probed_ns >= rec->h.ns)
+		return;
+	log_verbose("pid %d: runs another program now, which was not reported", m->pid);
+	if (!member__forget(s, m))
+		member__end(s, m, "exec", rec->h.ns);
+}
+
 void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 {
 	uint64_t now = time__monotonic_ns();
@@ -462,6 +478,7 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 			let_go(s, (pid_t)rec->h.tgid);
 		drop(s, before);
 	}
+	end_unseen(s, rec);
 	if (s->switched_off) {
 		if (held)
 			command__let_go(s->command);

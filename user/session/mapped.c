@@ -23,6 +23,8 @@
 #define WAKE_SPARSE_EVERY_NS 50000000ULL
 /* After a loss every process is looked at again, this often at most. */
 #define RESCAN_EVERY_NS 10000000000ULL
+/* The count of records that the ring had no room for is read this often. */
+#define LOSSES_EVERY_NS 1000000000ULL
 /* Files that hold no runtime; a file may be replaced in place, so they are forgotten in time. */
 #define PLAIN_MAX     16384U
 #define PLAIN_KEEP_NS 30000000000ULL
@@ -43,7 +45,10 @@ struct mapped {
 	uint64_t now;
 	uint64_t next_ns;    /* no member's maps are to be read before */
 	uint64_t rescan_ns;  /* when every process was last looked at */
+	uint64_t losses_ns;  /* when it was last read how many records had no room */
+	uint64_t losses;     /* … and so many */
 	bool lost;	     /* some mappings were not reported */
+	bool unseen;	     /* nor, perhaps, some processes: all are to be looked at */
 	bool silent;	     /* none is */
 	bool busy;	     /* the last look found something: the next one waits a while */
 	pid_t last_pid;	     /* records of one process come together */
@@ -174,10 +179,35 @@ static void after_loss(struct session *s, uint64_t now)
 		if (!m->maps_due_ns)
 			mapped__want(mapped, m, now);
 	mapped->lost = false;
-	if (s->opts->kind == SESSION_SYSTEM && now - mapped->rescan_ns >= RESCAN_EVERY_NS) {
-		mapped->rescan_ns = now;
-		records__scan(s);
-	}
+	mapped->unseen = true;
+}
+
+/* The record of a process that began may be among those that the ring had no room for. */
+static void count_losses(struct session *s, uint64_t now)
+{
+	struct mapped *mapped = s->mapped;
+	uint64_t losses;
+
+	if (now - mapped->losses_ns < LOSSES_EVERY_NS)
+		return;
+	mapped->losses_ns = now;
+	losses = kernel__counter(s->kernel, WIRE_CNT_LOST_RING);
+	mapped->unseen |= losses != mapped->losses;
+	mapped->losses = losses;
+}
+
+/* It stays so until the scan, which may be a while from now. */
+static void find_unseen(struct session *s, uint64_t now)
+{
+	struct mapped *mapped = s->mapped;
+
+	if (s->opts->kind != SESSION_SYSTEM)
+		mapped->unseen = false;
+	if (!mapped->unseen || now - mapped->rescan_ns < RESCAN_EVERY_NS)
+		return;
+	mapped->unseen = false;
+	mapped->rescan_ns = now;
+	records__scan(s);
 }
 
 int mapped__fd(const struct session *s)
@@ -187,10 +217,12 @@ int mapped__fd(const struct session *s)
 
 uint64_t mapped__next_due(const struct session *s)
 {
-	if (!s->mapped->busy)
-		return 0;
-	return s->mapped->now +
-	       (kernel__is_sparse(s->kernel) ? WAKE_SPARSE_EVERY_NS : WAKE_EVERY_NS);
+	const struct mapped *mapped = s->mapped;
+	uint64_t wake = kernel__is_sparse(s->kernel) ? WAKE_SPARSE_EVERY_NS : WAKE_EVERY_NS;
+
+	if (mapped->busy)
+		return mapped->now + wake;
+	return mapped->unseen ? mapped->rescan_ns + RESCAN_EVERY_NS : 0;
 }
 
 bool mapped__works(const struct session *s)
@@ -229,6 +261,8 @@ void mapped__drain(struct session *s, uint64_t now)
 	mapped->silent = kernel__mappings(s->kernel, on_mapping, s) == -ENOTSUP;
 	if (mapped->lost)
 		after_loss(s, now);
+	count_losses(s, now);
+	find_unseen(s, now);
 	if (now >= mapped->next_ns)
 		read_due(s, now);
 }
