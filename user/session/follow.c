@@ -447,9 +447,9 @@ static int start_loaded(struct session *s, const struct wire_proc_new *rec, int 
 }
 
 /*
- * The kernel side reports an exec of a member before what it runs then: where that record had no
- * room in the ring, the member is another program by now. Of one whose entry is there already the
- * kernel side knew no member.
+ * An exec of a member has a record of its own, before the one of the program that it runs then.
+ * Where the first one had no room in the ring, the member that is still live is of the old program.
+ * Not so with WIRE_PROC_TARGET: the entry in the kernel is the new program's, and stays.
  */
 static void end_unseen(struct session *s, const struct wire_proc_new *rec)
 {
