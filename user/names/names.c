@@ -74,6 +74,7 @@ static void renew_texts(struct names *names)
 	strtab__free(names->old_strings);
 	names->old_strings = names->strings;
 	names->strings = fresh;
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
 	HASH_ITER (hh, names->cache, c, next)
 		names__intern_all(names, &c->name);
 }

@@ -86,5 +86,5 @@ void sparing__turn(struct session *s, uint64_t now)
 			 percent, max);
 	log_verbose("one sample in %u is taken: %.1f %% of a CPU", sp->every, percent);
 	kernel__sample_every(s->kernel, sp->every);
-	timeline__set_frequency(s->tl, MAX((uint32_t)(hz / sp->every), 1U));
+	timeline__set_frequency(s->tl, MAX((uint32_t)(hz / MAX(sp->every, 1U)), 1U));
 }
