@@ -5,6 +5,8 @@
  */
 #include "test_metrics_kit.h"
 
+#include <microhttpd.h>
+
 /* ── what is answered ────────────────────────────────────────────────────────────────────── */
 
 static void health_and_readiness(void **state)
@@ -98,6 +100,54 @@ static void without_a_text(void **state)
 	assert_true(time__monotonic_ns() - began >= SECOND_NS);
 }
 
+static enum MHD_Result answer_with(void *served, struct MHD_Connection *connection, const char *url,
+				   const char *method, const char *version, const char *data,
+				   size_t *size, void **request)
+{
+	(void)version;
+	(void)data;
+	(void)size;
+	(void)request;
+	return http__answer(served, connection, method, url, true) == HTTP_ANSWERED ? MHD_YES
+										    : MHD_NO;
+}
+
+/* What is answered with a text of this age, where it is too late to wait for another one. */
+static int status_at(uint64_t age_ns, uint64_t fresh_ns)
+{
+	struct served served = {.text = MHD_create_response_from_buffer(4, (void *)(size_t) "a 1\n",
+									MHD_RESPMEM_PERSISTENT),
+				.text_ns = time__monotonic_ns() - age_ns,
+				.fresh_ns = fresh_ns};
+	struct kit kit = {.silent = true,
+			  .addr = {.sin_family = AF_INET,
+				   .sin_port = htons(free_port()),
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}};
+	struct MHD_Daemon *mhd =
+		MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL, answer_with,
+				 &served, MHD_OPTION_SOCK_ADDR, &kit.addr, MHD_OPTION_END);
+	int status;
+
+	assert_non_null(served.text);
+	assert_non_null(mhd);
+	status = status_of(get(&kit, "/metrics"));
+	MHD_stop_daemon(mhd);
+	MHD_destroy_response(served.text);
+	free(kit.answer);
+	return status;
+}
+
+/* Where reading takes long there is no other one for as long as it is fresh. */
+static void old_texts(void **state)
+{
+	(void)state;
+	assert_int_equal(status_at(SECOND_NS, 5 * SECOND_NS), 200);
+	assert_int_equal(status_at(61 * SECOND_NS, 120 * SECOND_NS), 200);
+	assert_int_equal(status_at(125 * SECOND_NS, 120 * SECOND_NS), 200);
+	assert_int_equal(status_at(70 * SECOND_NS, 5 * SECOND_NS), 503);
+	assert_int_equal(status_at(200 * SECOND_NS, 120 * SECOND_NS), 503);
+}
+
 static void other_requests(void **state)
 {
 	static const char head[] = "HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -163,6 +213,21 @@ static void port_in_use(void **state)
 
 	snprintf(address, sizeof(address), "%u", ntohs(kit->addr.sin_port));
 	assert_int_equal(metrics_server__open(address, &second), -EADDRINUSE);
+}
+
+/* The process that answered may still have the socket then. */
+static void port_is_free_at_once(void **state)
+{
+	struct kit *kit = *state;
+	char address[32];
+
+	snprintf(address, sizeof(address), "0.0.0.0:%u", ntohs(kit->addr.sin_port));
+	assert_int_equal(status_of(get(kit, "/metrics")), 200);
+	for (int i = 0; i < 20; i++) {
+		metrics_server__free(kit->server);
+		assert_int_equal(metrics_server__open(address, &kit->server), 0);
+	}
+	assert_int_equal(status_of(get(kit, "/metrics")), 200);
 }
 
 static void socket_with_a_path(void **state)
@@ -281,10 +346,12 @@ int main(void)
 		TEST(a_new_text_for_each),
 		TEST(large_texts),
 		TEST(without_a_text),
+		cmocka_unit_test(old_texts),
 		TEST(other_requests),
 		cmocka_unit_test(addresses),
 		TEST(loopback_only),
 		TEST(port_in_use),
+		TEST(port_is_free_at_once),
 		cmocka_unit_test(socket_with_a_path),
 		cmocka_unit_test(path_of_a_file),
 		TEST(it_has_no_rights),

@@ -8,7 +8,7 @@
 #include "base/base.h"
 #include "server_priv.h"
 
-/* A text that is older is not what anybody should see. */
+/* How much longer a text is shown than it is fresh: after that nobody should see it. */
 #define TOO_OLD_NS 60000000000ULL
 
 static enum http_verdict queue(struct MHD_Connection *connection, unsigned status,
@@ -79,7 +79,8 @@ static enum http_verdict answer_metrics(struct served *s, struct MHD_Connection 
 		s->want = true;
 		return HTTP_LATER;
 	}
-	if (!s->text || now - s->text_ns >= TOO_OLD_NS)
+	/* where reading takes long the daemon makes no newer one for minutes */
+	if (!s->text || now - s->text_ns >= s->fresh_ns + TOO_OLD_NS)
 		return say(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "no figures yet\n");
 	return queue(connection, MHD_HTTP_OK, s->text);
 }
