@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.request
 from pathlib import Path
 
 from bad_server import HANG, Server
@@ -199,6 +200,48 @@ def test_wrong_reload(t):
     s.wait_for_windows(lambda hz: len(hz) > have + 1)
     s.end()
     check(set(s.frequencies()) == {49}, f"windows of {s.frequencies()} Hz")
+
+
+def answers(host, port):
+    """Whether somebody answers there within some seconds."""
+    for _ in range(50):
+        try:
+            with urllib.request.urlopen(f"http://{host}:{port}/healthz", timeout=5) as answer:
+                return answer.status == 200
+        except OSError:
+            time.sleep(0.2)
+    return False
+
+
+def reload(s, *more):
+    s.configure(1, 49, *more)
+    s.session.signal(signal.SIGHUP)
+    s.manager.wait_for("RELOADING")
+    s.manager.wait_for("READY")
+
+
+def test_moved_metrics(t):
+    """A new address with the same port is served at once; one that is taken is served when it is free."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    s = Service(t)
+    s.manager.wait_for("READY")
+    reload(s, f"metrics 127.0.0.1:{port}")
+    check(answers("127.0.0.1", port), f"nobody answers: {s.session.err.seen}")
+    reload(s, f"metrics 0.0.0.0:{port}")
+    check(answers("127.0.0.1", port), f"nobody answers after it moved: {s.session.err.seen}")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        reload(s, f"metrics 127.0.0.1:{port}")
+        check(s.session.err.until("Address already in use", 30) is not None, f"it said {s.session.err.seen}")
+    reload(s, f"metrics 127.0.0.1:{port}")
+    check(answers("127.0.0.1", port), f"nobody answers once it is free: {s.session.err.seen}")
+    s.session.signal(signal.SIGTERM)
+    # 1: sessions as short as these may miss something
+    check(s.session.wait() in (0, 1), f"it said {s.session.err.seen}")
 
 
 def test_new_credentials(t):

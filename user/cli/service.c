@@ -117,7 +117,7 @@ static int open_metrics(struct service *sv)
 }
 
 /* Where metrics cannot be served at their address, the service goes on without them, and tries
- * again with each new configuration. */
+ * again whenever the configuration is read. */
 static void use_next(struct service *sv)
 {
 	bool moved;
@@ -146,6 +146,12 @@ static bool is_usable(const struct options *o)
 	return false;
 }
 
+/* Whether to begin anew though nothing has changed: the address of the metrics may be free now. */
+static bool lacks_metrics(const struct service *sv)
+{
+	return !sv->next && (*sv->options)->metrics && !sv->metrics;
+}
+
 /* False: it goes on as it is. */
 static bool read_again(struct service *sv)
 {
@@ -155,7 +161,7 @@ static bool read_again(struct service *sv)
 	if (err == -ENOMEM)
 		log_error("no memory");
 	/* where one is waiting for the session's end, that is what there will be */
-	if (!err && options__same(sv->next ? sv->next : *sv->options, next)) {
+	if (!err && !lacks_metrics(sv) && options__same(sv->next ? sv->next : *sv->options, next)) {
 		log_info("%s: nothing has changed", next->config_path);
 		options__free(next);
 		return false;

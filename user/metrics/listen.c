@@ -187,6 +187,9 @@ void listener__close(struct listener *l, bool remove)
 {
 	if (remove && l->dir_fd >= 0 && l->name[0])
 		unlinkat(l->dir_fd, l->name, 0);
+	/* the process that answers has it, too, until it has ended: its port is to be free now */
+	if (remove && l->fd >= 0)
+		shutdown(l->fd, SHUT_RDWR);
 	fd__close(&l->dir_fd);
 	fd__close(&l->fd);
 }

@@ -19,7 +19,7 @@ struct listener {
 
 /* Prints a line on failure. */
 int listener__open(const char *address, struct listener *ret_listener);
-/* `remove`: the path, too. */
+/* `remove`: nobody listens there any more, whoever has it, and the path goes, too. */
 void listener__close(struct listener *listener, bool remove);
 
 /* ── messages ────────────────────────────────────────────────────────────────────────────── */
