@@ -10,6 +10,7 @@
 #ifndef SAFESCOPED_BASE_H
 #define SAFESCOPED_BASE_H
 
+#include <dirent.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -243,6 +244,8 @@ int dir__open_of(const char *path, uid_t user, int *ret_dir, const char **ret_na
  * open()'s errors.
  */
 int dir__open_own(const char *path, int *ret_dir);
+/* A stream of what is in the directory, which stays open; the caller ends it by closedir(). */
+int dir__stream(int dir, DIR **ret_stream);
 
 /* ── clocks and resources ────────────────────────────────────────────────────────────────── */
 

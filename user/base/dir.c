@@ -168,3 +168,18 @@ int dir__open_own(const char *path, int *ret_dir)
 		*ret_dir = dir;
 	return err;
 }
+
+int dir__stream(int dir, DIR **ret_stream)
+{
+	/* a descriptor of its own: closedir() closes it */
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err;
+	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!stream) {
+		err = -errno;
+		fd__close(&fd);
+		return err;
+	}
+	*ret_stream = stream;
+	return 0;
+}

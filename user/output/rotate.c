@@ -114,16 +114,12 @@ static int add(struct files *files, int dir, const char *name, const char *stem,
 
 static int list(int dir, const char *stem, uid_t owner, struct files *ret_files)
 {
-	/* a descriptor of its own: closedir() closes it */
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
+	DIR *d;
+	int err = dir__stream(dir, &d);
 
-	if (!d) {
-		err = -errno;
-		fd__close(&fd);
+	if (err)
 		return err;
-	}
 	while (!err && (e = readdir(d)))
 		err = add(ret_files, dir, e->d_name, stem, owner);
 	closedir(d);
