@@ -214,6 +214,9 @@ void post__file(struct post *p, int fd, struct sender_answer *ret_answer)
 	if (open_file(p, fd))
 		return;
 	code = perform(p);
+	/* by read_body, the only one that does */
+	if (code == CURLE_ABORTED_BY_CALLBACK)
+		return;
 	if (code != CURLE_OK) {
 		a->outcome = SENDER_FAILED;
 		answer__keep_text(a, p->error[0] ? p->error : curl_easy_strerror(code), SIZE_MAX);
