@@ -107,6 +107,9 @@ def test_always_500(t):
     pushed = Pushed(t, server.url())
     pushed.check_taken(server, pushed.windows()[1:], code=1)
     check(len(server.requests) == len(pushed.windows()) + 4, f"{len(server.requests)} requests")
+    # nor does it make the server fail faster than before
+    waited = server.requests[5].at - server.requests[4].at
+    check(waited >= 8, f"it waited for {waited} s after the fifth failure")
 
 
 @cases("429", "503")

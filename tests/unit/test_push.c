@@ -1,238 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What of --push needs no server: the queue, how long to wait, URLs, files of headers. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
+/* What of --push needs no server, or one that fails: waits, URLs, headers, labels, answers. */
+#include "test_push_kit.h"
 
-#include "base/base.h"
-#include "confine/confine.h"
-#include "picture/make.h"
-#include "push/push_priv.h"
-
-static char dir[64];
-
-static int make_dir(void **state)
-{
-	(void)state;
-	snprintf(dir, sizeof(dir), "/tmp/safescoped-push-XXXXXX");
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-	char command[128];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
-}
-
-static const char *in_dir(const char *name)
-{
-	static char path[160];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	return path;
-}
-
-static void put_text(const char *path, const char *text, size_t len)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, len), len);
-	close(fd);
-}
-
-/* ── the queue ───────────────────────────────────────────────────────────────────────────── */
-
-static struct queue *open_queue(uint64_t max)
-{
-	struct queue *q;
-
-	assert_int_equal(queue__open(in_dir("a/queue"), max, &q), 0);
-	return q;
-}
-
-/* Of so many bytes, all of one letter. */
-static void put_file(const struct queue *q, uint64_t unix_ns, unsigned n, char letter, size_t bytes)
-{
-	char path[PATH_MAX], text[4096];
-
-	memset(text, letter, sizeof(text));
-	assert_int_equal(queue__path(q, unix_ns, n, path), 0);
-	put_text(path, text, bytes);
-}
-
-/* The letter of the first file, which is held then; 0: there is none. */
-static char hold_first(struct queue *q)
-{
-	char letter = 0;
-	int fd;
-
-	if (queue__hold_first(q, &fd))
-		return 0;
-	assert_int_equal(read(fd, &letter, 1), 1);
-	close(fd);
-	return letter;
-}
-
-static char take_first(struct queue *q)
-{
-	char letter = hold_first(q);
-
-	queue__let_go(q, true);
-	return letter;
-}
-
-static void test_order(void **state)
-{
-	struct queue *q = open_queue(1000);
-
-	(void)state;
-	assert_int_equal(hold_first(q), 0);
-	put_file(q, 200, 0, 'c', 10);
-	put_file(q, UINT64_C(1767225600123456789), 0, 'e', 10);
-	put_file(q, 9, 1, 'b', 10);
-	put_file(q, 9, 0, 'a', 10);
-	put_file(q, 1000, 0, 'd', 10);
-	/* these are not the queue's */
-	put_text(in_dir("a/queue/notes.txt"), "z", 1);
-	put_text(in_dir("a/queue/00000000000000000000-00000.push.part"), "z", 1);
-	assert_int_equal(mkdir(in_dir("a/queue/00000000000000000000-00000.push"), 0700), 0);
-	assert_int_equal(queue__look(q), 0);
-	assert_int_equal(queue__state(q).n, 5);
-	assert_int_equal(queue__state(q).bytes, 50);
-	assert_int_equal(queue__state(q).oldest_unix_ns, 9);
-	for (const char *want = "abcde"; *want; want++)
-		assert_int_equal(take_first(q), *want);
-	assert_int_equal(hold_first(q), 0);
-	assert_int_equal(queue__state(q).bytes, 0);
-	assert_int_equal(access(in_dir("a/queue/notes.txt"), F_OK), 0);
-	queue__free(q);
-}
-
-/* A second file of the same time does not take the place of the first one, which may be on its way.
- */
-static void test_same_time(void **state)
-{
-	struct queue *q = open_queue(1000);
-
-	(void)state;
-	put_file(q, 7, 0, 'a', 10);
-	assert_int_equal(queue__look(q), 0);
-	assert_int_equal(hold_first(q), 'a');
-	put_file(q, 7, 0, 'b', 10);
-	queue__let_go(q, true);
-	assert_int_equal(queue__look(q), 0);
-	assert_int_equal(take_first(q), 'b');
-	queue__free(q);
-}
-
-/* What is let go without being removed comes again. */
-static void test_kept(void **state)
-{
-	struct queue *q = open_queue(1000);
-
-	(void)state;
-	put_file(q, 1, 0, 'a', 10);
-	assert_int_equal(queue__look(q), 0);
-	assert_int_equal(hold_first(q), 'a');
-	queue__let_go(q, false);
-	assert_int_equal(hold_first(q), 'a');
-	queue__let_go(q, false);
-	queue__free(q);
-	/* and in the next session */
-	q = open_queue(1000);
-	assert_int_equal(take_first(q), 'a');
-	assert_int_equal(hold_first(q), 0);
-	queue__free(q);
-	q = open_queue(1000);
-	assert_int_equal(hold_first(q), 0);
-	queue__free(q);
-}
-
-static void test_oldest_go(void **state)
-{
-	struct queue *q = open_queue(1000);
-
-	(void)state;
-	for (unsigned i = 0; i < 5; i++)
-		put_file(q, 100 + i, 0, (char)('a' + i), 400);
-	assert_int_equal(queue__look(q), 0);
-	assert_int_equal(queue__state(q).dropped, 3);
-	assert_int_equal(queue__state(q).n, 2);
-	assert_int_equal(hold_first(q), 'd');
-	/* what is held stays, and whatever comes then goes before it */
-	put_file(q, 50, 0, 'x', 400);
-	put_file(q, 200, 0, 'f', 400);
-	assert_int_equal(queue__look(q), 0);
-	assert_int_equal(queue__state(q).dropped, 5);
-	queue__let_go(q, false);
-	assert_int_equal(take_first(q), 'd');
-	assert_int_equal(take_first(q), 'f');
-	assert_int_equal(queue__state(q).dropped, 5);
-	queue__free(q);
-}
-
-/* The newest stays, even if there is no room for it. */
-static void test_too_large(void **state)
-{
-	struct queue *q = open_queue(100);
-
-	(void)state;
-	put_file(q, 1, 0, 'a', 50);
-	put_file(q, 2, 0, 'b', 3000);
-	assert_int_equal(queue__look(q), 0);
-	assert_int_equal(queue__state(q).dropped, 1);
-	assert_int_equal(take_first(q), 'b');
-	queue__free(q);
-}
-
-/* The held file is removed by somebody else. */
-static void test_vanished(void **state)
-{
-	struct queue *q = open_queue(1000);
-
-	(void)state;
-	put_file(q, 1, 0, 'a', 10);
-	put_file(q, 2, 0, 'b', 10);
-	put_file(q, 3, 0, 'c', 10);
-	assert_int_equal(queue__look(q), 0);
-	assert_int_equal(hold_first(q), 'a');
-	assert_int_equal(unlink(in_dir("a/queue/00000000000000000001-00000.push")), 0);
-	assert_int_equal(queue__look(q), 0);
-	queue__let_go(q, true);
-	assert_int_equal(queue__state(q).n, 2);
-	assert_int_equal(unlink(in_dir("a/queue/00000000000000000002-00000.push")), 0);
-	assert_int_equal(take_first(q), 'c');
-	assert_int_equal(queue__state(q).dropped, 0);
-	queue__free(q);
-}
-
-static void test_whose(void **state)
-{
-	struct queue *q = open_queue(1000), *other;
-
-	(void)state;
-	assert_int_equal(queue__open(in_dir("a/queue"), 1000, &other), -EBUSY);
-	queue__free(q);
-	assert_int_equal(chmod(in_dir("a/queue"), 0777), 0);
-	assert_int_equal(queue__open(in_dir("a/queue"), 1000, &other), -EPERM);
-	put_text(in_dir("file"), "x", 1);
-	assert_int_equal(queue__open(in_dir("file"), 1000, &other), -ENOTDIR);
-	assert_int_equal(queue__open(in_dir("file/queue"), 1000, &other), -ENOTDIR);
-}
+#include <arpa/inet.h>
+#include <sys/resource.h>
 
 /* ── how long to wait ────────────────────────────────────────────────────────────────────── */
 
@@ -447,24 +218,171 @@ static void test_hostile_answers(void **state)
 	confine_peer__free(peer);
 }
 
-#define WITH_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
+/* ── a destination ───────────────────────────────────────────────────────────────────────── */
+
+struct server {
+	int fd;
+	uint16_t port;
+};
+
+/* On a port of this host. */
+static struct server listening(void)
+{
+	struct sockaddr_in addr = {.sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(addr);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, len), 0);
+	assert_int_equal(listen(fd, 8), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
+	return (struct server){fd, ntohs(addr.sin_port)};
+}
+
+static struct destination *open_destination(uint16_t port)
+{
+	char url[64];
+	const struct push_to to = {.url = url};
+	const struct push_opts opts = {.queue_dir = in_dir("queues"), .owner = (uid_t)-1};
+	struct destination *d;
+
+	snprintf(url, sizeof(url), "otlp+http://127.0.0.1:%u", port);
+	assert_int_equal(destination__open(&to, &opts, &d), 0);
+	return d;
+}
+
+static void put_in_queue(struct destination *d, uint16_t port, unsigned unix_ns)
+{
+	char name[96];
+
+	snprintf(name, sizeof(name), "queues/otlp+http___127.0.0.1_%u/%020u-00000.push", port,
+		 unix_ns);
+	put_text(in_dir(name), "\nbody", 5);
+	destination__look(d);
+}
+
+static void wait_for(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	assert_int_equal(poll(&p, 1, 60000), 1);
+}
+
+/* It sends a file, which the server fails at; when it is due then. */
+static uint64_t fail_at_one(struct destination *d, const struct server *server, uint64_t now)
+{
+	static const char answer[] = "HTTP/1.1 500 no\r\nContent-Length: 0\r\nRetry-After: 300\r\n"
+				     "Connection: close\r\n\r\n";
+	char request[4096] = "";
+	size_t len = 0;
+	int fd;
+
+	destination__turn(d, now);
+	assert_int_equal(destination__next_due(d), 0);
+	wait_for(server->fd);
+	fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC);
+	assert_true(fd >= 0);
+	while (!strstr(request, "\r\n\r\nbody")) {
+		ssize_t n = recv(fd, request + len, sizeof(request) - 1 - len, 0);
+
+		assert_true(n > 0);
+		len += (size_t)n;
+	}
+	send_bytes(fd, answer, strlen(answer));
+	close(fd);
+	wait_for(destination__fd(d));
+	/* what it has to wait for is by this time */
+	destination__turn(d, now);
+	return destination__next_due(d);
+}
+
+static uint64_t refused(const struct destination *d)
+{
+	struct push_stats stats;
+
+	destination__stats(d, &stats);
+	return stats.refused;
+}
+
+/* One that fails at whatever it is sent has its time, also once a file has been given up. */
+static void test_always_500(void **state)
+{
+	const uint64_t wait = UINT64_C(300000000000);
+	struct server server = listening();
+	struct destination *d = open_destination(server.port);
+	uint64_t now = 1000, due;
+
+	(void)state;
+	put_in_queue(d, server.port, 5);
+	put_in_queue(d, server.port, 6);
+	for (unsigned i = 1; i <= 8; i++, now = due) {
+		due = fail_at_one(d, &server, now);
+		assert_true(due >= now + wait);
+		assert_int_equal(refused(d), i / 5);
+	}
+	/* an older one has as many attempts as any other one */
+	put_in_queue(d, server.port, 1);
+	for (unsigned i = 1; i <= 5; i++, now = due) {
+		due = fail_at_one(d, &server, now);
+		assert_int_equal(refused(d), 1 + i / 5);
+	}
+	destination__free(d);
+	close(server.fd);
+}
+
+/* Nothing can be opened: it does not try again in each turn. */
+static void test_no_descriptors(void **state)
+{
+	struct rlimit limit, none = {0};
+	struct destination *d = open_destination(9);
+	uint64_t now = 1000;
+
+	(void)state;
+	put_in_queue(d, 9, 1);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none.rlim_max = limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	destination__turn(d, now);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(destination__next_due(d), now + BACKOFF_FIRST_NS);
+	/* it is still there */
+	destination__turn(d, now + BACKOFF_FIRST_NS);
+	assert_int_equal(destination__next_due(d), 0);
+	destination__free(d);
+}
+
+/* What cannot be read never can be: it does not keep the others waiting. */
+static void test_unreadable(void **state)
+{
+	/* of a page, says its size; less is there to be read */
+	int file = open("/sys/devices/system/cpu/online", O_RDONLY | O_CLOEXEC);
+	const struct push_headers headers = {.n = 0};
+	struct server server = listening();
+	struct sender_answer answer;
+	char url[64];
+	struct post *post = post__new(&(struct sender_opts){
+		.url = url, .content_type = "a/b", .headers = &headers, .timeout_ms = 10000});
+
+	(void)state;
+	if (file < 0)
+		skip();
+	assert_non_null(post);
+	snprintf(url, sizeof(url), "http://127.0.0.1:%u/", server.port);
+	post__file(post, file, &answer);
+	assert_int_equal(answer.outcome, SENDER_BAD_FILE);
+	close(file);
+	close(server.fd);
+}
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_DIR(test_order),
-		WITH_DIR(test_same_time),
-		WITH_DIR(test_kept),
-		WITH_DIR(test_oldest_go),
-		WITH_DIR(test_too_large),
-		WITH_DIR(test_vanished),
-		WITH_DIR(test_whose),
-		cmocka_unit_test(test_backoff),
-		cmocka_unit_test(test_urls),
-		cmocka_unit_test(test_labels),
-		WITH_DIR(test_headers),
-		WITH_DIR(test_bad_headers),
-		cmocka_unit_test(test_hostile_answers),
+		cmocka_unit_test(test_backoff),	   cmocka_unit_test(test_urls),
+		cmocka_unit_test(test_labels),	   WITH_DIR(test_headers),
+		WITH_DIR(test_bad_headers),	   cmocka_unit_test(test_hostile_answers),
+		WITH_DIR(test_always_500),	   WITH_DIR(test_no_descriptors),
+		cmocka_unit_test(test_unreadable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

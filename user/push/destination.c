@@ -29,7 +29,7 @@ struct destination {
 	uint64_t task;
 	uint64_t due_ns; /* not before then; 0: at once */
 	unsigned failed; /* attempts in a row */
-	unsigned n_500;	 /* of the first file */
+	unsigned n_500;	 /* of the file that was held last */
 	bool strange;	 /* an answer was not the protocol's; reported */
 	uint64_t delivered, failures, refused, rejected;
 };
@@ -66,12 +66,26 @@ static bool is_worth_another_try(struct destination *d, const struct sender_answ
 	}
 }
 
-static void done(struct destination *d)
+/* It takes what it is sent, or refuses it. */
+static void goes_on(struct destination *d)
 {
 	queue__let_go(d->queue, true);
-	d->n_500 = 0;
 	d->failed = 0;
 	d->due_ns = 0;
+}
+
+/* It is to have time. */
+static uint64_t put_off(struct destination *d, const struct sender_answer *a, uint64_t now)
+{
+	uint32_t random = 0;
+	uint64_t wait;
+
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+		random = (uint32_t)now;
+	d->failed++;
+	wait = backoff__ns(d->failed, random, a->retry_after_s);
+	d->due_ns = now + wait;
+	return wait;
 }
 
 static void on_delivered(struct destination *d, const struct sender_answer *a)
@@ -87,10 +101,10 @@ static void on_delivered(struct destination *d, const struct sender_answer *a)
 		d->strange = true;
 		log_warn("push to %s: taken, with: %s", d->url.shown, a->text);
 	}
-	done(d);
+	goes_on(d);
 }
 
-static void on_refused(struct destination *d, const struct sender_answer *a)
+static void on_refused(struct destination *d, const struct sender_answer *a, uint64_t now)
 {
 	char why[320];
 
@@ -101,21 +115,21 @@ static void on_refused(struct destination *d, const struct sender_answer *a)
 		if (n == d->refused)
 			log_warn("push to %s: refused for good: %s (%" PRIu64 " so far)",
 				 d->url.shown, why, d->refused);
-	done(d);
+	if (a->outcome == SENDER_ANSWERED && a->status == 500) {
+		/* given up: the server may fail at the next one, too */
+		queue__let_go(d->queue, true);
+		put_off(d, a, now);
+	} else {
+		goes_on(d);
+	}
 }
 
 static void on_failed(struct destination *d, const struct sender_answer *a, uint64_t now)
 {
-	uint32_t random = 0;
-	uint64_t wait;
+	uint64_t wait = put_off(d, a, now);
 	char why[320];
 
-	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
-		random = (uint32_t)now;
 	d->failures++;
-	d->failed++;
-	wait = backoff__ns(d->failed, random, a->retry_after_s);
-	d->due_ns = now + wait;
 	queue__let_go(d->queue, false);
 	status_text(a, why, sizeof(why));
 	if (d->failed == 1)
@@ -135,7 +149,7 @@ static void take_answer(struct destination *d, const struct sender_answer *a, ui
 	else if (is_worth_another_try(d, a))
 		on_failed(d, a, now);
 	else
-		on_refused(d, a);
+		on_refused(d, a, now);
 }
 
 /* ── turns ───────────────────────────────────────────────────────────────────────────────── */
@@ -166,10 +180,19 @@ static void take_answers(struct destination *d, uint64_t now)
 static void send_next(struct destination *d, uint64_t now)
 {
 	struct sender_task task = {.id = d->task + 1};
-	int fd;
+	bool again;
+	int fd, err;
 
-	if (d->busy || !d->peer || now < d->due_ns || queue__hold_first(d->queue, &fd))
+	if (d->busy || !d->peer || now < d->due_ns)
 		return;
+	err = queue__hold_first(d->queue, &fd, &again);
+	/* there is something, and that may last: at once would be in each turn */
+	if (err && err != -ENOENT)
+		d->due_ns = now + BACKOFF_FIRST_NS;
+	if (err)
+		return;
+	if (!again)
+		d->n_500 = 0;
 	if (sender__send(d->peer, &task, fd) == 0) {
 		d->task = task.id;
 		d->busy = true;
@@ -343,7 +366,7 @@ static int open_queue(struct destination *d, const struct push_opts *opts)
 		return -ENAMETOOLONG;
 	path[len] = '\0';
 	return queue__open(path, opts->queue_bytes ? opts->queue_bytes : PUSH_QUEUE_BYTES,
-			   &d->queue);
+			   PUSH_QUEUE_FILES, &d->queue);
 }
 
 static int open_sender(struct destination *d, const struct push_opts *opts)

@@ -20,7 +20,9 @@
 #define PUSH_MAX_DESTINATIONS 8
 #define PUSH_QUEUE_DIR	      "/var/lib/safescoped/push"
 #define PUSH_QUEUE_BYTES      (256ULL << 20)
-#define PUSH_TIMEOUT_NS	      30000000000ULL
+/* Files of one destination's queue: all are looked at with each window. */
+#define PUSH_QUEUE_FILES 65536
+#define PUSH_TIMEOUT_NS	 30000000000ULL
 /* How long the end of what is no service waits for what is still queued. */
 #define PUSH_LAST_NS 30000000000ULL
 

@@ -76,14 +76,22 @@ struct queue;
 
 /* Makes the directory (dir__open_own(), whose errors it gives). Prints a line on failure; -EBUSY:
  * another process has it. */
-int queue__open(const char *dir, uint64_t max_bytes, struct queue **ret_queue);
+int queue__open(const char *dir, uint64_t max_bytes, size_t max_files, struct queue **ret_queue);
 void queue__free(struct queue *queue);
 /* The path of a new file: the n-th of a window, or the next one that is not there. */
 int queue__path(const struct queue *queue, uint64_t unix_ns, unsigned n, char ret_path[PATH_MAX]);
-/* Reads the directory anew; the oldest files go while there are too many bytes. */
+/*
+ * Reads the directory anew. While there are too many bytes, of the disk, or files, some go: first
+ * those whose time is yet to come, since each new window would be older than they are, then the
+ * oldest ones.
+ */
 int queue__look(struct queue *queue);
-/* Opens the oldest file, and holds it. -ENOENT: there is none. One that cannot be read goes. */
-int queue__hold_first(struct queue *queue, int *ret_fd);
+/*
+ * Opens the oldest file, and holds it; *ret_again: it is the one that was held last. -ENOENT: there
+ * is none. One that cannot be read goes. While one that was let go cannot be removed none is held,
+ * so that it is not sent again; the error is why.
+ */
+int queue__hold_first(struct queue *queue, int *ret_fd, bool *ret_again);
 /* The held file is let go: it stays, or is removed. */
 void queue__let_go(struct queue *queue, bool remove);
 

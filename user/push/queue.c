@@ -19,8 +19,6 @@
 #define NAME_SIZE   sizeof(NAME_SHAPE)
 #define MAX_NUMBER  100000U
 
-#define MAX_FILES ((size_t)1 << 20)
-
 struct entry {
 	char name[NAME_SIZE];
 	uint64_t bytes;
@@ -30,9 +28,13 @@ struct queue {
 	char *path;
 	int dir; /* locked: there is one queue for a directory */
 	uint64_t max_bytes, bytes, dropped;
-	struct entry *v; /* in order of their names, from `first` on */
+	size_t max_files;
+	struct entry *v; /* in order of their names, from `first` on; what is held comes first */
 	size_t n, cap, first;
 	bool held;
+	char last[NAME_SIZE]; /* what was held last; "": nothing yet */
+	char gone[NAME_SIZE]; /* let go, and still to be removed; "": nothing */
+	bool reported;	      /* that something cannot be removed */
 };
 
 /* ── the directory ───────────────────────────────────────────────────────────────────────── */
@@ -68,7 +70,7 @@ static const char *why_not(int err)
 	return strerror(-err);
 }
 
-int queue__open(const char *dir, uint64_t max_bytes, struct queue **ret_queue)
+int queue__open(const char *dir, uint64_t max_bytes, size_t max_files, struct queue **ret_queue)
 {
 	struct queue *q = calloc(1, sizeof(*q));
 	int err = -ENOMEM;
@@ -76,6 +78,7 @@ int queue__open(const char *dir, uint64_t max_bytes, struct queue **ret_queue)
 	if (q) {
 		q->dir = -1;
 		q->max_bytes = max_bytes;
+		q->max_files = max_files;
 		q->path = strdup(dir);
 	}
 	if (q && q->path)
@@ -134,51 +137,42 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
 }
 
-static int list(struct queue *q)
+static void sort(struct queue *q)
 {
-	/* a descriptor of its own: closedir() closes it */
-	int fd = openat(q->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *e;
-	struct stat st;
+	if (q->n > q->held)
+		qsort(q->v + q->held, q->n - q->held, sizeof(*q->v), by_name);
+}
 
-	if (!d) {
-		err = -errno;
-		fd__close(&fd);
-		return err;
-	}
-	q->n = q->first = 0;
-	q->bytes = 0;
-	while (!err && (e = readdir(d))) {
-		if (!is_name(e->d_name) || fstatat(q->dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
-		    !S_ISREG(st.st_mode))
-			continue;
-		err = ARRAY_RESERVE(q->v, q->cap, q->n + 1, MAX_FILES);
-		if (err)
-			break;
-		memcpy(q->v[q->n].name, e->d_name, NAME_SIZE);
-		q->v[q->n].bytes = (uint64_t)st.st_size;
-		q->bytes += q->v[q->n++].bytes;
-	}
-	closedir(d);
-	if (q->n)
-		qsort(q->v, q->n, sizeof(*q->v), by_name);
+/* ── what goes ───────────────────────────────────────────────────────────────────────────── */
+
+/* Where nothing can be removed, as when the file system turned read-only, one line is enough. */
+static int remove_file(struct queue *q, const char *name)
+{
+	int err = unlinkat(q->dir, name, 0) && errno != ENOENT ? -errno : 0;
+
+	if (err && !q->reported)
+		log_error("%s/%s: cannot be removed: %s", q->path, name, strerror(-err));
+	q->reported = err != 0;
 	return err;
 }
 
 static void remove_at(struct queue *q, size_t i)
 {
-	if (unlinkat(q->dir, q->v[i].name, 0) && errno != ENOENT)
-		log_error("%s/%s: cannot be removed: %s", q->path, q->v[i].name, strerror(errno));
+	remove_file(q, q->v[i].name);
 	q->bytes -= q->v[i].bytes;
 }
 
-/* Not the one that is held, nor the newest: a queue that is too small for one file holds one. */
-static void drop_oldest(struct queue *q)
+static bool is_too_full(const struct queue *q, size_t gone)
 {
-	size_t from = q->first + q->held, i = from;
+	return q->bytes > q->max_bytes || q->n - q->first - gone > q->max_files;
+}
 
-	for (; i + 1 < q->n && q->bytes > q->max_bytes; i++)
+/* As many as have to, from `from` up to the one before `to`. */
+static void drop(struct queue *q, size_t from, size_t to)
+{
+	size_t i = from;
+
+	for (; i < to && is_too_full(q, i - from); i++)
 		remove_at(q, i);
 	if (i == from)
 		return;
@@ -187,34 +181,112 @@ static void drop_oldest(struct queue *q)
 	q->n -= i - from;
 }
 
-int queue__look(struct queue *q)
+/* Not the one that is held, nor the newest: a queue that is too small for one file holds one. */
+static void drop_some(struct queue *q)
 {
-	struct entry held = q->held ? q->v[q->first] : (struct entry){.bytes = 0};
-	int err = list(q);
+	size_t from = q->first + q->held, ahead = q->n;
+	char now[NAME_SIZE];
 
+	/* of the clock, which was set back since */
+	snprintf(now, sizeof(now), NAME_FORMAT, time__realtime_ns(), MAX_NUMBER - 1);
+	while (ahead > from && strcmp(q->v[ahead - 1].name, now) > 0)
+		ahead--;
+	drop(q, ahead, q->n - (ahead == from && ahead < q->n));
+	drop(q, from, MAX(q->n, (size_t)1) - 1);
+}
+
+/* ── what there is ───────────────────────────────────────────────────────────────────────── */
+
+static int add(struct queue *q, const char *name)
+{
+	struct entry *e;
+	struct stat st;
+	int err;
+
+	if (!is_name(name) || fstatat(q->dir, name, &st, AT_SYMLINK_NOFOLLOW) ||
+	    !S_ISREG(st.st_mode))
+		return 0;
+	/* what has to go now would have to go at the end, too, whatever else there is */
+	if (q->n - q->held >= 2 * q->max_files) {
+		sort(q);
+		drop_some(q);
+	}
+	err = ARRAY_RESERVE(q->v, q->cap, q->n + 1, 2 * q->max_files + 1);
 	if (err)
 		return err;
-	/* older ones may have been put there by hand: the held one keeps its place */
-	if (q->held) {
-		struct entry *at = q->n ? bsearch(&held, q->v, q->n, sizeof(*q->v), by_name) : NULL;
-
-		q->held = at != NULL;
-		if (at) {
-			memmove(q->v + 1, q->v, (size_t)(at - q->v) * sizeof(*q->v));
-			q->v[0] = held;
-		}
-	}
-	drop_oldest(q);
+	e = &q->v[q->n++];
+	memcpy(e->name, name, NAME_SIZE);
+	e->bytes = MAX((uint64_t)st.st_size, (uint64_t)st.st_blocks * 512);
+	q->bytes += e->bytes;
 	return 0;
 }
 
-int queue__hold_first(struct queue *q, int *ret_fd)
+/* Of none but what is held. */
+static void empty(struct queue *q)
 {
+	if (q->held)
+		q->v[0] = q->v[q->first];
+	q->first = 0;
+	q->n = q->held;
+	q->bytes = q->held ? q->v[0].bytes : 0;
+}
+
+static void forget_held(struct queue *q)
+{
+	q->bytes -= q->v[0].bytes;
+	q->n--;
+	memmove(q->v, q->v + 1, q->n * sizeof(*q->v));
+	q->held = false;
+}
+
+int queue__look(struct queue *q)
+{
+	bool seen = false;
+	struct dirent *e;
+	DIR *d;
+	int err = dir__stream(q->dir, &d);
+
+	if (err)
+		return err;
+	empty(q);
+	while (!err) {
+		errno = 0;
+		e = readdir(d);
+		if (!e) {
+			err = -errno;
+			break;
+		}
+		/* older ones may have been put there by hand: the held one keeps its place */
+		if (q->held && !strcmp(e->d_name, q->v[0].name))
+			seen = true;
+		else
+			err = add(q, e->d_name);
+	}
+	closedir(d);
+	if (!err && q->held && !seen)
+		forget_held(q);
+	sort(q);
+	drop_some(q);
+	return err;
+}
+
+/* ── the first one ───────────────────────────────────────────────────────────────────────── */
+
+int queue__hold_first(struct queue *q, int *ret_fd, bool *ret_again)
+{
+	int err = *q->gone ? remove_file(q, q->gone) : 0;
+
+	if (err)
+		return err;
+	q->gone[0] = '\0';
 	for (; q->first < q->n; q->first++) {
-		int fd = openat(q->dir, q->v[q->first].name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		const char *name = q->v[q->first].name;
+		int fd = openat(q->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
 		if (fd >= 0) {
 			q->held = true;
+			*ret_again = !strcmp(q->last, name);
+			memcpy(q->last, name, NAME_SIZE);
 			*ret_fd = fd;
 			return 0;
 		}
@@ -230,8 +302,14 @@ int queue__hold_first(struct queue *q, int *ret_fd)
 void queue__let_go(struct queue *q, bool remove)
 {
 	if (q->held && remove) {
-		remove_at(q, q->first);
-		q->first++;
+		struct entry *e = &q->v[q->first];
+
+		if (remove_file(q, e->name)) {
+			memcpy(q->gone, e->name, NAME_SIZE);
+		} else {
+			q->bytes -= e->bytes;
+			q->first++;
+		}
 	}
 	q->held = false;
 }

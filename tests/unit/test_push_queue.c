@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The queue of --push: what is sent first, what is kept, what goes where there is too much. */
+#include "test_push_kit.h"
+
+#include <sys/syscall.h>
+
+/* Bytes of a file, and the least room that it takes on any disk's file system. */
+#define SMALL 10
+
+static uint64_t disk_bytes(const char *path)
+{
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	return MAX((uint64_t)st.st_size, (uint64_t)st.st_blocks * 512);
+}
+
+/* What a small file takes of the disk, which is not its size. */
+static uint64_t of_small(void)
+{
+	char text[SMALL] = "";
+
+	put_text(in_dir("small"), text, sizeof(text));
+	return disk_bytes(in_dir("small"));
+}
+
+static struct queue *open_queue_of(uint64_t max_bytes, size_t max_files)
+{
+	struct queue *q;
+
+	assert_int_equal(queue__open(in_dir("a/queue"), max_bytes, max_files, &q), 0);
+	return q;
+}
+
+/* With room for so many small files. */
+static struct queue *open_queue(unsigned files)
+{
+	return open_queue_of(files * of_small(), 1000);
+}
+
+/* Of so many bytes, all of one letter. */
+static void put_file(const struct queue *q, uint64_t unix_ns, unsigned n, char letter, size_t bytes)
+{
+	char path[PATH_MAX], text[4096];
+
+	memset(text, letter, sizeof(text));
+	assert_int_equal(queue__path(q, unix_ns, n, path), 0);
+	put_text(path, text, bytes);
+}
+
+/* The letter of the first file, which is held then; 0: there is none. */
+static char hold_first(struct queue *q)
+{
+	char letter = 0;
+	bool again;
+	int fd;
+
+	if (queue__hold_first(q, &fd, &again))
+		return 0;
+	assert_int_equal(read(fd, &letter, 1), 1);
+	close(fd);
+	return letter;
+}
+
+static char take_first(struct queue *q)
+{
+	char letter = hold_first(q);
+
+	queue__let_go(q, true);
+	return letter;
+}
+
+static void test_order(void **state)
+{
+	struct queue *q = open_queue(20);
+
+	(void)state;
+	assert_int_equal(hold_first(q), 0);
+	put_file(q, 200, 0, 'c', SMALL);
+	put_file(q, UINT64_C(1767225600123456789), 0, 'e', SMALL);
+	put_file(q, 9, 1, 'b', SMALL);
+	put_file(q, 9, 0, 'a', SMALL);
+	put_file(q, 1000, 0, 'd', SMALL);
+	/* these are not the queue's */
+	put_text(in_dir("a/queue/notes.txt"), "z", 1);
+	put_text(in_dir("a/queue/00000000000000000000-00000.push.part"), "z", 1);
+	assert_int_equal(mkdir(in_dir("a/queue/00000000000000000000-00000.push"), 0700), 0);
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(queue__state(q).n, 5);
+	assert_int_equal(queue__state(q).bytes, 5 * of_small());
+	assert_int_equal(queue__state(q).oldest_unix_ns, 9);
+	for (const char *want = "abcde"; *want; want++)
+		assert_int_equal(take_first(q), *want);
+	assert_int_equal(hold_first(q), 0);
+	assert_int_equal(queue__state(q).bytes, 0);
+	assert_int_equal(access(in_dir("a/queue/notes.txt"), F_OK), 0);
+	queue__free(q);
+}
+
+/* A second file of the same time does not take the place of the first one, which may be on its way.
+ */
+static void test_same_time(void **state)
+{
+	struct queue *q = open_queue(20);
+
+	(void)state;
+	put_file(q, 7, 0, 'a', SMALL);
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(hold_first(q), 'a');
+	put_file(q, 7, 0, 'b', SMALL);
+	queue__let_go(q, true);
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(take_first(q), 'b');
+	queue__free(q);
+}
+
+/* What is let go without being removed comes again. */
+static void test_kept(void **state)
+{
+	struct queue *q = open_queue(20);
+
+	(void)state;
+	put_file(q, 1, 0, 'a', SMALL);
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(hold_first(q), 'a');
+	queue__let_go(q, false);
+	assert_int_equal(hold_first(q), 'a');
+	queue__let_go(q, false);
+	queue__free(q);
+	/* and in the next session */
+	q = open_queue(20);
+	assert_int_equal(take_first(q), 'a');
+	assert_int_equal(hold_first(q), 0);
+	queue__free(q);
+	q = open_queue(20);
+	assert_int_equal(hold_first(q), 0);
+	queue__free(q);
+}
+
+static void test_oldest_go(void **state)
+{
+	struct queue *q = open_queue(2);
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++)
+		put_file(q, 100 + i, 0, (char)('a' + i), SMALL);
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(queue__state(q).dropped, 3);
+	assert_int_equal(queue__state(q).n, 2);
+	assert_int_equal(hold_first(q), 'd');
+	/* what is held stays, and whatever comes then goes before it */
+	put_file(q, 50, 0, 'x', SMALL);
+	put_file(q, 200, 0, 'f', SMALL);
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(queue__state(q).dropped, 5);
+	queue__let_go(q, false);
+	assert_int_equal(take_first(q), 'd');
+	assert_int_equal(take_first(q), 'f');
+	assert_int_equal(queue__state(q).dropped, 5);
+	queue__free(q);
+}
+
+/* The newest stays, even if there is no room for it. */
+static void test_too_large(void **state)
+{
+	struct queue *q = open_queue_of(100, 1000);
+
+	(void)state;
+	put_file(q, 1, 0, 'a', 50);
+	put_file(q, 2, 0, 'b', 3000);
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(queue__state(q).dropped, 1);
+	assert_int_equal(take_first(q), 'b');
+	queue__free(q);
+}
+
+/* The held file is removed by somebody else. */
+static void test_vanished(void **state)
+{
+	struct queue *q = open_queue(20);
+
+	(void)state;
+	put_file(q, 1, 0, 'a', SMALL);
+	put_file(q, 2, 0, 'b', SMALL);
+	put_file(q, 3, 0, 'c', SMALL);
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(hold_first(q), 'a');
+	assert_int_equal(unlink(in_dir("a/queue/00000000000000000001-00000.push")), 0);
+	assert_int_equal(queue__look(q), 0);
+	queue__let_go(q, true);
+	assert_int_equal(queue__state(q).n, 2);
+	assert_int_equal(unlink(in_dir("a/queue/00000000000000000002-00000.push")), 0);
+	assert_int_equal(take_first(q), 'c');
+	assert_int_equal(queue__state(q).dropped, 0);
+	queue__free(q);
+}
+
+static void test_whose(void **state)
+{
+	struct queue *q = open_queue(20), *other;
+
+	(void)state;
+	assert_int_equal(queue__open(in_dir("a/queue"), 1000, 1000, &other), -EBUSY);
+	queue__free(q);
+	assert_int_equal(chmod(in_dir("a/queue"), 0777), 0);
+	assert_int_equal(queue__open(in_dir("a/queue"), 1000, 1000, &other), -EPERM);
+	put_text(in_dir("file"), "x", 1);
+	assert_int_equal(queue__open(in_dir("file"), 1000, 1000, &other), -ENOTDIR);
+	assert_int_equal(queue__open(in_dir("file/queue"), 1000, 1000, &other), -ENOTDIR);
+}
+
+/* Their times were of a clock that was set back: each new window would be older. */
+static void test_ahead(void **state)
+{
+	uint64_t now = time__realtime_ns(), hour = UINT64_C(3600000000000);
+	struct queue *q = open_queue(3);
+
+	(void)state;
+	put_file(q, now + hour, 0, 'x', SMALL);
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(hold_first(q), 'x');
+	for (unsigned i = 1; i < 4; i++)
+		put_file(q, now + hour + i, 0, (char)('x' + i), SMALL);
+	put_file(q, now - 2, 0, 'a', SMALL);
+	/* there is room for two besides the one that is held */
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(queue__state(q).dropped, 2);
+	put_file(q, now - 1, 0, 'b', SMALL);
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(queue__state(q).dropped, 3);
+	queue__let_go(q, true);
+	for (const char *want = "ab"; *want; want++)
+		assert_int_equal(take_first(q), *want);
+	assert_int_equal(hold_first(q), 0);
+	/* the newest of nothing else stays */
+	for (unsigned i = 0; i < 4; i++)
+		put_file(q, now + hour + i, 0, (char)('a' + i), SMALL);
+	queue__free(q);
+	q = open_queue_of(1, 1000);
+	assert_int_equal(queue__state(q).n, 1);
+	assert_int_equal(take_first(q), 'd');
+	queue__free(q);
+}
+
+/* However many there are, in whatever order they are found: the newest stay. */
+static void test_many(void **state)
+{
+	struct queue *q = open_queue_of(UINT64_MAX, 3);
+
+	(void)state;
+	put_file(q, 500, 0, 'h', SMALL);
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(hold_first(q), 'h');
+	for (unsigned i = 0; i < 100; i++)
+		put_file(q, 1 + i * 37 % 100, 0, (char)(1 + i * 37 % 100), SMALL);
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(queue__state(q).n, 3);
+	assert_int_equal(queue__state(q).dropped, 98);
+	assert_int_equal(queue__state(q).bytes, 3 * of_small());
+	queue__let_go(q, false);
+	assert_int_equal(take_first(q), 'h');
+	assert_int_equal(take_first(q), 99);
+	assert_int_equal(take_first(q), 100);
+	assert_int_equal(hold_first(q), 0);
+	/* and when it is opened */
+	for (unsigned i = 0; i < 100; i++)
+		put_file(q, 100 + i, 0, (char)i, SMALL);
+	queue__free(q);
+	q = open_queue_of(UINT64_MAX, 3);
+	assert_int_equal(queue__state(q).n, 3);
+	assert_int_equal(take_first(q), 97);
+	queue__free(q);
+}
+
+/* Small files take more of the disk than they are long, sparse ones less. */
+static void test_disk_space(void **state)
+{
+	struct queue *q = open_queue(20);
+	char path[PATH_MAX];
+
+	(void)state;
+	put_file(q, 1, 0, 'a', 1);
+	assert_int_equal(queue__path(q, 2, 0, path), 0);
+	put_text(path, "b", 1);
+	assert_int_equal(truncate(path, 1 << 20), 0);
+	queue__free(q);
+	q = open_queue_of(UINT64_MAX, 1000);
+	assert_int_equal(queue__state(q).bytes,
+			 disk_bytes(in_dir("a/queue/00000000000000000001-00000.push")) + (1 << 20));
+	queue__free(q);
+}
+
+/* As of a file system that can only be read: here and below nothing is removed meanwhile. */
+static bool read_only;
+
+int unlinkat(int at, const char *name, int flags)
+{
+	if (read_only) {
+		errno = EROFS;
+		return -1;
+	}
+	return (int)syscall(SYS_unlinkat, at, name, flags);
+}
+
+/* What has been delivered is not sent again, even if it cannot be removed. */
+static void test_not_removable(void **state)
+{
+	struct queue *q = open_queue(20);
+	bool again;
+	int fd;
+
+	(void)state;
+	put_file(q, 2, 0, 'b', SMALL);
+	put_file(q, 3, 0, 'c', SMALL);
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(hold_first(q), 'b');
+	read_only = true;
+	queue__let_go(q, true);
+	assert_int_equal(queue__hold_first(q, &fd, &again), -EROFS);
+	put_file(q, 1, 0, 'a', SMALL);
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(queue__hold_first(q, &fd, &again), -EROFS);
+	assert_int_equal(queue__state(q).n, 3);
+	read_only = false;
+	assert_int_equal(take_first(q), 'a');
+	assert_int_equal(take_first(q), 'c');
+	assert_int_equal(hold_first(q), 0);
+	assert_int_equal(queue__state(q).bytes, 0);
+	assert_int_equal(queue__state(q).dropped, 0);
+	queue__free(q);
+}
+
+static void test_again(void **state)
+{
+	struct queue *q = open_queue(20);
+	bool again;
+	int fd;
+
+	(void)state;
+	put_file(q, 2, 0, 'b', SMALL);
+	assert_int_equal(queue__look(q), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(queue__hold_first(q, &fd, &again), 0);
+		assert_int_equal(again, i);
+		close(fd);
+		queue__let_go(q, false);
+	}
+	put_file(q, 1, 0, 'a', SMALL);
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(queue__hold_first(q, &fd, &again), 0);
+	assert_false(again);
+	close(fd);
+	queue__free(q);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_DIR(test_order),	   WITH_DIR(test_same_time),	 WITH_DIR(test_kept),
+		WITH_DIR(test_oldest_go),  WITH_DIR(test_too_large),	 WITH_DIR(test_vanished),
+		WITH_DIR(test_whose),	   WITH_DIR(test_ahead),	 WITH_DIR(test_many),
+		WITH_DIR(test_disk_space), WITH_DIR(test_not_removable), WITH_DIR(test_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
