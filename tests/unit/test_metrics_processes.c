@@ -430,6 +430,37 @@ static void own_numbers(void **state)
 	metrics__free(m);
 }
 
+/* Two places in files of odd names, of which only the offsets differ, stay two. */
+static void places_of_odd_names(void **state)
+{
+	struct figures_site v[2] = {0};
+	char places[2][120];
+	struct metrics *m;
+	struct scraped s;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		memset(places[i], '\x01', 100);
+		snprintf(places[i] + 100, 20, "+0x%x", 0x100 + i);
+		v[i] = (struct figures_site){
+			.addr = i + 1, .function = "f", .caller = "g", .place = places[i]};
+		v[i].hist[0] = i + 1;
+		v[i].wall_ns = MS;
+	}
+	assert_int_equal(metrics__new(&m), 0);
+	{
+		struct pic_target t = target_of(1, "prog");
+		struct figures f = {.target = &t, .sites = v, .n_sites = 2};
+
+		metrics__take(m, &f, false);
+	}
+	s = scrape(m);
+	assert_true(sum_of(&s, "safescoped_safe_call_seconds_count", "+0x100\"") == 1);
+	assert_true(sum_of(&s, "safescoped_safe_call_seconds_count", "+0x101\"") == 2);
+	scraped_free(&s);
+	metrics__free(m);
+}
+
 /* The longest there may be has room. */
 static void longest_text(void **state)
 {
@@ -473,7 +504,7 @@ int main(void)
 		cmocka_unit_test(users_share_the_room), cmocka_unit_test(short_lives),
 		cmocka_unit_test(names_of_any_bytes),	cmocka_unit_test(busiest_places),
 		cmocka_unit_test(first_places),		cmocka_unit_test(own_numbers),
-		cmocka_unit_test(longest_text),
+		cmocka_unit_test(places_of_odd_names),	cmocka_unit_test(longest_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,7 +115,8 @@ struct metrics {
 
 /* Adds text from elsewhere as a label's value, without its quotes; a long one is cut. */
 void label__add(struct buf *out, const char *value);
-/* Where two that differ only at their ends would become one: for what nobody else chose. */
+/* Where two that differ only at their ends would become one: for what nobody else chose, or what is
+ * short before it is escaped. */
 void label__add_whole(struct buf *out, const char *value);
 /* "# HELP" and "# TYPE" lines; `type` is counter, gauge or histogram. */
 void family__begin(struct buf *out, const char *name, const char *type, const char *help);

@@ -205,7 +205,8 @@ static void begin_site(struct buf *out, const char *name, const char *suffix,
 	/* one function may call another one in two places */
 	if (slot) {
 		buf__adds(out, "\",site=\"");
-		label__add(out, slot->place);
+		/* sites.c has cut it already, at its front: what differs is its end */
+		label__add_whole(out, slot->place);
 	}
 	buf__addc(out, '"');
 	if (slot && slot->interruptible)
