@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -420,6 +421,51 @@ static void test_own_directories(void **state)
 	assert_int_equal(open_own_dir("a"), -EPERM);
 }
 
+/* So many seconds ago nobody wrote to it any more. */
+static void make_old(const char *name, time_t age_s, uid_t uid)
+{
+	const struct timespec at = {.tv_sec = time(NULL) - age_s}, times[2] = {at, at};
+	int fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	if (!geteuid())
+		assert_int_equal(fchown(fd, uid, (gid_t)-1), 0);
+	assert_int_equal(futimens(fd, times), 0);
+	close(fd);
+}
+
+/* What killed writers left goes, and nothing else. */
+static void test_sweep(void **state)
+{
+	static const char old[] = ".safescoped-0123456789abcdef0123456789abcdef",
+			  of_owner[] = ".safescoped-1123456789abcdef0123456789abcdef";
+	static const char *const stay[] = {".safescoped-2123456789abcdef0123456789abcdef.json",
+					   ".safescoped-3123456789abcdef0123456789abcde",
+					   ".safescoped-4123456789abcdef0123456789abcdex",
+					   "safescoped-5123456789abcdef0123456789abcdef"};
+	static const char young[] = ".safescoped-6123456789abcdef0123456789abcdef",
+			  of_other[] = ".safescoped-7123456789abcdef0123456789abcdef",
+			  link_name[] = ".safescoped-8123456789abcdef0123456789abcdef";
+	const uid_t owner = geteuid() ? geteuid() : 65534;
+	int dir = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = (int)ARRAY_SIZE(stay);
+
+	(void)state;
+	make_old(old, 4000, 0);
+	make_old(of_owner, 4000, owner);
+	make_old(young, 3000, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(stay); i++)
+		make_old(stay[i], 4000, 0);
+	assert_int_equal(symlink(stay[0], link_name), 0);
+	if (!geteuid())
+		make_old(of_other, 4000, 1);
+	outfile__sweep(dir, owner);
+	assert_int_not_equal(access(old, F_OK), 0);
+	assert_int_not_equal(access(of_owner, F_OK), 0);
+	assert_int_equal(access(young, F_OK), 0);
+	assert_int_equal(count_entries(), n + 2 + !geteuid());
+	close(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -435,6 +481,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_owner, enter, leave),
 		cmocka_unit_test_setup_teardown(test_devices, enter, leave),
 		cmocka_unit_test_setup_teardown(test_disk_full, enter, leave),
+		cmocka_unit_test_setup_teardown(test_sweep, enter, leave),
 		cmocka_unit_test_setup_teardown(test_own_files, enter, leave),
 		cmocka_unit_test_setup_teardown(test_own_directories, enter, leave),
 	};

@@ -290,6 +290,22 @@ static void test_disk_space(void **state)
 	queue__free(q);
 }
 
+/* What a killed writer left where files have names from the beginning. */
+static void test_left_over(void **state)
+{
+	static const char name[] = "a/queue/.safescoped-0123456789abcdef0123456789abcdef";
+	const struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+	struct queue *q = open_queue(20);
+
+	(void)state;
+	put_text(in_dir(name), "x", 1);
+	assert_int_equal(utimensat(AT_FDCWD, in_dir(name), times, 0), 0);
+	queue__free(q);
+	q = open_queue(20);
+	assert_int_not_equal(access(in_dir(name), F_OK), 0);
+	queue__free(q);
+}
+
 /* As of a file system that can only be read: here and below nothing is removed meanwhile. */
 static bool read_only;
 
@@ -360,6 +376,7 @@ int main(void)
 		WITH_DIR(test_oldest_go),  WITH_DIR(test_too_large),	 WITH_DIR(test_vanished),
 		WITH_DIR(test_whose),	   WITH_DIR(test_ahead),	 WITH_DIR(test_many),
 		WITH_DIR(test_disk_space), WITH_DIR(test_not_removable), WITH_DIR(test_again),
+		WITH_DIR(test_left_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

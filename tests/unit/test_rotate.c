@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -171,6 +172,27 @@ static void test_names_sort(void **state)
 	assert_true(strcmp(a, b) < 0);
 }
 
+/* What a killed writer left goes when a session with windows begins there. */
+static void test_left_over(void **state)
+{
+	static const char name[] = ".safescoped-0123456789abcdef0123456789abcdef";
+	const struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+	struct output_opts opts = {.formats = {&export_json}, .n_formats = 1, .path = dir};
+	struct outputs *outputs;
+	char path[256];
+
+	(void)state;
+	make(name, 1);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	for (int windows = 0; windows < 2; windows++) {
+		opts.windows = windows;
+		assert_int_equal(outputs__plan(&opts, "prog", 1, &outputs), 0);
+		outputs__free(outputs);
+		assert_int_equal(is_there(name), !windows);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -180,6 +202,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_newest, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ahead, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_left_over, set_up, tear_down),
 		cmocka_unit_test(test_names_sort),
 	};
 

@@ -69,6 +69,12 @@ int outfile__error(const struct outfile *out);
 int outfile__commit(struct outfile *out);
 /* Removes the temporary file and frees. NULL is fine. */
 void outfile__abort(struct outfile *out);
+/*
+ * Removes what killed writers left in the directory: our own temporary files and those of `owner`,
+ * to which nobody has written for an hour. Where the file system has files without a name they
+ * leave hardly any.
+ */
+void outfile__sweep(int dir, uid_t owner);
 
 /* ── tables (table.c) ────────────────────────────────────────────────────────────────────── */
 

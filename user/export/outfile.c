@@ -5,6 +5,7 @@
  * and the file has no name until it is whole: whatever ends the program leaves nothing. Where the
  * file system has no files without a name, it has one that cannot be guessed.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,7 +19,11 @@
 #include "export.h"
 
 #define TEMP_ATTEMPTS 16
-#define BUFFER_SIZE   ((size_t)256 << 10) /* files of a gigabyte are not rare */
+#define TEMP_PREFIX   ".safescoped-" /* 32 hexadecimal digits follow */
+#define TEMP_DIGITS   32
+/* Whoever still writes a file does so more often. */
+#define LEFT_S	    3600
+#define BUFFER_SIZE ((size_t)256 << 10) /* files of a gigabyte are not rare */
 
 struct outfile {
 	FILE *stream;
@@ -75,8 +80,34 @@ static int name_temp(struct outfile *out)
 
 	if (getrandom(noise, sizeof(noise), 0) != (ssize_t)sizeof(noise))
 		return -EIO;
-	snprintf(out->temp, sizeof(out->temp), ".safescoped-%016llx%016llx", noise[0], noise[1]);
+	snprintf(out->temp, sizeof(out->temp), TEMP_PREFIX "%016llx%016llx", noise[0], noise[1]);
 	return 0;
+}
+
+static bool is_left_over(int dir, const char *name, uid_t owner)
+{
+	const char *digits = name + strlen(TEMP_PREFIX);
+	struct stat st;
+
+	return !strncmp(name, TEMP_PREFIX, strlen(TEMP_PREFIX)) &&
+	       strspn(digits, "0123456789abcdef") == TEMP_DIGITS && !digits[TEMP_DIGITS] &&
+	       !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
+	       (st.st_uid == geteuid() || st.st_uid == owner) &&
+	       st.st_mtime < (time_t)(time__realtime_ns() / 1000000000) - LEFT_S;
+}
+
+void outfile__sweep(int dir, uid_t owner)
+{
+	struct dirent *e;
+	DIR *d;
+
+	/* whoever writes there reports what is wrong with it */
+	if (dir__stream(dir, &d))
+		return;
+	while ((e = readdir(d)))
+		if (is_left_over(dir, e->d_name, owner))
+			unlinkat(dir, e->d_name, 0);
+	closedir(d);
 }
 
 /* A file with a name, where there are none without. */

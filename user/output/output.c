@@ -157,6 +157,18 @@ int outputs__check(const struct output_opts *opts)
 	return -ENOTDIR;
 }
 
+/* In the directory of the windows, which is read for each of them anyway. */
+static void sweep(const struct outputs *all, const char *path)
+{
+	const char *name;
+	int dir;
+
+	if (dir__open_of(path, all->owner, &dir, &name))
+		return;
+	outfile__sweep(dir, all->owner);
+	close(dir);
+}
+
 static int plan(struct outputs *all, const char *stem)
 {
 	const struct output_opts *opts = all->opts;
@@ -181,6 +193,8 @@ static int plan(struct outputs *all, const char *stem)
 			return err;
 		all->n++;
 	}
+	if (opts->windows && all->n && strcmp(all->each[0].path, "-") != 0)
+		sweep(all, all->each[0].path);
 	return 0;
 }
 

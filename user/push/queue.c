@@ -83,8 +83,10 @@ int queue__open(const char *dir, uint64_t max_bytes, size_t max_files, struct qu
 	}
 	if (q && q->path)
 		err = open_directory(dir, &q->dir);
-	if (!err)
+	if (!err) {
+		outfile__sweep(q->dir, (uid_t)-1);
 		err = queue__look(q);
+	}
 	if (err) {
 		log_error("%s: cannot hold a queue: %s", dir, why_not(err));
 		queue__free(q);
