@@ -92,7 +92,7 @@ class Programs:
         for thread in self.threads:
             thread.join()
         check(self.failed is None, f"a program failed: {self.failed}")
-        # some end minutes before others: what sleeps for shorter does so more often than it says
+        # some end minutes before others: what sleeps for shorter does so more often, and each time for longer than asked for
         while len(self.ended) < len(self.long):
             for target in self.long:
                 if target.process.poll() is not None:

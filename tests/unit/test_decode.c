@@ -155,7 +155,7 @@ static void inside(void **state)
 	confine__free_out(out, 8);
 }
 
-/* That there is no time for a user now says nothing of his code. */
+/* That there is no time for a user now is no answer on his code. */
 static void without_time(void **state)
 {
 	const size_t at = SITE_RET - SITE_ADDR;

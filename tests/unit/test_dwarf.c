@@ -111,7 +111,7 @@ static void by_helper(void **state)
 	elf__free(elf);
 }
 
-/* A helper that was killed says nothing of the file: it is not given up for that. */
+/* That a helper was killed is not the fault of its file: it is not given up for that. */
 static void helper_ends(void **state)
 {
 	struct elf_file *elf = open_self();
@@ -292,7 +292,7 @@ static void boasts(void **state)
 }
 
 /*
- * Where nothing is said to be nothing is found, in all of the program's code: looked for at each
+ * Where the reader reports nothing there is nothing, in all of the program's code: looked for at each
  * address. What is next to it has something, or is of another unit.
  */
 static void nothing_there(void **state)

@@ -355,7 +355,7 @@ static void test_no_descriptors(void **state)
 /* What cannot be read never can be: it does not keep the others waiting. */
 static void test_unreadable(void **state)
 {
-	/* of a page, says its size; less is there to be read */
+	/* its size is that of a page; less is there to be read */
 	int file = open("/sys/devices/system/cpu/online", O_RDONLY | O_CLOEXEC);
 	const struct push_headers headers = {.n = 0};
 	struct server server = listening();

@@ -192,7 +192,7 @@ int confine_pool__ask(struct confine_pool *pool, uid_t user, const void *questio
 		      int timeout_ms, uint64_t honest_ns, void *answer, size_t *ret_len);
 /*
  * Whether the question that was asked at `began_ns` and got `err` had no time, or no room for a
- * child, which says nothing of it: it may be asked again later. False where it was waited for as
+ * child, which is no answer to it: it may be asked again later. False where it was waited for as
  * long as for any: that would be so again.
  */
 bool confine_pool__had_no_time(int err, uint64_t began_ns, int timeout_ms);

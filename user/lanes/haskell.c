@@ -468,7 +468,7 @@ static uint64_t claimed_ns(const struct claim *v, size_t n, uint64_t until)
 	return ns;
 }
 
-/* What claims of one thread, by start, say of it up to `until`. */
+/* What claims of one thread, by start, have of it up to `until`. */
 static int advance_claimed(struct lanes *l, const struct claim *v, size_t n, uint64_t until)
 {
 	struct haskell *h = l->haskell;
