@@ -292,8 +292,8 @@ static void boasts(void **state)
 }
 
 /*
- * Where the reader reports nothing there is nothing, in all of the program's code: looked for at each
- * address. What is next to it has something, or is of another unit.
+ * Where the reader reports nothing there is nothing, in all of the program's code: looked for at
+ * each address. What is next to it has something, or is of another unit.
  */
 static void nothing_there(void **state)
 {
