@@ -311,8 +311,8 @@ def test_members_join_when_others_end(t):
     check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
     for program in programs:
         program.go()
-    check(session.err.until("waits until others", 20) is not None, "there was room for all: the test shows nothing")
     time.sleep(1)
+    session.err.drain()
     waits = [p for p in programs if any(f"pid {p.pid}: waits" in line for line in session.err.seen)]
     first = [p for p in programs if p not in waits]
     check(first and waits, f"{len(waits)} of {len(programs)} programs had no room: the test shows nothing")
