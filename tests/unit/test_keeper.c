@@ -16,7 +16,9 @@
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "confine/caps.h"
 #include "kernel/keeper_priv.h"
+#include "kernel/kernel_priv.h"
 
 /* Far longer than anything here takes on a machine that does other things as well. */
 #define PATIENCE_MS 60000
@@ -313,16 +315,61 @@ static void test_late_account(void **state)
 	close(l.mine);
 }
 
+/* The events are of the CPU, and what this process may not open has the kernel's own answer. */
+static void test_opens_events(void **state)
+{
+	uint64_t before = 0, after = 0;
+	int status, fd;
+	struct keeper *k;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(keeper__new(&k), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		/* nobody may open one for a CPU without rights */
+		if (caps__reduce_to(0))
+			_exit(3);
+		fd = cpu_event__open_here(CPU_EVENT_CLOCK, 0, 1000000000);
+		if (fd < 0 && fd != -EACCES && fd != -EPERM)
+			_exit(4);
+		fd = cpu_event__open(k, CPU_EVENT_MAPPINGS, 0, 0);
+		if (fd < 0)
+			_exit(5);
+		fd = cpu_event__open(k, CPU_EVENT_CLOCK, 0, 1000000000);
+		if (fd < 0)
+			_exit(6);
+		if (read(fd, &before, sizeof(before)) != sizeof(before))
+			_exit(7);
+		for (int ms = 0; after <= before && ms < PATIENCE_MS; ms++) {
+			usleep(1000);
+			if (read(fd, &after, sizeof(after)) != sizeof(after))
+				_exit(8);
+		}
+		_exit(after > before ? 0 : 9);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	/* a CPU that no machine has */
+	assert_int_equal(keeper__open_event(k, CPU_EVENT_CLOCK, 1 << 20, 1000000000),
+			 cpu_event__open_here(CPU_EVENT_CLOCK, 1 << 20, 1000000000));
+	assert_int_equal(keeper__open_event(k, 0, 0, 1000000000), -EINVAL);
+	assert_true(keeper__works(k));
+	keeper__release(k);
+	assert_int_equal(keeper__open_event(k, CPU_EVENT_CLOCK, 0, 1000000000), -EPIPE);
+	keeper__free(k);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_account),
-		cmocka_unit_test(test_late_account),
-		cmocka_unit_test(test_holds_and_drops),
-		cmocka_unit_test(test_discards),
-		cmocka_unit_test(test_many),
-		cmocka_unit_test(test_watches),
-		cmocka_unit_test(test_outlives_nobody),
+		cmocka_unit_test(test_opens_events), cmocka_unit_test(test_account),
+		cmocka_unit_test(test_late_account), cmocka_unit_test(test_holds_and_drops),
+		cmocka_unit_test(test_discards),     cmocka_unit_test(test_many),
+		cmocka_unit_test(test_watches),	     cmocka_unit_test(test_outlives_nobody),
 		cmocka_unit_test(test_is_gone),
 	};
 

@@ -20,6 +20,7 @@
 /* The keeper takes a message at once, unless it is busy with a drop, of which one takes 100 ms. */
 #define SEND_MS	   1000
 #define DROPPED_MS 500
+#define ANSWER_MS  500
 #define END_MS	   2000
 /* Descriptors of the keeper's own, and those that it is still to close. */
 #define SPARE_FDS 64
@@ -223,6 +224,34 @@ int keeper__account(struct keeper *k, bool on)
 		send_msg(k, &msg, -1);
 	}
 	return -ETIMEDOUT;
+}
+
+int keeper__open_event(struct keeper *k, int what, int cpu, uint64_t period_ns)
+{
+	struct keeper_msg msg = {.what = KEEPER_OPEN_EVENT,
+				 .kind = (uint32_t)what,
+				 .cpu = cpu,
+				 .period_ns = period_ns};
+	struct keeper_event event = {0};
+	struct pollfd p = {.events = POLLIN};
+	int sockets[2], fd = -1, err;
+
+	/* of its own: an answer that comes too late is for nobody */
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
+		return -errno;
+	err = send_msg(k, &msg, sockets[1]);
+	close(sockets[1]);
+	p.fd = sockets[0];
+	if (!err && poll(&p, 1, ANSWER_MS) <= 0)
+		err = -ETIMEDOUT;
+	if (!err)
+		err = pass__take(sockets[0], &event, sizeof(event), MSG_DONTWAIT, &fd);
+	close(sockets[0]);
+	if (!err)
+		err = event.err < 0 ? event.err : fd < 0 ? -EPROTO : 0;
+	if (err && fd >= 0)
+		close(fd);
+	return err ? err : fd;
 }
 
 /* ── the watch ───────────────────────────────────────────────────────────────────────────── */

@@ -75,15 +75,18 @@ static int close_others(struct keeping *k)
 }
 
 #if !defined(SANITIZED)
-/* Several threads receive descriptors and close them, and do nothing else. */
+/* Several threads receive descriptors and close them, and one opens events and sends those. */
 static int restrict_calls(void)
 {
 	static const int calls[] = {
-		SCMP_SYS(recvmsg),	 SCMP_SYS(close),	   SCMP_SYS(poll),
-		SCMP_SYS(futex),	 SCMP_SYS(munmap),	   SCMP_SYS(madvise),
-		SCMP_SYS(brk),		 SCMP_SYS(mremap),	   SCMP_SYS(set_robust_list),
-		SCMP_SYS(rseq),		 SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn),
-		SCMP_SYS(clock_gettime), SCMP_SYS(gettid),	   SCMP_SYS(exit),
+		SCMP_SYS(recvmsg),	SCMP_SYS(sendmsg),
+		SCMP_SYS(close),	SCMP_SYS(poll),
+		SCMP_SYS(futex),	SCMP_SYS(munmap),
+		SCMP_SYS(madvise),	SCMP_SYS(brk),
+		SCMP_SYS(mremap),	SCMP_SYS(set_robust_list),
+		SCMP_SYS(rseq),		SCMP_SYS(rt_sigprocmask),
+		SCMP_SYS(rt_sigreturn), SCMP_SYS(clock_gettime),
+		SCMP_SYS(gettid),	SCMP_SYS(exit),
 		SCMP_SYS(exit_group),
 	};
 	scmp_filter_ctx f = seccomp_init(SCMP_ACT_ERRNO(EPERM));
@@ -103,6 +106,10 @@ static int restrict_calls(void)
 	if (!err)
 		err = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
 				       SCMP_A0(SCMP_CMP_EQ, BPF_ENABLE_STATS, 0));
+	/* of a CPU, and of no process of its own choice */
+	if (!err)
+		err = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(perf_event_open), 1,
+				       SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, UINT32_MAX));
 	/* its arguments lie in memory; the C library then takes clone() */
 	if (!err)
 		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
@@ -179,6 +186,19 @@ static int account(void)
 	return (int)syscall(SYS_bpf, BPF_ENABLE_STATS, &attr, sizeof(attr));
 }
 
+/* Answers by `to`, which is closed. */
+static void open_event(const struct keeper_msg *msg, int to)
+{
+	int fd = cpu_event__open_here((enum cpu_event)msg->kind, msg->cpu, msg->period_ns);
+	struct keeper_event event = {.err = fd < 0 ? fd : 0};
+
+	/* who does not wait any more has closed the other end */
+	pass__send(to, &event, sizeof(event), fd < 0 ? -1 : fd, MSG_DONTWAIT);
+	if (fd >= 0)
+		close(fd);
+	close(to);
+}
+
 static bool obey(struct keeping *k, const struct keeper_msg *msg, int fd)
 {
 	int held;
@@ -209,6 +229,11 @@ static bool obey(struct keeping *k, const struct keeper_msg *msg, int fd)
 			k->account = account();
 		atomic_store(&k->page->account, k->account >= 0);
 		atomic_store(&k->page->done, msg->number);
+		return true;
+	case KEEPER_OPEN_EVENT:
+		if (fd < 0)
+			return false;
+		open_event(msg, fd);
 		return true;
 	default:
 		return false;

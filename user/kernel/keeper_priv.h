@@ -12,9 +12,10 @@
  * The daemon's own descriptors could not do that: of a process in uninterruptible sleep none is
  * closed, not even when it has been killed.
  *
- * The keeper opens nothing and reads nothing but the daemon's messages. It has one right, by which
- * it turns the kernel's account of programs' run time on and off (CAP_SYS_ADMIN, of which its
- * filter leaves no more than that), so that the daemon need not have it.
+ * The keeper reads nothing but the daemon's messages. It has one right, CAP_SYS_ADMIN, of which its
+ * filter leaves two uses, so that the daemon need not have it: it turns the kernel's account of
+ * programs' run time on and off, and opens the events of a CPU that has come online where the
+ * daemon may not (cpu_event__open()).
  */
 #ifndef SAFESCOPED_KERNEL_KEEPER_PRIV_H
 #define SAFESCOPED_KERNEL_KEEPER_PRIV_H
@@ -62,6 +63,13 @@ void keeper__discard(struct keeper *keeper, int fd);
  */
 int keeper__account(struct keeper *keeper, bool on);
 
+/*
+ * Opens a CPU's event (an enum cpu_event, kernel_priv.h): a descriptor, or what
+ * cpu_event__open_here() gives there. Waits for the answer, but not for long: -ETIMEDOUT; -EPIPE:
+ * the keeper has ended.
+ */
+int keeper__open_event(struct keeper *keeper, int what, int cpu, uint64_t period_ns);
+
 /* The loop has turned. */
 void keeper__beat(struct keeper *keeper);
 /* How often it has taken the probes off by itself; of those that it was given by then, none is on.
@@ -89,13 +97,22 @@ enum keeper_what {
 	KEEPER_DROP,
 	KEEPER_DROP_LATER,
 	KEEPER_ACCOUNT,
-	KEEPER_NO_ACCOUNT
+	KEEPER_NO_ACCOUNT,
+	KEEPER_OPEN_EVENT,
 };
 
-/* A message; KEEPER_HOLD has a descriptor with it. */
+/* A message; KEEPER_HOLD has a descriptor with it, and so has KEEPER_OPEN_EVENT: a socket for the
+ * answer. */
 struct keeper_msg {
-	uint32_t what, kind, id, _pad;
-	uint64_t number; /* of what is waited for, ascending */
+	uint32_t what, kind, id;
+	int32_t cpu;	    /* of an event, of which `kind` is the enum cpu_event */
+	uint64_t number;    /* of what is waited for, ascending */
+	uint64_t period_ns; /* of an event */
+};
+
+/* The answer to KEEPER_OPEN_EVENT, with the event's descriptor. */
+struct keeper_event {
+	int32_t err; /* a negative errno, or 0 */
 };
 
 /* Is the keeper, and never returns. `daemon`: a pidfd, or -1. */

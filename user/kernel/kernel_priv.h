@@ -34,6 +34,22 @@ int uprobe__attach(struct bpf_program *prog, bool multi, const char *path, uint6
  * holds the event. Linux 5.15. */
 int perf__link(struct bpf_program *prog, int event_fd, int *ret_fd);
 
+/* ── cpu_event.c ─────────────────────────────────────────────────────────────────────────── */
+
+enum cpu_event {
+	CPU_EVENT_CLOCK = 1, /* cpu-clock, once in period_ns */
+	CPU_EVENT_MAPPINGS,  /* PERF_RECORD_MMAP2 of what is mapped to be run; period_ns 0 */
+};
+
+/*
+ * Opens it on the CPU: a descriptor. -ENODEV: the CPU is offline. -EACCES: with a
+ * perf_event_paranoid above 2, which Debian's and Ubuntu's kernels know, CAP_PERFMON is not enough;
+ * where this process has given up CAP_SYS_ADMIN the keeper opens it (NULL: nobody).
+ */
+int cpu_event__open(struct keeper *keeper, enum cpu_event what, int cpu, uint64_t period_ns);
+/* The same by this process alone. */
+int cpu_event__open_here(enum cpu_event what, int cpu, uint64_t period_ns);
+
 /* ── sampler.c ───────────────────────────────────────────────────────────────────────────── */
 
 struct sampler;
@@ -54,7 +70,8 @@ bool sampler__works(void);
 /* ── mappings.c ──────────────────────────────────────────────────────────────────────────── */
 
 struct mappings;
-int mappings__new(struct mappings **ret_mappings);
+/* The keeper must outlive it. */
+int mappings__new(struct keeper *keeper, struct mappings **ret_mappings);
 void mappings__free(struct mappings *mappings);
 /* The CPU has come online: it reports mappings from here on, and what it did not report may be
  * asked for, as after a loss. NULL: nothing. */

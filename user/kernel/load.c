@@ -198,7 +198,7 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 	if (err)
 		goto fail;
 	/* without it what is dlopened is found late or not at all; everything else works */
-	err = mappings__new(&kernel->mappings);
+	err = mappings__new(kernel->keeper, &kernel->mappings);
 	if (err)
 		log_verbose("the kernel does not report new mappings: %s", strerror(-err));
 	kernel__keep_from_children();

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -38,33 +37,16 @@ struct mapping_ring {
 };
 
 struct mappings {
+	struct keeper *keeper;
 	struct mapping_ring *rings; /* by CPU */
 	int n;
 	bool lost;    /* a CPU was online, and has not reported what was mapped there */
 	int epoll_fd; /* readable when there is a record */
 };
 
-static int open_events(int cpu)
+static int open_ring(struct keeper *keeper, int cpu, struct mapping_ring *ring)
 {
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_DUMMY,
-		.sample_period = 1,
-		.mmap = 1,
-		.mmap2 = 1,
-		.exclude_kernel = 1,
-		.watermark = 1,
-		.wakeup_watermark = 1,
-	};
-	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
-static int open_ring(int cpu, struct mapping_ring *ring)
-{
-	int fd = open_events(cpu);
+	int fd = cpu_event__open(keeper, CPU_EVENT_MAPPINGS, cpu, 0);
 	void *mem;
 
 	if (fd < 0)
@@ -105,7 +87,7 @@ static int begin(struct mappings *m, int cpu)
 {
 	struct mapping_ring *ring = &m->rings[cpu];
 	struct epoll_event ev = {.events = EPOLLIN};
-	int err = open_ring(cpu, ring);
+	int err = open_ring(m->keeper, cpu, ring);
 
 	if (err)
 		return err;
@@ -116,13 +98,14 @@ static int begin(struct mappings *m, int cpu)
 	return err;
 }
 
-int mappings__new(struct mappings **ret_mappings)
+int mappings__new(struct keeper *keeper, struct mappings **ret_mappings)
 {
 	int cpus = libbpf_num_possible_cpus(), err = 0;
 	struct mappings *m = calloc(1, sizeof(*m));
 
 	if (!m)
 		return -ENOMEM;
+	m->keeper = keeper;
 	m->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (m->epoll_fd < 0)
 		err = -errno;

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -52,22 +51,9 @@ struct sampler {
 	uint64_t random; /* never 0 */
 };
 
-static int open_clock(int cpu, uint64_t period_ns)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = period_ns,
-	};
-	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
 bool sampler__works(void)
 {
-	int fd = open_clock(0, 1000000000);
+	int fd = cpu_event__open_here(CPU_EVENT_CLOCK, 0, 1000000000);
 
 	if (fd < 0)
 		return false;
@@ -144,7 +130,7 @@ static void stop_on(struct sampler *s, struct clock *c)
 static int start_on(struct sampler *s, int cpu)
 {
 	struct clock *c = &s->clocks[cpu];
-	int fd = open_clock(cpu, next_period(s)), link, err;
+	int fd = cpu_event__open(s->keeper, CPU_EVENT_CLOCK, cpu, next_period(s)), link, err;
 
 	if (fd < 0) {
 		if (fd != -ENODEV)
