@@ -22,6 +22,7 @@
 
 #include "base/base.h"
 #include "confine/confine.h"
+#include "listening.h"
 
 #define LONG_MS 60000
 
@@ -30,21 +31,6 @@
 #else
 #define SANITIZED 0
 #endif
-
-static int listening(struct sockaddr_in *ret_addr)
-{
-	struct sockaddr_in addr = {.sin_family = AF_INET,
-				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof(addr);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&addr, len), 0);
-	assert_int_equal(listen(fd, 8), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
-	*ret_addr = addr;
-	return fd;
-}
 
 static struct confine how_to_listen(const int *fd)
 {

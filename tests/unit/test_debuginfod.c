@@ -25,6 +25,7 @@
 #include "confine/confine.h"
 #include "debuginfod/debuginfod.h"
 #include "elf/elf.h"
+#include "listening.h"
 
 #define LONG_MS 60000
 
@@ -87,15 +88,9 @@ static void serve(int listener, enum answer answer, const char *id, const char *
 
 static void start_server(struct world *w, enum answer answer, const char *path)
 {
-	struct sockaddr_in addr = {.sin_family = AF_INET,
-				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof(addr);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in addr;
+	int fd = listening(&addr);
 
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&addr, len), 0);
-	assert_int_equal(listen(fd, 8), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
 	snprintf(w->url, sizeof(w->url), "http://127.0.0.1:%u/", ntohs(addr.sin_port));
 	w->server = fork();
 	assert_true(w->server >= 0);

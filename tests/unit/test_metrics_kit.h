@@ -26,6 +26,7 @@
 #include "metrics/metrics.h"
 #include "metrics/server_priv.h"
 #include "process/proc.h"
+#include "listening.h"
 
 #define LONG_NS	   60000000000ULL
 #define SECOND_NS  1000000000ULL
@@ -47,15 +48,9 @@ struct kit {
 /* A port that was free a moment ago. */
 static inline uint16_t free_port(void)
 {
-	struct sockaddr_in addr = {.sin_family = AF_INET,
-				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof(addr);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in addr;
 
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&addr, len), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
-	close(fd);
+	close(listening(&addr));
 	return ntohs(addr.sin_port);
 }
 

@@ -5,6 +5,8 @@
 #include <arpa/inet.h>
 #include <sys/resource.h>
 
+#include "listening.h"
+
 /* ── how long to wait ────────────────────────────────────────────────────────────────────── */
 
 static void test_backoff(void **state)
@@ -220,26 +222,6 @@ static void test_hostile_answers(void **state)
 
 /* ── a destination ───────────────────────────────────────────────────────────────────────── */
 
-struct server {
-	int fd;
-	uint16_t port;
-};
-
-/* On a port of this host. */
-static struct server listening(void)
-{
-	struct sockaddr_in addr = {.sin_family = AF_INET,
-				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof(addr);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&addr, len), 0);
-	assert_int_equal(listen(fd, 8), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
-	return (struct server){fd, ntohs(addr.sin_port)};
-}
-
 static struct destination *open_destination(uint16_t port)
 {
 	char url[64];
@@ -270,7 +252,7 @@ static void wait_for(int fd)
 }
 
 /* It sends a file, which the server fails at; when it is due then. */
-static uint64_t fail_at_one(struct destination *d, const struct server *server, uint64_t now)
+static uint64_t fail_at_one(struct destination *d, int server, uint64_t now)
 {
 	static const char answer[] = "HTTP/1.1 500 no\r\nContent-Length: 0\r\nRetry-After: 300\r\n"
 				     "Connection: close\r\n\r\n";
@@ -280,8 +262,8 @@ static uint64_t fail_at_one(struct destination *d, const struct server *server, 
 
 	destination__turn(d, now);
 	assert_int_equal(destination__next_due(d), 0);
-	wait_for(server->fd);
-	fd = accept(server->fd, NULL, NULL);
+	wait_for(server);
+	fd = accept(server, NULL, NULL);
 	assert_true(fd >= 0);
 	while (!strstr(request, "\r\n\r\nbody")) {
 		ssize_t n = recv(fd, request + len, sizeof(request) - 1 - len, 0);
@@ -309,26 +291,28 @@ static uint64_t refused(const struct destination *d)
 static void test_always_500(void **state)
 {
 	const uint64_t wait = UINT64_C(300000000000);
-	struct server server = listening();
-	struct destination *d = open_destination(server.port);
+	struct sockaddr_in addr;
+	int server = listening(&addr);
+	uint16_t port = ntohs(addr.sin_port);
+	struct destination *d = open_destination(port);
 	uint64_t now = 1000, due;
 
 	(void)state;
-	put_in_queue(d, server.port, 5);
-	put_in_queue(d, server.port, 6);
+	put_in_queue(d, port, 5);
+	put_in_queue(d, port, 6);
 	for (unsigned i = 1; i <= 8; i++, now = due) {
-		due = fail_at_one(d, &server, now);
+		due = fail_at_one(d, server, now);
 		assert_true(due >= now + wait);
 		assert_int_equal(refused(d), i / 5);
 	}
 	/* an older one has as many attempts as any other one */
-	put_in_queue(d, server.port, 1);
+	put_in_queue(d, port, 1);
 	for (unsigned i = 1; i <= 5; i++, now = due) {
-		due = fail_at_one(d, &server, now);
+		due = fail_at_one(d, server, now);
 		assert_int_equal(refused(d), 1 + i / 5);
 	}
 	destination__free(d);
-	close(server.fd);
+	close(server);
 }
 
 /* Nothing can be opened: it does not try again in each turn. */
@@ -358,7 +342,8 @@ static void test_unreadable(void **state)
 	/* its size is that of a page; less is there to be read */
 	int file = open("/sys/devices/system/cpu/online", O_RDONLY | O_CLOEXEC);
 	const struct push_headers headers = {.n = 0};
-	struct server server = listening();
+	struct sockaddr_in addr;
+	int server = listening(&addr);
 	struct sender_answer answer;
 	char url[64];
 	struct post *post = post__new(&(struct sender_opts){
@@ -368,11 +353,11 @@ static void test_unreadable(void **state)
 	if (file < 0)
 		skip();
 	assert_non_null(post);
-	snprintf(url, sizeof(url), "http://127.0.0.1:%u/", server.port);
+	snprintf(url, sizeof(url), "http://127.0.0.1:%u/", ntohs(addr.sin_port));
 	post__file(post, file, &answer);
 	assert_int_equal(answer.outcome, SENDER_BAD_FILE);
 	close(file);
-	close(server.fd);
+	close(server);
 }
 
 int main(void)

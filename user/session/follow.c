@@ -446,22 +446,6 @@ static int start_loaded(struct session *s, const struct wire_proc_new *rec, int 
 	return err;
 }
 
-/*
- * An exec of a member has a record of its own, before the one of the program that it runs then.
- * Where the first one had no room in the ring, the member that is still live is of the old program.
- * Not so with WIRE_PROC_TARGET: the entry in the kernel is the new program's, and stays.
- */
-static void end_unseen(struct session *s, const struct wire_proc_new *rec)
-{
-	struct member *m = members__find_live(s->members, (pid_t)rec->h.tgid);
-
-	if (!m || (rec->flags & (WIRE_PROC_FORK | WIRE_PROC_TARGET)) || m->probed_ns >= rec->h.ns)
-		return;
-	log_verbose("pid %d: runs another program now, which was not reported", m->pid);
-	if (!member__forget(s, m))
-		member__end(s, m, "exec", rec->h.ns);
-}
-
 void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 {
 	uint64_t now = time__monotonic_ns();
@@ -478,7 +462,7 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 			let_go(s, (pid_t)rec->h.tgid);
 		drop(s, before);
 	}
-	end_unseen(s, rec);
+	member__exec_unseen(s, rec);
 	if (s->switched_off) {
 		if (held)
 			command__let_go(s->command);

@@ -472,6 +472,21 @@ bool member__forget(struct session *s, struct member *m)
 	return true;
 }
 
+/*
+ * An exec of a member has a record of its own, before the one of the program that it runs then. Not
+ * so with WIRE_PROC_TARGET: the entry in the kernel is the new program's, and stays.
+ */
+void member__exec_unseen(struct session *s, const struct wire_proc_new *rec)
+{
+	struct member *m = members__find_live(s->members, (pid_t)rec->h.tgid);
+
+	if (!m || (rec->flags & (WIRE_PROC_FORK | WIRE_PROC_TARGET)) || m->probed_ns >= rec->h.ns)
+		return;
+	log_verbose("pid %d: runs another program now, which was not reported", m->pid);
+	if (!member__forget(s, m))
+		member__end(s, m, "exec", rec->h.ns);
+}
+
 int member__attach(struct session *s, struct member *m, bool armed)
 {
 	int err = attach(s, m, armed);

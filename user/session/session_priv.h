@@ -337,6 +337,9 @@ void member__exited(struct session *s, struct member *m);
  * ends it.
  */
 bool member__forget(struct session *s, struct member *m);
+/* A program begins in the process `rec` is of: if that is still a member as another one, since the
+ * ring had no room for the record of the exec, that one ends. */
+void member__exec_unseen(struct session *s, const struct wire_proc_new *rec);
 /* Reads the counters of those that have ended, before their pids are used again. */
 void member__sweep(struct session *s);
 /* Its two parts: what is released has no names but those that it has by then. */
