@@ -16,9 +16,12 @@
 
 #include <cmocka.h>
 
+#include "base/base.h"
 #include "process/file.h"
 #include "process/image.h"
 #include "target/target.h"
+
+#define TINY_BYTES 4016
 
 static char dir[64];
 
@@ -366,6 +369,63 @@ static void t_not_copied(void **state)
 	images__free(&images);
 }
 
+/* As of a process that loads plugins again and again: those that it has now are known, and of those
+ * that it had some. */
+static void t_many_one_after_the_other(void **state)
+{
+	enum { ROUNDS = 50, FILES = 30 };
+	struct images images = {.uid = getuid()};
+	uint8_t *at[FILES], text[4096];
+	size_t at_first, most = 0;
+	char name[32], path[128];
+	int fd;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	fd = open("tests/data/tiny.elf", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(read(fd, text, sizeof(text)), TINY_BYTES);
+	close(fd);
+	assert_int_equal(images__refresh(&images, getpid()), 0);
+	at_first = images.n;
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int i = 0; i < FILES; i++) {
+			snprintf(name, sizeof(name), "plugin-%d-%d", round, i);
+			path_of(name, path);
+			fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+			assert_int_equal(write(fd, text, TINY_BYTES), TINY_BYTES);
+			at[i] = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+			assert_ptr_not_equal(at[i], MAP_FAILED);
+			close(fd);
+		}
+		assert_int_equal(images__refresh(&images, getpid()), 0);
+		assert_int_equal(images__left_out(&images, IMAGE_NO_ROOM), 0);
+		for (int i = 0; i < FILES; i++) {
+			const struct image_map *map = images__at(&images, (uintptr_t)at[i]);
+
+			snprintf(name, sizeof(name), "plugin-%d-%d", round, i);
+			assert_non_null(map->image);
+			assert_non_null(map->image->elf);
+			assert_string_equal(map->image->base, name);
+		}
+		for (int i = 0; i < FILES; i++)
+			munmap(at[i], 4096);
+		assert_int_equal(images__refresh(&images, getpid()), 0);
+		most = MAX(most, images.n);
+	}
+	assert_true(most > at_first + FILES && most < at_first + 10 * FILES);
+	assert_int_equal(images.opened, at_first + ROUNDS * FILES);
+	assert_non_null(images__exe(&images));
+	/* they were unmapped a moment ago */
+	for (int i = 0; i < FILES; i++) {
+		const struct image_map *map = images__ever_at(&images, (uintptr_t)at[i]);
+
+		assert_non_null(map);
+		assert_non_null(map->image->elf);
+	}
+	images__free(&images);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -381,6 +441,7 @@ int main(void)
 		cmocka_unit_test(t_users),
 		cmocka_unit_test(t_room_comes),
 		cmocka_unit_test(t_not_copied),
+		cmocka_unit_test(t_many_one_after_the_other),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -26,7 +26,7 @@ struct names {
 	struct cached *cache;
 	/* of names_source.c: read when the first Haskell frame is named, again with new files */
 	struct ipe *ipe;
-	size_t ipe_images;	      /* how many files there were then */
+	size_t ipe_images;	      /* how many files had been opened by then */
 	struct names_pause ipe_pause; /* while reading it takes too long */
 	/* What all code is that is asked for; CODE_UNKNOWN: that is to be found out. */
 	enum code_class code_as;

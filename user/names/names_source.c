@@ -78,7 +78,7 @@ static const struct ipe *ipe_of(struct names *t)
 	struct ipe *ipe;
 	int err;
 
-	if (t->ipe_images == t->of.images->n || !t->of.pid)
+	if (t->ipe_images == t->of.images->opened || !t->of.pid)
 		return t->ipe;
 	err = names_pause__now(&t->ipe_pause, time__monotonic_ns());
 	if (!err) {
@@ -95,7 +95,7 @@ static const struct ipe *ipe_of(struct names *t)
 		t->incomplete |= err == -EBUSY;
 		return t->ipe;
 	}
-	t->ipe_images = t->of.images->n;
+	t->ipe_images = t->of.images->opened;
 	if (err && err != -ENOENT)
 		log_verbose("pid %d: its info table map cannot be read: %s", t->of.pid,
 			    strerror(-err));

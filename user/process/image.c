@@ -14,7 +14,9 @@
 
 #define IMAGE_MAPS_MAX (1U << 18)
 #define PAST_MAX       4096
-#define PAGE	       4096ULL
+/* Files that are kept though they are mapped no more: their names may still be asked for. */
+#define UNMAPPED_MAX 128
+#define PAGE	     4096ULL
 /* Files opened in one reading of the maps: most are libraries that other processes map too. */
 #define OPENS_MAX (2 * IMAGES_MAX)
 /* … of which so many are tried again: the maps of a JIT are read several times a second. */
@@ -168,6 +170,7 @@ static int image__add(struct images *images, pid_t pid, int fd, const char *path
 	image->elf_err = image->file->elf_err;
 	images->bytes += image->file->size;
 	images->images[images->n++] = image;
+	images->opened++;
 	*ret_image = image;
 	return 0;
 }
@@ -282,6 +285,8 @@ size_t images__left_out(const struct images *images, enum image_lack why)
 	return n;
 }
 
+/* ── what is mapped no more ──────────────────────────────────────────────────────────────── */
+
 /* What of the previous reading is not there any more. Only names are lost where it fails. */
 static void keep_past(struct images *images, const struct image_map *old, size_t n_old)
 {
@@ -290,11 +295,64 @@ static void keep_past(struct images *images, const struct image_map *old, size_t
 
 		if (!old[i].image || (now && now->image == old[i].image))
 			continue;
+		if (images->n_past == PAST_MAX) {
+			images->n_past -= PAST_MAX / 4;
+			memmove(images->past, images->past + PAST_MAX / 4,
+				images->n_past * sizeof(*images->past));
+		}
 		if (array__reserve((void **)&images->past, &images->cap_past, images->n_past + 1,
 				   PAST_MAX, sizeof(*images->past)) < 0)
 			return;
 		images->past[images->n_past++] = old[i];
 	}
+}
+
+/* How many images are of files that are mapped no more, and may go. */
+static size_t mark_unmapped(struct images *images)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < images->n; i++)
+		images->images[i]->goes = !images->images[i]->is_exe && !images->images[i]->stays;
+	for (size_t i = 0; i < images->n_maps; i++)
+		if (images->maps[i].image)
+			images->maps[i].image->goes = false;
+	for (size_t i = 0; i < images->n; i++)
+		n += images->images[i]->goes;
+	return n;
+}
+
+/* Where a process maps one file after the other, as it loads plugins again and again. */
+static void make_room(struct images *images)
+{
+	size_t n = mark_unmapped(images), kept = 0;
+
+	if (n <= UNMAPPED_MAX)
+		return;
+	/* those that were opened last stay */
+	n -= UNMAPPED_MAX / 2;
+	for (size_t i = 0; i < images->n; i++) {
+		struct image *image = images->images[i];
+
+		image->goes = image->goes && n;
+		n -= image->goes;
+	}
+	for (size_t i = 0; i < images->n_past; i++)
+		if (!images->past[i].image->goes)
+			images->past[kept++] = images->past[i];
+	images->n_past = kept;
+	kept = 0;
+	for (size_t i = 0; i < images->n; i++) {
+		struct image *image = images->images[i];
+
+		if (!image->goes) {
+			images->images[kept++] = image;
+			continue;
+		}
+		images->bytes -= image->file->size;
+		image__free(images, image);
+	}
+	images->n = kept;
 }
 
 int images__refresh(struct images *images, pid_t pid)
@@ -320,6 +378,7 @@ int images__refresh(struct images *images, pid_t pid)
 		if (proc.maps[i].exec)
 			err = add_map(images, pid, &proc.maps[i], &reading);
 	keep_past(images, old, n_old);
+	make_room(images);
 	free(old);
 	proc_maps__free(&old_proc);
 	return err;

@@ -2,8 +2,8 @@
 /*
  * process: what the kernel knows of a process (proc.h), its memory (mem.h), and the ELF files whose
  * code it maps, here, with their debug files (debugfile.h) and where they come from (origin.h).
- * Each file (device, inode) is opened once and kept as long as the images are: names and offsets
- * learnt from it stay valid when its mapping goes.
+ * Each file (device, inode) is opened once, and kept when its mapping goes: names and offsets
+ * learnt from it stay valid. Where there are many of which the mappings have gone, the oldest go.
  */
 #ifndef SAFESCOPED_PROCESS_IMAGE_H
 #define SAFESCOPED_PROCESS_IMAGE_H
@@ -35,6 +35,8 @@ struct image {
 	struct slots slots; /* what rooms above have made of a debug file of its own */
 	uint64_t bias;	    /* address in the process − address in the file */
 	bool is_exe;
+	bool stays; /* it is kept, mapped or not: the runtime's */
+	bool goes;  /* of image.c, which makes room */
 };
 
 /* Why nothing is known of a file that is mapped. */
@@ -64,6 +66,7 @@ struct image_map {
 struct images {
 	struct image **images;
 	size_t n, cap;
+	size_t opened;		/* how many there have been; grows with each new one */
 	struct image_map *maps; /* executable mappings, ascending */
 	size_t n_maps, cap_maps;
 	struct image_map *past; /* of files, that are mapped no more and whose place is free */

@@ -235,6 +235,7 @@ int rts__find(pid_t pid, const struct images *images, struct rts *ret_rts)
 
 			if (preference(image) != want || !is_rts(pid, image, &rts))
 				continue;
+			image->stays = true;
 			*ret_rts = rts;
 			return 0;
 		}
