@@ -67,7 +67,7 @@ static void test_holds_and_drops(void **state)
 	c = hold(k, KEEP_REST);
 	assert_true(a.id != b.id && b.id != c.id && a.id != c.id);
 	keeper__drop(k, a.id, &number);
-	assert_true(keeper__has_dropped(k, number));
+	assert_true(keeper__await(k, number));
 	assert_false(is_held(&a, 0));
 	keeper__drop(k, b.id, NULL);
 	assert_false(is_held(&b, PATIENCE_MS));
@@ -154,7 +154,7 @@ static void test_watches(void **state)
 	/* what is given to it then stays until the next time */
 	later = hold(k, KEEP_PROBE);
 	keeper__drop(k, probe.id, &number);
-	assert_true(keeper__has_dropped(k, number));
+	assert_true(keeper__await(k, number));
 	assert_false(is_held(&rest, PATIENCE_MS));
 	assert_false(is_held(&later, PATIENCE_MS));
 	assert_false(keeper__works(k));
@@ -272,47 +272,64 @@ static bool child_has_account(void)
 	return has;
 }
 
+static void await(const struct keeper *k, uint64_t number)
+{
+	for (int i = 0; i < PATIENCE_MS / 500 && !keeper__is_done(k, number); i++)
+		keeper__await(k, number);
+	assert_true(keeper__is_done(k, number));
+}
+
+static void account(struct keeper *k, bool on)
+{
+	uint64_t number;
+
+	assert_int_equal(keeper__account(k, on, &number), 0);
+	await(k, number);
+	assert_true(keeper__accounts(k) == on);
+	assert_true(child_has_account() == on);
+}
+
 static void test_account(void **state)
 {
+	uint64_t number = 0;
 	struct keeper *k;
 
 	(void)state;
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(keeper__new(&k), 0);
-	assert_false(child_has_account());
-	assert_int_equal(keeper__account(k, true), 0);
-	assert_true(child_has_account());
-	assert_int_equal(keeper__account(k, false), 0);
-	assert_false(child_has_account());
+	account(k, false);
+	account(k, true);
+	account(k, false);
 	keeper__release(k);
-	assert_int_equal(keeper__account(k, true), -EPIPE);
+	assert_int_equal(keeper__account(k, true, &number), -EPIPE);
+	assert_int_equal(number, 0);
 	keeper__free(k);
 }
 
-/* What it is asked for while it does not answer is not what it does in the end. */
+/* Nobody waits for one that is late; it does what it was asked for last. */
 static void test_late_account(void **state)
 {
+	uint64_t on = 0, off = 0;
 	struct keeper *k;
-	struct link l;
 
 	(void)state;
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(keeper__new(&k), 0);
 	/* once this is done it has given up its rights, and has its name */
-	assert_int_equal(keeper__account(k, false), 0);
+	account(k, false);
 	assert_int_equal(kill(only_child(), SIGSTOP), 0);
-	assert_int_equal(keeper__account(k, true), -ETIMEDOUT);
+	assert_int_equal(keeper__account(k, true, &on), 0);
+	assert_int_equal(keeper__account(k, false, &off), 0);
+	assert_true(off > on);
+	assert_false(keeper__is_done(k, on));
+	assert_false(keeper__await(k, on));
 	assert_int_equal(kill(only_child(), SIGCONT), 0);
-	l = hold(k, KEEP_PROBE);
-	keeper__drop(k, l.id, NULL);
-	assert_false(is_held(&l, PATIENCE_MS));
+	await(k, off);
 	assert_false(child_has_account());
-	assert_int_equal(keeper__account(k, true), 0);
-	assert_true(child_has_account());
+	account(k, true);
 	keeper__free(k);
-	close(l.mine);
 }
 
 /* The events are of the CPU, and what this process may not open has the kernel's own answer. */

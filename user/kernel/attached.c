@@ -78,6 +78,8 @@ int call_probes__on(struct kernel *kernel, struct attached *a)
 
 	if (!suspend || !resume)
 		return -ENOENT;
+	if (!probe__may_be_on(kernel, suspend) || !probe__may_be_on(kernel, resume))
+		return -EBUSY;
 	err = probe__on(kernel, suspend);
 	if (!err)
 		err = probe__on(kernel, resume);

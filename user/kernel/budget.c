@@ -225,7 +225,12 @@ pid_t kernel__next_gc_off(struct kernel *kernel)
 
 static void try_again(struct kernel *kernel, struct attached *a, uint64_t now)
 {
-	if (call_probes__on(kernel, a)) {
+	int err = call_probes__on(kernel, a);
+
+	/* at the next turn */
+	if (err == -EBUSY)
+		return;
+	if (err) {
 		a->retry_ns = MIN(2 * a->retry_ns, BUDGET_LONGEST_NS);
 		enter(a, PROBES_OFF, now);
 		return;

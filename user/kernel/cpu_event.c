@@ -51,6 +51,6 @@ int cpu_event__open(struct keeper *keeper, enum cpu_event what, int cpu, uint64_
 	if ((fd != -EACCES && fd != -EPERM) || !keeper)
 		return fd;
 	by_keeper = keeper__open_event(keeper, what, cpu, period_ns);
-	/* a keeper that has no answer is not why */
-	return by_keeper == -EPIPE || by_keeper == -ETIMEDOUT ? fd : by_keeper;
+	/* that there is no keeper is not why */
+	return by_keeper == -EPIPE ? fd : by_keeper;
 }

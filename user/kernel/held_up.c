@@ -58,6 +58,15 @@ static void hold_up(struct kernel *kernel, uint64_t now)
 	}
 }
 
+/* False: one of them is still coming off. */
+static bool may_come_back(const struct kernel *kernel)
+{
+	for (const struct probe *p = kernel->probes; p; p = p->hh.next)
+		if (p->held_up && !probe__may_be_on(kernel, p))
+			return false;
+	return true;
+}
+
 static void come_back(struct kernel *kernel, uint64_t now)
 {
 	struct attached *a = NULL;
@@ -97,7 +106,7 @@ int kernel__beat(struct kernel *kernel)
 		hold_up(kernel, now);
 	kernel->times_taken = taken;
 	beat(kernel, now);
-	if (kernel->held_up_until_ns && now >= kernel->held_up_until_ns)
+	if (kernel->held_up_until_ns && now >= kernel->held_up_until_ns && may_come_back(kernel))
 		come_back(kernel, now);
 	return 0;
 }

@@ -18,10 +18,9 @@
 #include "base/pass.h"
 
 /* The keeper takes a message at once, unless it is busy with a drop, of which one takes 100 ms. */
-#define SEND_MS	   1000
-#define DROPPED_MS 500
-#define ANSWER_MS  500
-#define END_MS	   2000
+#define SEND_MS	  1000
+#define ANSWER_MS 500
+#define END_MS	  2000
 /* Descriptors of the keeper's own, and those that it is still to close. */
 #define SPARE_FDS 64
 
@@ -191,12 +190,17 @@ void keeper__discard(struct keeper *k, int fd)
 		keeper__drop(k, id, NULL);
 }
 
-bool keeper__has_dropped(const struct keeper *k, uint64_t number)
+bool keeper__is_done(const struct keeper *k, uint64_t number)
 {
-	uint64_t until = time__monotonic_ns() + DROPPED_MS * 1000000ULL;
+	return atomic_load(&k->page->done) >= number;
+}
+
+bool keeper__await(const struct keeper *k, uint64_t number)
+{
+	uint64_t until = time__monotonic_ns() + ANSWER_MS * 1000000ULL;
 	struct timespec wait = {.tv_nsec = 100000};
 
-	while (atomic_load(&k->page->done) < number) {
+	while (!keeper__is_done(k, number)) {
 		if (k->socket < 0 || time__monotonic_ns() >= until)
 			return false;
 		nanosleep(&wait, NULL);
@@ -204,26 +208,21 @@ bool keeper__has_dropped(const struct keeper *k, uint64_t number)
 	return true;
 }
 
-int keeper__account(struct keeper *k, bool on)
+int keeper__account(struct keeper *k, bool on, uint64_t *ret_number)
 {
-	struct keeper_msg msg = {.what = on ? KEEPER_ACCOUNT : KEEPER_NO_ACCOUNT};
-	int err;
+	struct keeper_msg msg = {.what = on ? KEEPER_ACCOUNT : KEEPER_NO_ACCOUNT,
+				 .number = k->numbers + 1};
+	int err = send_msg(k, &msg, -1);
 
-	msg.number = ++k->numbers;
-	err = send_msg(k, &msg, -1);
 	if (err)
 		return err;
-	if (keeper__has_dropped(k, msg.number))
-		return (atomic_load(&k->page->account) != 0) == on ? 0 : -ENOTSUP;
-	if (!keeper__works(k))
-		return -EPIPE;
-	/* it is late, and will obey: what it is asked for later has higher numbers */
-	if (on) {
-		msg.what = KEEPER_NO_ACCOUNT;
-		msg.number = ++k->numbers;
-		send_msg(k, &msg, -1);
-	}
-	return -ETIMEDOUT;
+	*ret_number = ++k->numbers;
+	return 0;
+}
+
+bool keeper__accounts(const struct keeper *k)
+{
+	return atomic_load(&k->page->account) != 0;
 }
 
 int keeper__open_event(struct keeper *k, int what, int cpu, uint64_t period_ns)

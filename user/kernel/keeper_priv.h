@@ -47,21 +47,25 @@ void keeper__release(struct keeper *keeper);
  */
 int keeper__hold(struct keeper *keeper, enum keep_kind kind, int fd, uint32_t *ret_id);
 /*
- * Takes the program off. Does not wait: *ret_number is to be asked for by keeper__has_dropped(). 0:
+ * Takes the program off. Does not wait: *ret_number is to be asked for by keeper__is_done(). NULL:
  * in the background, among others. id 0: nothing.
  */
 void keeper__drop(struct keeper *keeper, uint32_t id, uint64_t *ret_number);
-/* Whether that is done; waits for it, but not for long. */
-bool keeper__has_dropped(const struct keeper *keeper, uint64_t number);
+/* Whether what has this number is done, which takes the time of all that was asked for before: that
+ * a probe comes off may take 100 ms, on a busy machine more. */
+bool keeper__is_done(const struct keeper *keeper, uint64_t number);
+/* The same; waits for it, but not for long. */
+bool keeper__await(const struct keeper *keeper, uint64_t number);
 /* Takes a program off that it does not hold yet, in the background. */
 void keeper__discard(struct keeper *keeper, int fd);
 
 /*
- * The kernel's account of programs' run time (BPF_ENABLE_STATS) from now on, or no more. -ENOTSUP:
- * it cannot be kept; -ETIMEDOUT: the keeper is late; once it is there again the account is not
- * kept, whatever was asked for; -EPIPE: the keeper has ended.
+ * The kernel's account of programs' run time (BPF_ENABLE_STATS) is to be kept, or no more. Does not
+ * wait: once *ret_number is done, keeper__accounts() says whether it is kept. -EPIPE: the keeper
+ * has ended.
  */
-int keeper__account(struct keeper *keeper, bool on);
+int keeper__account(struct keeper *keeper, bool on, uint64_t *ret_number);
+bool keeper__accounts(const struct keeper *keeper);
 
 /*
  * Opens a CPU's event (an enum cpu_event, kernel_priv.h): a descriptor, or what

@@ -44,7 +44,8 @@ enum cpu_event {
 /*
  * Opens it on the CPU: a descriptor. -ENODEV: the CPU is offline. -EACCES: with a
  * perf_event_paranoid above 2, which Debian's and Ubuntu's kernels know, CAP_PERFMON is not enough;
- * where this process has given up CAP_SYS_ADMIN the keeper opens it (NULL: nobody).
+ * where this process has given up CAP_SYS_ADMIN the keeper opens it (NULL: nobody). -ETIMEDOUT:
+ * the keeper is busy.
  */
 int cpu_event__open(struct keeper *keeper, enum cpu_event what, int cpu, uint64_t period_ns);
 /* The same by this process alone. */
@@ -139,7 +140,10 @@ int probes__get(struct kernel *kernel, enum probe_kind kind, const struct target
 /* *probe is NULL afterwards. Detaching goes on in the background. What was learnt of programs whose
  * call probes come off is forgotten. */
 void probes__put(struct kernel *kernel, struct probe **probe);
+/* -EBUSY: it is still coming off. */
 int probe__on(struct kernel *kernel, struct probe *probe);
+/* Whether it is, or is off for sure. */
+bool probe__may_be_on(const struct kernel *kernel, const struct probe *probe);
 /* Does not wait for it. */
 void probe__off(struct kernel *kernel, struct probe *probe);
 /* To be called often: drops what has been unused for long, or is of a file that was removed. */
@@ -306,7 +310,7 @@ __u64 *target__word(struct kernel *kernel, __u32 tgid);
 int target__put(struct kernel *kernel, const struct attached *a, __u64 how);
 /* The same: its calls are seen from now on, or are not. */
 void target__put_seen(struct kernel *kernel, struct attached *a, bool seen);
-/* Of the target and of all that share its call probes. */
+/* Of the target and of all that share its call probes. -EBUSY: they are still coming off. */
 int call_probes__on(struct kernel *kernel, struct attached *a);
 void call_probes__off(struct kernel *kernel, struct attached *a);
 /* Those on collections' ends, for good. */

@@ -41,6 +41,11 @@ static struct bpf_program *program_of(struct kernel *kernel, enum probe_kind kin
 	return NULL;
 }
 
+bool probe__may_be_on(const struct kernel *kernel, const struct probe *p)
+{
+	return p->on || keeper__is_done(kernel->keeper, p->off_number);
+}
+
 int probe__on(struct kernel *kernel, struct probe *p)
 {
 	char path[32];
@@ -49,7 +54,7 @@ int probe__on(struct kernel *kernel, struct probe *p)
 	if (p->on)
 		return 0;
 	/* two on one instruction would count twice */
-	if (!keeper__has_dropped(kernel->keeper, p->off_number))
+	if (!probe__may_be_on(kernel, p))
 		return -EBUSY;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", p->file);
 	err = uprobe__attach(program_of(kernel, (enum probe_kind)p->key.kind), kernel->multi, path,
@@ -126,14 +131,17 @@ int probes__get(struct kernel *kernel, enum probe_kind kind, const struct target
 	const struct probe_key key = {
 		.dev = at->dev, .ino = at->ino, .offset = at->offset, .kind = kind, .pid = pid};
 	struct probe *p = find(kernel, &key);
-	int err;
+	int err = 0;
 
 	*ret_was_on = p && p->on;
 	if (p) {
 		/* one that the budget took off, and whose targets have ended since */
-		err = p->refs ? 0 : probe__on(kernel, p);
-		if (err)
-			return err;
+		if (!p->refs) {
+			keeper__await(kernel->keeper, p->off_number);
+			err = probe__on(kernel, p);
+			if (err)
+				return err;
+		}
 		kernel->n_unused -= !p->refs;
 	} else {
 		err = add(kernel, &key, file, &p);

@@ -22,16 +22,15 @@
 #define SPARSE_PART_NS	250000000ULL
 /* … and for a short session, from which there is little, longer. */
 #define AT_FIRST_NS 500000000ULL
-/* A keeper that is late has much to do: it is asked for nothing for so long. */
-#define LATE_NS 10000000000ULL
 
 struct run_time {
 	struct bpf_object *object;
 	struct keeper *keeper;
-	bool kept;   /* at present */
+	bool kept;   /* at present, for sure */
+	bool wanted; /* as the keeper was asked for it last */
 	bool failed; /* it cannot be kept (CAP_SYS_ADMIN, kernel/bpf/syscall.c, bpf_enable_stats())
 		      */
-	uint64_t late_until_ns; /* the keeper was late */
+	uint64_t asked; /* the keeper's number of that; 0: it is done, and seen to be */
 	uint64_t whole_ns, part_ns;
 	uint64_t began_ns, since_ns, since_sum;
 	uint64_t kept_ns, sum; /* of the times that have ended: how long, and what ran in them */
@@ -58,21 +57,10 @@ static uint64_t read_all(const struct run_time *r)
 	return sum;
 }
 
-/* True if the keeper has done it. */
-static bool account(struct run_time *r, uint64_t now, bool on)
-{
-	int err = keeper__account(r->keeper, on);
-
-	r->failed = err && err != -ETIMEDOUT;
-	r->late_until_ns = err == -ETIMEDOUT ? now + LATE_NS : 0;
-	return !err;
-}
-
+/* The account is kept from here on. */
 static void begin(struct run_time *r, uint64_t now)
 {
-	r->kept = account(r, now, true);
-	if (!r->kept)
-		return;
+	r->kept = true;
 	r->since_ns = now;
 	r->since_sum = read_all(r);
 }
@@ -82,7 +70,13 @@ static void end(struct run_time *r, uint64_t now)
 	r->sum += read_all(r) - r->since_sum;
 	r->kept_ns += now - r->since_ns;
 	r->kept = false;
-	account(r, now, false);
+}
+
+/* The keeper, which may be busy, is not waited for. */
+static void ask(struct run_time *r, bool wanted)
+{
+	r->wanted = wanted;
+	r->failed = keeper__account(r->keeper, wanted, &r->asked) != 0;
 }
 
 int run_time__new(struct bpf_object *object, struct keeper *keeper, bool sparse,
@@ -97,7 +91,7 @@ int run_time__new(struct bpf_object *object, struct keeper *keeper, bool sparse,
 	r->whole_ns = sparse ? SPARSE_WHOLE_NS : WHOLE_NS;
 	r->part_ns = sparse ? SPARSE_PART_NS : PART_NS;
 	r->began_ns = time__monotonic_ns();
-	begin(r, r->began_ns);
+	ask(r, true);
 	*ret_run_time = r;
 	return 0;
 }
@@ -112,12 +106,20 @@ void run_time__turn(struct run_time *r, uint64_t now)
 	uint64_t age = now > r->began_ns ? now - r->began_ns : 0;
 	bool wanted = age < AT_FIRST_NS || age % r->whole_ns < r->part_ns;
 
-	if (r->failed || wanted == r->kept || now < r->late_until_ns)
+	if (r->failed || (r->asked && !keeper__is_done(r->keeper, r->asked)))
 		return;
-	if (wanted)
+	if (r->asked && r->wanted) {
+		r->failed = !keeper__accounts(r->keeper);
+		if (r->failed)
+			return;
 		begin(r, now);
-	else
+	}
+	r->asked = 0;
+	if (wanted == r->wanted)
+		return;
+	if (r->kept)
 		end(r, now);
+	ask(r, wanted);
 }
 
 bool run_time__sum(const struct run_time *r, uint64_t now, uint64_t *ret_ns)

@@ -126,14 +126,14 @@ static void stop_on(struct sampler *s, struct clock *c)
 	fd__close(&c->fd);
 }
 
-/* -ENODEV: the CPU is offline. */
+/* -ENODEV: the CPU is offline; -ETIMEDOUT: the keeper is busy. */
 static int start_on(struct sampler *s, int cpu)
 {
 	struct clock *c = &s->clocks[cpu];
 	int fd = cpu_event__open(s->keeper, CPU_EVENT_CLOCK, cpu, next_period(s)), link, err;
 
 	if (fd < 0) {
-		if (fd != -ENODEV)
+		if (fd != -ENODEV && fd != -ETIMEDOUT)
 			report_failure(c, cpu, "sample", fd);
 		return fd;
 	}
@@ -203,6 +203,8 @@ static bool goes_on(struct clock *c)
 
 void sampler__look(struct sampler *s, uint64_t now_ns, void (*came)(void *ctx, int cpu), void *ctx)
 {
+	int err;
+
 	if (!s || now_ns - s->looked_ns < LOOK_EVERY_NS)
 		return;
 	s->looked_ns = now_ns;
@@ -213,7 +215,11 @@ void sampler__look(struct sampler *s, uint64_t now_ns, void (*came)(void *ctx, i
 			continue;
 		if (c->fd >= 0)
 			stop_on(s, c);
-		if (start_on(s, cpu))
+		err = start_on(s, cpu);
+		/* it is asked again at the next look, and not once for each CPU */
+		if (err == -ETIMEDOUT)
+			return;
+		if (err)
 			continue;
 		log_verbose("cpu %d: is online, and is sampled from here on", cpu);
 		came(ctx, cpu);
