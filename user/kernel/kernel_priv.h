@@ -63,8 +63,9 @@ void sampler__free(struct sampler *s);
 /* To be called often: gives each CPU another period at times. NULL: nothing. */
 void sampler__vary(struct sampler *s, uint64_t now_ns);
 /* To be called often: at times, begins on CPUs that have come online since, for the first time or
- * again; `came` is called for each. NULL: nothing. */
-void sampler__look(struct sampler *s, uint64_t now_ns, void (*came)(void *ctx, int cpu), void *ctx);
+ * again; `came` is called for each, and again at the next look if it gives -ETIMEDOUT. NULL:
+ * nothing. */
+void sampler__look(struct sampler *s, uint64_t now_ns, int (*came)(void *ctx, int cpu), void *ctx);
 /* True if a cpu-clock event can be opened. */
 bool sampler__works(void);
 
@@ -75,8 +76,9 @@ struct mappings;
 int mappings__new(struct keeper *keeper, struct mappings **ret_mappings);
 void mappings__free(struct mappings *mappings);
 /* The CPU has come online: it reports mappings from here on, and what it did not report may be
- * asked for, as after a loss. NULL: nothing. */
-void mappings__revive(struct mappings *mappings, int cpu);
+ * asked for, as after a loss. NULL: nothing. -errno: it does not report them, see
+ * cpu_event__open(). */
+int mappings__revive(struct mappings *mappings, int cpu);
 
 /* ── fork.c ──────────────────────────────────────────────────────────────────────────────── */
 

@@ -128,13 +128,13 @@ int mappings__new(struct keeper *keeper, struct mappings **ret_mappings)
 }
 
 /* Its own ring went with the CPU, as the sampler's event did. */
-void mappings__revive(struct mappings *m, int cpu)
+int mappings__revive(struct mappings *m, int cpu)
 {
 	if (!m || cpu >= m->n)
-		return;
+		return 0;
 	close_ring(&m->rings[cpu]);
-	begin(m, cpu);
 	m->lost = true;
+	return begin(m, cpu);
 }
 
 static void hand_over(const uint8_t *record, size_t size, kernel_mapping_fn fn, void *ctx)

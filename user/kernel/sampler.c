@@ -201,7 +201,7 @@ static bool goes_on(struct clock *c)
 	return len < 0 || (len == sizeof(c->count) && c->count != before);
 }
 
-void sampler__look(struct sampler *s, uint64_t now_ns, void (*came)(void *ctx, int cpu), void *ctx)
+void sampler__look(struct sampler *s, uint64_t now_ns, int (*came)(void *ctx, int cpu), void *ctx)
 {
 	int err;
 
@@ -221,8 +221,11 @@ void sampler__look(struct sampler *s, uint64_t now_ns, void (*came)(void *ctx, i
 			return;
 		if (err)
 			continue;
+		if (came(ctx, cpu) == -ETIMEDOUT) {
+			stop_on(s, c);
+			return;
+		}
 		log_verbose("cpu %d: is online, and is sampled from here on", cpu);
-		came(ctx, cpu);
 	}
 }
 
@@ -236,9 +239,9 @@ void sampler__free(struct sampler *s)
 	free(s);
 }
 
-static void cpu_came(void *ctx, int cpu)
+static int cpu_came(void *ctx, int cpu)
 {
-	mappings__revive(ctx, cpu);
+	return mappings__revive(ctx, cpu);
 }
 
 void kernel__turn_sampling(struct kernel *kernel, uint64_t now_ns)
