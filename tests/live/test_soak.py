@@ -237,7 +237,7 @@ class Scraped:
         """Of those that have ended the last ones are still there."""
         check(self.up == [1], f"it was not scraped all the time: {self.up}")
         recent = {pid for pid, at in programs.ended.items() if at > self.at - SHOWN_FOR}
-        check(recent and recent < self.in_calls.keys(), f"Prometheus has {self.in_calls.keys()}, {recent} have just ended")
+        check(recent and recent <= self.in_calls.keys(), f"Prometheus has {self.in_calls.keys()}, {recent} have just ended")
         for pid, seconds in self.in_calls.items():
             last = sums[pid][-1]
             for function in CALLS:
