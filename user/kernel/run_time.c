@@ -32,6 +32,7 @@ struct run_time {
 		      */
 	uint64_t asked; /* the keeper's number of that; 0: it is done, and seen to be */
 	uint64_t whole_ns, part_ns;
+	uint64_t next_ns; /* when it ends, or, where it is not kept, begins */
 	uint64_t began_ns, since_ns, since_sum;
 	uint64_t kept_ns, sum; /* of the times that have ended: how long, and what ran in them */
 };
@@ -60,6 +61,7 @@ static uint64_t read_all(const struct run_time *r)
 /* The account is kept from here on. */
 static void begin(struct run_time *r, uint64_t now)
 {
+	r->next_ns = now + (r->kept_ns ? r->part_ns : AT_FIRST_NS);
 	r->kept = true;
 	r->since_ns = now;
 	r->since_sum = read_all(r);
@@ -67,6 +69,7 @@ static void begin(struct run_time *r, uint64_t now)
 
 static void end(struct run_time *r, uint64_t now)
 {
+	r->next_ns = r->since_ns + r->whole_ns;
 	r->sum += read_all(r) - r->since_sum;
 	r->kept_ns += now - r->since_ns;
 	r->kept = false;
@@ -103,9 +106,6 @@ void run_time__free(struct run_time *r)
 
 void run_time__turn(struct run_time *r, uint64_t now)
 {
-	uint64_t age = now > r->began_ns ? now - r->began_ns : 0;
-	bool wanted = age < AT_FIRST_NS || age % r->whole_ns < r->part_ns;
-
 	if (r->failed || (r->asked && !keeper__is_done(r->keeper, r->asked)))
 		return;
 	if (r->asked && r->wanted) {
@@ -115,11 +115,12 @@ void run_time__turn(struct run_time *r, uint64_t now)
 		begin(r, now);
 	}
 	r->asked = 0;
-	if (wanted == r->wanted)
-		return;
-	if (r->kept)
+	if (r->kept && now >= r->next_ns) {
 		end(r, now);
-	ask(r, wanted);
+		ask(r, false);
+	} else if (!r->kept && now >= r->next_ns) {
+		ask(r, true);
+	}
 }
 
 bool run_time__sum(const struct run_time *r, uint64_t now, uint64_t *ret_ns)
