@@ -95,6 +95,9 @@ int run_time__new(struct bpf_object *object, struct keeper *keeper, bool sparse,
 	r->part_ns = sparse ? SPARSE_PART_NS : PART_NS;
 	r->began_ns = time__monotonic_ns();
 	ask(r, true);
+	/* it has nothing else to do yet, and the loop begins late */
+	if (!r->failed && keeper__await(r->keeper, r->asked))
+		run_time__turn(r, time__monotonic_ns());
 	*ret_run_time = r;
 	return 0;
 }
