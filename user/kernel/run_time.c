@@ -34,7 +34,9 @@ struct run_time {
 	uint64_t whole_ns, part_ns;
 	uint64_t next_ns; /* when it ends, or, where it is not kept, begins */
 	uint64_t began_ns, since_ns, since_sum;
-	uint64_t kept_ns, sum; /* of the times that have ended: how long, and what ran in them */
+	/* when the first time ended, in which much is begun, and what ran in it; 0: it has not */
+	uint64_t first_end_ns, first_sum;
+	uint64_t kept_ns, sum; /* of the later ones that have ended: how long, and what ran */
 };
 
 static bool read_one(struct bpf_program *prog, uint64_t *ret_ns, uint64_t *ret_runs)
@@ -61,7 +63,7 @@ static uint64_t read_all(const struct run_time *r)
 /* The account is kept from here on. */
 static void begin(struct run_time *r, uint64_t now)
 {
-	r->next_ns = now + (r->kept_ns ? r->part_ns : AT_FIRST_NS);
+	r->next_ns = now + (r->first_end_ns ? r->part_ns : AT_FIRST_NS);
 	r->kept = true;
 	r->since_ns = now;
 	r->since_sum = read_all(r);
@@ -70,8 +72,13 @@ static void begin(struct run_time *r, uint64_t now)
 static void end(struct run_time *r, uint64_t now)
 {
 	r->next_ns = r->since_ns + r->whole_ns;
-	r->sum += read_all(r) - r->since_sum;
-	r->kept_ns += now - r->since_ns;
+	if (r->first_end_ns) {
+		r->sum += read_all(r) - r->since_sum;
+		r->kept_ns += now - r->since_ns;
+	} else {
+		r->first_sum = read_all(r) - r->since_sum;
+		r->first_end_ns = now;
+	}
 	r->kept = false;
 }
 
@@ -128,15 +135,23 @@ void run_time__turn(struct run_time *r, uint64_t now)
 
 bool run_time__sum(const struct run_time *r, uint64_t now, uint64_t *ret_ns)
 {
-	uint64_t kept = r->kept_ns, sum = r->sum;
+	uint64_t kept = r->kept_ns, sum = r->sum, until = r->first_end_ns, first = r->first_sum;
 
-	if (r->kept && now > r->since_ns) {
+	if (now <= r->began_ns || (!until && !r->kept))
+		return false;
+	if (!until) {
+		until = now;
+		first = now > r->since_ns ? read_all(r) - r->since_sum : 0;
+	} else if (kept && r->kept && now > r->since_ns) {
+		/* of one that has just begun nothing can be said for all of the rest */
 		kept += now - r->since_ns;
 		sum += read_all(r) - r->since_sum;
 	}
-	if (!kept || now <= r->began_ns)
-		return false;
-	*ret_ns = (uint64_t)((double)sum * (double)(now - r->began_ns) / (double)kept);
+	if (kept)
+		*ret_ns = first + (uint64_t)((double)sum * (double)(now - until) / (double)kept);
+	else
+		*ret_ns = (uint64_t)((double)first * (double)(now - r->began_ns) /
+				     (double)(until - r->began_ns));
 	return true;
 }
 

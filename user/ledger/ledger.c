@@ -55,6 +55,7 @@ int booking__compare(const struct booking_key *a, const struct booking_key *b)
 
 /* ── booking ─────────────────────────────────────────────────────────────────────────────── */
 
+/* Where it is noted that it was found last. */
 static struct booking **recent_of(struct ledger *l, const struct booking_key *key)
 {
 	uint32_t rest = key->kind | (uint32_t)key->class << 8 | (uint32_t)key->state << 16;
@@ -62,15 +63,16 @@ static struct booking **recent_of(struct ledger *l, const struct booking_key *ke
 			key->stack * 0x27d4eb2fU + rest) *
 		       0x9e3779b1U;
 
-	return &l->recent[mix >> (32 - RECENT_BOOKINGS_BITS)];
+	return l->recent ? &l->recent[mix >> (32 - RECENT_BOOKINGS_BITS)]
+			 : &l->few[mix >> (32 - FEW_BOOKINGS_BITS)];
 }
 
 /* Before it is freed. */
 static void forget_recent(struct ledger *l, const struct booking *b)
 {
-	struct booking **recent = l->recent ? recent_of(l, &b->key) : NULL;
+	struct booking **recent = recent_of(l, &b->key);
 
-	if (recent && *recent == b)
+	if (*recent == b)
 		*recent = NULL;
 }
 
@@ -83,12 +85,12 @@ static bool is_same(const struct booking_key *a, const struct booking_key *b)
 
 static struct booking *find(struct ledger *l, const struct booking_key *key)
 {
-	struct booking **recent = l->recent ? recent_of(l, key) : NULL, *b;
+	struct booking **recent = recent_of(l, key), *b;
 
-	if (recent && *recent && is_same(&(*recent)->key, key))
+	if (*recent && is_same(&(*recent)->key, key))
 		return *recent;
 	HASH_FIND(hh, l->table, key, sizeof(*key), b);
-	if (recent && b)
+	if (b)
 		*recent = b;
 	return b;
 }

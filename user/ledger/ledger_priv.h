@@ -44,12 +44,15 @@ struct booking {
 /* By a cheap hash: most bookings are like one of the last. */
 #define RECENT_BOOKINGS_BITS 9
 #define RECENT_BOOKINGS	     (1U << RECENT_BOOKINGS_BITS)
+#define FEW_BOOKINGS_BITS    4
+#define FEW_BOOKINGS	     (1U << FEW_BOOKINGS_BITS)
 
 struct ledger {
 	struct ledger_opts opts;
 	struct booking *table;
-	/* RECENT_BOOKINGS of them, once there are as many lines as pay for it; NULL until then */
-	struct booking **recent;
+	/* those that were found last, by their keys: RECENT_BOOKINGS of them once there are as many
+	 * lines as pay for it, until then (NULL) some */
+	struct booking **recent, *few[FEW_BOOKINGS];
 	uint64_t left_out;
 };
 
