@@ -31,6 +31,9 @@
 
 /* Events are looked at so often. */
 #define LOOK_EVERY_NS 5000000000ULL
+/* … and of CPUs that are not there so many are tried: a virtual machine may have room for hundreds.
+ */
+#define ABSENT_AT_ONCE 4
 
 /* Of a CPU. */
 struct clock {
@@ -45,6 +48,7 @@ struct sampler {
 	struct keeper *keeper;
 	struct clock *clocks; /* by CPU */
 	int n;
+	int absent; /* the CPU from which on those that were not there are tried */
 	uint64_t looked_ns;
 	uint64_t least_ns, range_ns; /* periods: from, and so much more */
 	uint64_t vary_every_ns, varied_ns;
@@ -203,24 +207,30 @@ static bool goes_on(struct clock *c)
 
 void sampler__look(struct sampler *s, uint64_t now_ns, int (*came)(void *ctx, int cpu), void *ctx)
 {
-	int err;
+	int first = s ? s->absent : 0, tried = 0, err;
 
 	if (!s || now_ns - s->looked_ns < LOOK_EVERY_NS)
 		return;
 	s->looked_ns = now_ns;
-	for (int cpu = 0; cpu < s->n; cpu++) {
+	for (int i = 0; i < s->n; i++) {
+		int cpu = (first + i) % s->n;
 		struct clock *c = &s->clocks[cpu];
 
 		if (c->fd >= 0 && goes_on(c))
 			continue;
 		if (c->fd >= 0)
 			stop_on(s, c);
+		if (tried == ABSENT_AT_ONCE)
+			continue;
 		err = start_on(s, cpu);
 		/* it is asked again at the next look, and not once for each CPU */
 		if (err == -ETIMEDOUT)
 			return;
-		if (err)
+		if (err) {
+			tried++;
+			s->absent = (cpu + 1) % s->n;
 			continue;
+		}
 		if (came(ctx, cpu) == -ETIMEDOUT) {
 			stop_on(s, c);
 			return;
