@@ -14,16 +14,20 @@
 #include "confine_priv.h"
 #include "filter_program.h"
 
-/* What memory, descriptors that it was given, and its own end need. */
+/*
+ * What memory, descriptors that it was given, and its own end need; a wait that a freezer, SIGSTOP
+ * or a debugger interrupted goes on by restart_syscall().
+ */
 static const int always[] = {
-	SCMP_SYS(read),		 SCMP_SYS(write),	 SCMP_SYS(pread64),
-	SCMP_SYS(pwrite64),	 SCMP_SYS(lseek),	 SCMP_SYS(fstat),
-	SCMP_SYS(newfstatat),	 SCMP_SYS(close),	 SCMP_SYS(poll),
-	SCMP_SYS(munmap),	 SCMP_SYS(mremap),	 SCMP_SYS(madvise),
-	SCMP_SYS(brk),		 SCMP_SYS(futex),	 SCMP_SYS(rt_sigreturn),
-	SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday), SCMP_SYS(getpid),
-	SCMP_SYS(gettid),	 SCMP_SYS(exit),	 SCMP_SYS(exit_group),
-	SCMP_SYS(getrandom),	 SCMP_SYS(nanosleep),	 SCMP_SYS(clock_nanosleep),
+	SCMP_SYS(read),		 SCMP_SYS(write),	    SCMP_SYS(pread64),
+	SCMP_SYS(pwrite64),	 SCMP_SYS(lseek),	    SCMP_SYS(fstat),
+	SCMP_SYS(newfstatat),	 SCMP_SYS(close),	    SCMP_SYS(poll),
+	SCMP_SYS(munmap),	 SCMP_SYS(mremap),	    SCMP_SYS(madvise),
+	SCMP_SYS(brk),		 SCMP_SYS(futex),	    SCMP_SYS(rt_sigreturn),
+	SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday),    SCMP_SYS(getpid),
+	SCMP_SYS(exit),		 SCMP_SYS(exit_group),	    SCMP_SYS(getrandom),
+	SCMP_SYS(nanosleep),	 SCMP_SYS(clock_nanosleep), SCMP_SYS(restart_syscall),
+	SCMP_SYS(gettid),
 };
 /* /proc of another process, read only: see add_open(). */
 static const int proc[] = {

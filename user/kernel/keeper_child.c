@@ -75,18 +75,30 @@ static int close_others(struct keeping *k)
 }
 
 #if !defined(SANITIZED)
-/* Several threads receive descriptors and close them, and one opens events and sends those. */
+/*
+ * Several threads receive descriptors and close them, and one opens events and sends those. A wait
+ * that a freezer, SIGSTOP or a debugger interrupted goes on by restart_syscall().
+ */
 static int restrict_calls(void)
 {
 	static const int calls[] = {
-		SCMP_SYS(recvmsg),	SCMP_SYS(sendmsg),
-		SCMP_SYS(close),	SCMP_SYS(poll),
-		SCMP_SYS(futex),	SCMP_SYS(munmap),
-		SCMP_SYS(madvise),	SCMP_SYS(brk),
-		SCMP_SYS(mremap),	SCMP_SYS(set_robust_list),
-		SCMP_SYS(rseq),		SCMP_SYS(rt_sigprocmask),
-		SCMP_SYS(rt_sigreturn), SCMP_SYS(clock_gettime),
-		SCMP_SYS(gettid),	SCMP_SYS(exit),
+		SCMP_SYS(recvmsg),
+		SCMP_SYS(sendmsg),
+		SCMP_SYS(close),
+		SCMP_SYS(poll),
+		SCMP_SYS(futex),
+		SCMP_SYS(munmap),
+		SCMP_SYS(madvise),
+		SCMP_SYS(brk),
+		SCMP_SYS(mremap),
+		SCMP_SYS(set_robust_list),
+		SCMP_SYS(rseq),
+		SCMP_SYS(rt_sigprocmask),
+		SCMP_SYS(rt_sigreturn),
+		SCMP_SYS(clock_gettime),
+		SCMP_SYS(gettid),
+		SCMP_SYS(exit),
+		SCMP_SYS(restart_syscall),
 		SCMP_SYS(exit_group),
 	};
 	scmp_filter_ctx f = seccomp_init(SCMP_ACT_ERRNO(EPERM));

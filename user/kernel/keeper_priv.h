@@ -61,7 +61,7 @@ void keeper__discard(struct keeper *keeper, int fd);
 
 /*
  * The kernel's account of programs' run time (BPF_ENABLE_STATS) is to be kept, or no more. Does not
- * wait: once *ret_number is done, keeper__accounts() says whether it is kept. -EPIPE: the keeper
+ * wait: once *ret_number is done, keeper__accounts() reports whether it is kept. -EPIPE: the keeper
  * has ended.
  */
 int keeper__account(struct keeper *keeper, bool on, uint64_t *ret_number);

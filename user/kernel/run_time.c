@@ -116,6 +116,8 @@ void run_time__free(struct run_time *r)
 
 void run_time__turn(struct run_time *r, uint64_t now)
 {
+	bool wanted;
+
 	if (r->failed || (r->asked && !keeper__is_done(r->keeper, r->asked)))
 		return;
 	if (r->asked && r->wanted) {
@@ -125,12 +127,12 @@ void run_time__turn(struct run_time *r, uint64_t now)
 		begin(r, now);
 	}
 	r->asked = 0;
-	if (r->kept && now >= r->next_ns) {
+	if (now < r->next_ns)
+		return;
+	wanted = !r->kept;
+	if (r->kept)
 		end(r, now);
-		ask(r, false);
-	} else if (!r->kept && now >= r->next_ns) {
-		ask(r, true);
-	}
+	ask(r, wanted);
 }
 
 bool run_time__sum(const struct run_time *r, uint64_t now, uint64_t *ret_ns)
@@ -143,7 +145,7 @@ bool run_time__sum(const struct run_time *r, uint64_t now, uint64_t *ret_ns)
 		until = now;
 		first = now > r->since_ns ? read_all(r) - r->since_sum : 0;
 	} else if (kept && r->kept && now > r->since_ns) {
-		/* of one that has just begun nothing can be said for all of the rest */
+		/* (one that has just begun alone is too short a sample of all the rest) */
 		kept += now - r->since_ns;
 		sum += read_all(r) - r->since_sum;
 	}
