@@ -30,7 +30,7 @@ GOOD = {
     "empty": "", "comments": "# nothing\n\n   \t\n", "blank": WINDOWS, "equals": "window=60", "both": "window = 60\r\n",
     "blanks": "  window\t60  \n", "no_value": "kernel-stacks\nverbose\nverbose\n",
     "blanks_in_value": "exclude user=root\nexclude = comm=a b\n", "more": WINDOWS + "keep 3\nkeep-for 7d\nkeep-bytes 2G\n",
-    "other_names": WINDOWS + "push otlp+http://h\npush-header-file /h\nqueue /q\nqueue-bytes 3M\nexclude user:root\n"}
+    "other_names": WINDOWS + "push otlp+http://h\npush-header-file HEADERS\nqueue /q\nqueue-bytes 3M\nexclude user:root\n"}
 WRONG = {
     "unknown": ("windw 60", "windw: no such option"), "without": ("pid", "needs a value"),
     "with": ("kernel-stacks yes", "takes no value"), "a_mode": ("list", "command line only"),
@@ -42,10 +42,25 @@ NO_TEXT = {"nul": (b"window 60\0\n", "not a text"), "long": (b"#" * (2 << 20), "
            "many": (b"force\n" * 20000, "too large")}
 
 
+def headers(t):
+    """A file of them."""
+    path = t.dir / "headers"
+    path.write_text("X-Scope-OrgID: 1\n")
+    path.chmod(0o600)
+    return str(path)
+
+
 @cases(*GOOD)
 def test_good(t, case):
-    code, lines = check_config(t, GOOD[case])
+    code, lines = check_config(t, GOOD[case].replace("HEADERS", headers(t)))
     check(code == 0 and not lines, f"ended with {code}: {lines}")
+
+
+@cases("push-headers", "push-ca")
+def test_file_of_a_push(t, option):
+    """One that cannot be read is reported before the service fails by it."""
+    code, lines = check_config(t, f"{WINDOWS}push otlp+https://h\n{option} {t.dir / 'none'}\n")
+    check(code == 64 and len(lines) == 1 and str(t.dir / "none") in lines[0], f"ended with {code}: {lines}")
 
 
 @cases(*WRONG)
@@ -103,8 +118,8 @@ def test_which_comes_first(t):
 
 
 def test_example(t):
-    """The example is valid as it is, and with every line of it that is commented out."""
-    text = (ROOT / "scripts" / "safescoped.conf").read_text()
+    """The example is valid as it is, and with every line of it that is commented out, where there are its headers."""
+    text = (ROOT / "scripts" / "safescoped.conf").read_text().replace("/etc/safescoped.headers", headers(t))
     options = re.sub(r"^#(?=[a-z-]+( |$))", "", text, flags=re.M)
     check(options != text, "nothing in it is commented out")
     for what in (text, options):

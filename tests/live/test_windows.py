@@ -3,10 +3,13 @@
 """--window: each window is a whole report, nothing is lost between two, and old ones go."""
 
 import contextlib
+import fcntl
+import json
 import os
 import re
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -210,6 +213,39 @@ def test_disk_full(t):
     check(len(windows(folder)) > before + 1, "nothing was written again")
     check(any("not written" in l for l in session.err.seen), f"{session.err.seen}")
     check(not [n for n in os.listdir(disk) if n.startswith(".")], "a temporary file is left")
+
+
+def test_nobody_reads(t):
+    """Windows that come faster than the ones before can be written become longer: none is lost."""
+    target = t.target("Calls", 2, "safe_sleep_1ms=20000")
+    fifo = t.dir / "fifo"
+    os.mkfifo(fifo)
+    with open(os.open(fifo, os.O_RDONLY | os.O_NONBLOCK), "rb") as shown:
+        fcntl.fcntl(shown, fcntl.F_SETPIPE_SZ, 4096)
+        session = t.session("--pid", target.pid, "-v", "-f", "json", "-o", "-", "--window", "0.5",
+                            prefix=["sh", "-c", 'exec "$@" >"$0"', fifo])
+        session.wait_attached()
+        target.go()
+        time.sleep(4)
+        os.set_blocking(shown.fileno(), True)
+        read = []
+        thread = threading.Thread(target=lambda: read.append(shown.read()))
+        thread.start()
+        time.sleep(2 * SLOWNESS)
+        session.signal(signal.SIGINT)
+        thread.join()
+    code = session.wait()
+    check(code == 0, f"it ended with {code}: {session.err.seen}")
+    reports, text = [], read[0].decode()
+    while text.strip():
+        report, end = json.JSONDecoder().raw_decode(text.lstrip())
+        path = t.dir / f"{len(reports)}.json"
+        path.write_text(json.dumps(report))
+        reports.append(Report(path))
+        text = text.lstrip()[end:]
+    follow_each_other(reports)
+    lasted = [report.json["session"]["duration_ns"] / 1e9 for report in reports]
+    check(len(lasted) >= 4 and max(lasted) > 2 and sum(lasted) > 5, f"windows of {lasted} s")
 
 
 def test_clock_is_set(t):

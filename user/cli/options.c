@@ -335,8 +335,10 @@ struct options *options__parse(int argc, char **argv)
 	if (err)
 		exit(EX_USAGE);
 	if (has_key(line, OPT_CHECK_CONFIG)) {
+		/* they are as much a part of it; where files go may be made only by the service */
+		err = push__check(&o->push);
 		options__free(o);
-		exit(EXIT_COMPLETE);
+		exit(err ? EX_USAGE : EXIT_COMPLETE);
 	}
 	return o;
 }

@@ -14,8 +14,12 @@
 #include "picture/make.h"
 #include "session_priv.h"
 
-/* Windows that are written at the same time; with as many at work another one is dropped. */
+/* Windows that are written at the same time. With as many at work the next one goes on, … */
 #define MAX_WRITERS 2
+/* … for so long, or once more its length if that is longer; then it is dropped. */
+#define WRITER_WAIT_NS 10000000000ULL
+/* The session need not be woken for the end of a writer that is waited for. */
+#define WRITER_LOOK_NS 20000000
 /* At the end of the session nobody waits longer for those that make files. */
 #define LAST_WAIT_NS 1500000000ULL
 /* Lanes are made of so many records, some 4 MB, before a window is over; not while a capture is
@@ -32,7 +36,9 @@
 enum { FILES_FAILED = 1, PUSH_FAILED = 2 };
 
 struct windows {
-	uint64_t every_ns, next_ns;
+	uint64_t every_ns, next_ns;	/* next_ns: when the next one is due */
+	uint64_t asked_ns;		/* when it was asked for before that; 0: it was not */
+	uint64_t again_ns;		/* it waits for a writer, at least until then; 0: it does not */
 	pid_t writers[MAX_WRITERS];	/* 0: none */
 	uint64_t ended_ns[MAX_WRITERS]; /* the window that each writes */
 	uint64_t made;
@@ -57,7 +63,9 @@ int windows__new(struct session *s, struct windows **ret_windows)
 
 uint64_t windows__next_due(const struct session *s)
 {
-	return s->windows ? s->windows->next_ns : 0;
+	const struct windows *w = s->windows;
+
+	return !w ? 0 : w->again_ns ? w->again_ns : w->next_ns;
 }
 
 bool windows__partial(const struct windows *w)
@@ -168,16 +176,24 @@ _Noreturn static void write_window(struct session *s, const struct picture *pic)
 	_exit(failed);
 }
 
-static void start_writer(struct session *s, const struct picture *pic)
+/* NULL: all are at work. */
+static pid_t *free_writer(struct session *s)
 {
 	struct windows *w = s->windows;
 	size_t max = w->on_stdout ? 1 : MAX_WRITERS;
-	pid_t *writer = NULL, pid;
 
 	windows__collect(s);
 	for (size_t i = 0; i < max; i++)
 		if (!w->writers[i])
-			writer = &w->writers[i];
+			return &w->writers[i];
+	return NULL;
+}
+
+static void start_writer(struct session *s, const struct picture *pic)
+{
+	struct windows *w = s->windows;
+	pid_t *writer = free_writer(s), pid;
+
 	if (!writer) {
 		drop(w, "written", "those before it are still being written");
 		return;
@@ -210,6 +226,28 @@ void windows__read_clock(struct session *s)
 		 step < 0 ? "back" : "forward", (double)(step < 0 ? -step : step) / 1e9);
 }
 
+/*
+ * Whether the window ends now. Where those before it are still being written, since a disk is slow
+ * or a host busy, a longer window is better than one that is lost.
+ */
+static bool ends_now(struct session *s, uint64_t now)
+{
+	struct windows *w = s->windows;
+	uint64_t due = w->asked_ns ? w->asked_ns : w->next_ns;
+
+	if (now < due)
+		return false;
+	if (free_writer(s) || now - due >= MAX(w->every_ns, WRITER_WAIT_NS)) {
+		if (w->again_ns)
+			log_verbose("a window waited %.1f s for those before it to be written",
+				    (double)(now - due) / 1e9);
+		w->asked_ns = w->again_ns = 0;
+		return true;
+	}
+	w->again_ns = now + WRITER_LOOK_NS;
+	return false;
+}
+
 int windows__cut(struct session *s, uint64_t now, bool at_once)
 {
 	struct windows *w = s->windows;
@@ -219,7 +257,9 @@ int windows__cut(struct session *s, uint64_t now, bool at_once)
 
 	if (!w)
 		return 0;
-	if (now < w->next_ns && !at_once) {
+	if (at_once && !w->asked_ns && now < w->next_ns)
+		w->asked_ns = now;
+	if (!ends_now(s, now)) {
 		err = s->capture ? 0 : timeline__fold_at(s->tl, FOLD_RECORDS);
 		/* whatever else it is costs this window, and is reported as that is made */
 		return err == -ENOMEM ? err : 0;
