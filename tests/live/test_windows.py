@@ -7,14 +7,16 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import threading
 import time
 from pathlib import Path
 
-from harness import Report, SAFESCOPED, SLOWNESS, cases, check, check_near, run, stolen_ns
+from harness import Report, SAFESCOPED, SLOWNESS, Target, cases, check, check_near, program, run, stolen_ns
 from test_calls import ALWAYS
+from test_metrics import child_of
 
 CALLS = (4, "safe_half_2ms=1000", "safe_spin_20us=4000", "unsafe_spin_1ms=400", "safe_sleep_1ms=400")
 
@@ -246,6 +248,42 @@ def test_nobody_reads(t):
     follow_each_other(reports)
     lasted = [report.json["session"]["duration_ns"] / 1e9 for report in reports]
     check(len(lasted) >= 4 and max(lasted) > 2 and sum(lasted) > 5, f"windows of {lasted} s")
+
+
+@cases("10", "250")
+def test_held_up_while_one_joins(t, ms):
+    """A window that ends while a program is being looked at: its threads were on the CPU for no longer than the scheduler has it."""
+    path = shutil.copy(program("Lanes"), t.dir / f"joins{os.getpid()}")
+    folder = t.dir / "windows"
+    folder.mkdir()
+    session = t.session("--comm", path.name, "-v", "-F", "19", "-f", "json", "-o", folder, "--window", "2", *ALWAYS)
+    session.wait_attached()
+    target, stolen = Target([path, "busy", 3, "+RTS", "-N2"]), stolen_ns()
+    t.started.append(target)
+    target.go()
+    time.sleep(int(ms) / 1000)
+    daemons = child_of(session), session.pid
+    for pid in daemons:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(3.2)
+    for pid in daemons:
+        os.kill(pid, signal.SIGCONT)
+    target.wait_for("}", 60)
+    time.sleep(3 * SLOWNESS)
+    ran, stolen = scheduled(target.pid), stolen_ns() - stolen
+    session.signal(signal.SIGINT)
+    check(session.wait() == 0, f"safescoped ended so: {session.err.seen}")
+    reports = windows(folder)
+    lanes = [lane for report in reports for x in report.json["targets"] for lane in x["lanes"] if lane["kind"] == "thread"]
+    check({lane["tid"] for lane in lanes} >= ran.keys(), f"lanes of {[lane['tid'] for lane in lanes]}, threads are {ran.keys()}")
+    for tid, (ns, _) in ran.items():
+        got = sum(lane["cpu_ns"] for lane in lanes if lane["tid"] == tid)
+        check(got < 1.01 * ns + 20e6 + stolen, f"thread {tid} was on the CPU for {ns / 1e6:.1f} ms, the windows have {got / 1e6:.1f}")
+    paused = [sum(x["cost"]["probes_paused_ns"] for x in report.json["targets"]) for report in reports]
+    told = [any("the probes were off" in m for x in report.json["targets"] for m in x["missing"]) for report in reports]
+    check(all(told[i] for i, ns in enumerate(paused) if ns), f"paused for {paused}, told in {told}")
+    target.say("end")
+    target.wait()
 
 
 def test_clock_is_set(t):

@@ -410,7 +410,7 @@ int list__run(const struct options *options)
 		return EXIT_FAILED;
 	}
 	if (!err)
-		err = discover__all(list.cache, on_process, &list);
+		err = discover__all(list.cache, NULL, on_process, &list);
 	if (err) {
 		log_error("the processes cannot be listed: %s", strerror(-err));
 	} else {

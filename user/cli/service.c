@@ -46,6 +46,7 @@ struct service {
 	uint64_t alive_until_ns; /* unless it reports itself again */
 	uint64_t notified_ns, notify_every_ns;
 	bool waits_for_ready;		/* the service manager does */
+	bool ending;			/* the child has been signalled to end */
 	bool stopping;			/* by a signal: no other child begins */
 	const char *state;		/* as it was reported last; NULL: not yet */
 	struct metrics_server *metrics; /* NULL: none */
@@ -96,7 +97,8 @@ static void take_reports(struct service *sv)
 	char reports[64];
 	ssize_t n = read(sv->alive_fd, reports, sizeof(reports));
 
-	if (n <= 0)
+	/* one that ends has longer, and is not what a reload waits for */
+	if (n <= 0 || sv->ending)
 		return;
 	sv->alive_until_ns = time__monotonic_ns() + MAX(STILL_LEAST_NS, sv->notify_every_ns);
 	report_state(sv, profiling);
@@ -247,8 +249,10 @@ static void take_signal(struct service *sv)
 		options__free(sv->next);
 		sv->next = NULL;
 	}
-	if (taken.number != SIGUSR1)
+	if (taken.number != SIGUSR1) {
 		sv->alive_until_ns = time__monotonic_ns() + ENDING_NS;
+		sv->ending = true;
+	}
 	/* the terminal sends its own signals to the child, too */
 	if (!taken.by_terminal)
 		kill(sv->pid, taken.number);
@@ -321,6 +325,7 @@ static int run_child(struct service *sv)
 		return EXIT_FAILED;
 	}
 	sv->alive_fd = fds[0];
+	sv->ending = false;
 	fflush(NULL);
 	sv->pid = fork();
 	if (!sv->pid)

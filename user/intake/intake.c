@@ -511,6 +511,13 @@ int intake__add_missing(struct intake *in, pid_t pid, const char *text)
 	return tap__report(in, err, &input);
 }
 
+int intake__add_missing_once(struct intake *in, pid_t pid, const char *text)
+{
+	struct seen *s = intake__find(in, pid);
+
+	return s ? picture__add_missing(in->pic, s->pub, "%s", text) : -ENOENT;
+}
+
 int intake__set_pushes(struct intake *in, const struct pic_push *pushes, size_t n)
 {
 	struct pic_session *session = picture__edit_session(in->pic);

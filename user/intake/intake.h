@@ -139,6 +139,9 @@ int intake__set_cost(struct intake *in, pid_t pid, const struct intake_cost *cos
 int intake__set_lost(struct intake *in, pid_t pid, const char *cause, uint64_t n);
 int intake__set_lost_share(struct intake *in, pid_t pid, double share);
 int intake__add_missing(struct intake *in, pid_t pid, const char *text);
+/* The same of the window that ends now, and of no later one. In no capture, which has it of the
+ * whole session. */
+int intake__add_missing_once(struct intake *in, pid_t pid, const char *text);
 void intake__set_exit_code(struct intake *in, int exit_code);
 /* Copied into the picture that is being made; a capture has none of it. */
 int intake__set_pushes(struct intake *in, const struct pic_push *pushes, size_t n);

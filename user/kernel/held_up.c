@@ -49,7 +49,8 @@ static void hold_up(struct kernel *kernel, uint64_t now)
 		if (a->state != PROBES_ON && a->state != PROBES_TRIAL)
 			continue;
 		target__put_seen(kernel, a, false);
-		budget__enter(kernel, a, PROBES_HELD_UP, since);
+		/* one that was attached in the middle of it has lost no more than that */
+		budget__enter(kernel, a, PROBES_HELD_UP, MAX(since, a->since_ns));
 	}
 	/* the keeper has already done so, except for what it was given since */
 	for (struct probe *p = kernel->probes; p; p = p->hh.next) {

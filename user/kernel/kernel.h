@@ -140,7 +140,10 @@ int kernel__open_call(struct kernel *kernel, pid_t pid, pid_t tid, uint64_t star
 
 typedef int (*kernel_record_fn)(void *ctx, const void *record, size_t size);
 
-/* Waits up to timeout_ms for records, hands over what there is; fn's first failure is returned. */
+/*
+ * Waits up to timeout_ms for records, hands over those that there are by then: what comes meanwhile
+ * is for the next time. fn's first failure is returned.
+ */
 int kernel__drain(struct kernel *kernel, int timeout_ms, kernel_record_fn fn, void *ctx);
 /*
  * Makes the kernel side send the short stays off the CPU that it holds (bpf/hold.bpf.h): to be

@@ -218,7 +218,8 @@ struct kernel {
 	kernel_record_fn fn; /* during a drain */
 	void *fn_ctx;
 	int fn_err;
-	uint64_t *record; /* scratch of the drain */
+	uint64_t drained_ns; /* when the drain began */
+	uint64_t *record;    /* scratch of the drain */
 	struct unwind *unwind;
 	struct users *users;
 	struct programs *programs;

@@ -321,6 +321,7 @@ void stack__straighten(struct wire_stack *stack, uint64_t *frames)
 static int on_ring(void *ctx, void *data, size_t size)
 {
 	struct kernel *kernel = ctx;
+	const struct wire_hdr *h = data;
 	struct wire_stack *stack;
 	uint64_t *frames;
 
@@ -331,7 +332,8 @@ static int on_ring(void *ctx, void *data, size_t size)
 	if (stack)
 		stack__straighten(stack, frames);
 	kernel->fn_err = kernel->fn(kernel->fn_ctx, kernel->record, size);
-	return 0;
+	/* libbpf counts it as taken all the same */
+	return h->ns > kernel->drained_ns ? -EAGAIN : 0;
 }
 
 int kernel__drain(struct kernel *kernel, int timeout_ms, kernel_record_fn fn, void *ctx)
@@ -341,6 +343,8 @@ int kernel__drain(struct kernel *kernel, int timeout_ms, kernel_record_fn fn, vo
 	kernel->fn = fn;
 	kernel->fn_ctx = ctx;
 	kernel->fn_err = 0;
+	/* what comes faster than it is taken would have no end: it is the next drain's, or lost */
+	kernel->drained_ns = time__monotonic_ns();
 	/* records come without a wake-up until there are many: consume after the wait, always */
 	err = timeout_ms ? ring_buffer__poll(kernel->ring, timeout_ms) : 0;
 	if (err >= 0 || err == -EINTR)
@@ -348,7 +352,7 @@ int kernel__drain(struct kernel *kernel, int timeout_ms, kernel_record_fn fn, vo
 	kernel->fn = NULL;
 	if (kernel->fn_err)
 		return kernel->fn_err;
-	return err < 0 ? err : 0;
+	return err < 0 && err != -EAGAIN ? err : 0;
 }
 
 int kernel__poll_fd(const struct kernel *kernel)

@@ -62,7 +62,8 @@ struct rts {
 	struct callsites callsites; /* n 0, votes 0: not looked for, the symbols have it */
 };
 
-/* -ENOEXEC: none of the files holds a runtime. */
+/* -ENOEXEC: none of the files holds a runtime. -EBUSY: there was no time to look into one of them,
+ * and no other one does. */
 int rts__find(pid_t pid, const struct images *images, struct rts *ret_rts);
 void rts__free(struct rts *rts);
 

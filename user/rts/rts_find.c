@@ -191,8 +191,9 @@ static void free_rts(void *rts)
 /* What a file holds, with its addresses as in the file; NULL: no runtime. */
 static const struct slot_key rts_key = {.free = free_rts};
 
-/* What the file was found to hold, now or before, moved to where this process has it. */
-static bool is_rts(pid_t pid, struct image *image, struct rts *rts)
+/* What the file was found to hold, now or before, moved to where this process has it. -ENOEXEC: no
+ * runtime; -EBUSY: there was no time to look. */
+static int look_into(pid_t pid, struct image *image, struct rts *rts)
 {
 	struct file *file = image->file;
 	const struct rts *in_file;
@@ -204,12 +205,12 @@ static bool is_rts(pid_t pid, struct image *image, struct rts *rts)
 		err = analyse(pid, image, &made);
 		/* there may be time for it later */
 		if (err == -EBUSY)
-			return false;
+			return err;
 		known = slots__put(&file->slots, &rts_key, err ? NULL : made);
 	}
 	in_file = known;
 	if (!in_file)
-		return false;
+		return -ENOEXEC;
 	*rts = *in_file;
 	rts->image = image;
 	rts->dynamic = !image->is_exe;
@@ -217,7 +218,7 @@ static bool is_rts(pid_t pid, struct image *image, struct rts *rts)
 	/* where a library's thread-local block lies is not in the file */
 	if (rts->dynamic)
 		rts->tls_known = false;
-	return true;
+	return 0;
 }
 
 void rts__free(struct rts *rts)
@@ -227,18 +228,23 @@ void rts__free(struct rts *rts)
 
 int rts__find(pid_t pid, const struct images *images, struct rts *ret_rts)
 {
+	int none = -ENOEXEC, err;
 	struct rts rts;
 
 	for (int want = 0; want <= 2; want++) {
 		for (size_t i = 0; i < images->n; i++) {
 			struct image *image = images->images[i];
 
-			if (preference(image) != want || !is_rts(pid, image, &rts))
+			if (preference(image) != want)
+				continue;
+			err = look_into(pid, image, &rts);
+			none = err == -EBUSY ? err : none;
+			if (err)
 				continue;
 			image->stays = true;
 			*ret_rts = rts;
 			return 0;
 		}
 	}
-	return -ENOEXEC;
+	return none;
 }

@@ -154,12 +154,28 @@ static void look_after_capture(struct loop *l, uint64_t now)
 	l->flushed_ns = now;
 }
 
+/* Reports that we are alive. If that fails, the session ends with what the kernel side still has.
+ */
+static void keep_beating(struct loop *l)
+{
+	struct session *s = l->s;
+
+	if (kernel__beat(s->kernel) == 0)
+		return;
+	log_error("the kernel side was taken off: safescoped stood still for more than ten "
+		  "seconds, or its keeper process was killed; the session ends");
+	s->cut_short = s->stopped = true;
+}
+
 static void look_after_windows(struct loop *l, uint64_t now)
 {
 	struct session *s = l->s;
 	int err;
 
 	windows__collect(s);
+	/* this turn may have been held up since it began: its window is the one to have that */
+	if (l->write_now || now >= windows__next_due(s))
+		keep_beating(l);
 	err = windows__cut(s, now, l->write_now);
 	l->write_now = false;
 	if (err) {
@@ -178,19 +194,6 @@ static void show_progress(struct loop *l, uint64_t now)
 			 kernel__counter(kernel, WIRE_CNT_SAMPLES),
 			 kernel__counter(kernel, WIRE_CNT_PROBE_HITS),
 			 kernel__lost_records(kernel));
-}
-
-/* Reports that we are alive. If that fails, the session ends with what the kernel side still has.
- */
-static void keep_beating(struct loop *l)
-{
-	struct session *s = l->s;
-
-	if (kernel__beat(s->kernel) == 0)
-		return;
-	log_error("the kernel side was taken off: safescoped stood still for more than ten "
-		  "seconds, or its keeper process was killed; the session ends");
-	s->cut_short = s->stopped = true;
 }
 
 void loop__run(struct session *s)

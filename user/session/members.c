@@ -109,6 +109,17 @@ const struct members_refused *members__refused(const struct members *members, si
 	return i < members->n_refused ? &members->refused[i] : NULL;
 }
 
+const struct member *members__next_shown(const struct members *members, size_t *at)
+{
+	while (*at < members__count(members)) {
+		const struct member *m = members__at(members, (*at)++);
+
+		if (!m->forgotten)
+			return m;
+	}
+	return NULL;
+}
+
 bool members__has_room(const struct members *members, uid_t account)
 {
 	return shares__ask(members->shares, account, 0) == 0;

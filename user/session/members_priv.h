@@ -94,6 +94,9 @@ bool members__has_room(const struct members *members, uid_t account);
 /* All of them, in the order in which they were added. */
 size_t members__count(const struct members *members);
 struct member *members__at(const struct members *members, size_t i);
+/* The next one that is in the timeline, from number *at on, which becomes the one after it. NULL:
+ * no more. */
+const struct member *members__next_shown(const struct members *members, size_t *at);
 /*
  * The live ones, in the order in which they became so: the first one (prev NULL), then the one
  * after `prev`, which must be live still. NULL: no more.

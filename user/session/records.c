@@ -42,6 +42,8 @@ static int on_record(void *ctx, const void *record, size_t size)
 	case WIRE_PROC_NEW:
 		if (size >= sizeof(struct wire_proc_new))
 			follow__on_new(s, record);
+		/* it may have looked at the process, and there may be many */
+		kernel__beat(s->kernel);
 		break;
 	case WIRE_READY:
 		m = members__find_live(s->members, (pid_t)h->tgid);
@@ -68,6 +70,14 @@ void records__drain(struct session *s)
 	kernel__drain(s->kernel, 0, on_record, s);
 }
 
+void records__take_all(struct session *s)
+{
+	kernel__flush(s->kernel);
+	records__drain(s);
+	for (size_t i = 0; i < members__count(s->members); i++)
+		held__give(members__at(s->members, i)->held, s->feed);
+}
+
 /* After a drain: what the probes reported before they came off has been taken. */
 void records__gc_off(struct session *s)
 {
@@ -90,15 +100,22 @@ void records__gc_off(struct session *s)
 static int on_running(void *ctx, pid_t pid)
 {
 	struct session *s = ctx;
-
 	uint64_t now = time__monotonic_ns();
 
-	if (switched__off(s, now))
-		return -ECANCELED;
 	follow__running(s, pid);
 	follow__check(s, now);
 	member__take_looks(s, now);
 	member__start_looks(s, now);
+	return 0;
+}
+
+/* A host may have tens of thousands of processes that are none of ours. */
+static int before_each(void *ctx)
+{
+	struct session *s = ctx;
+
+	if (switched__off(s, time__monotonic_ns()))
+		return -ECANCELED;
 	kernel__beat(s->kernel);
 	/* what began meanwhile has its records in the ring */
 	records__drain(s);
@@ -110,5 +127,5 @@ static int on_running(void *ctx, pid_t pid)
 
 int records__scan(struct session *s)
 {
-	return discover__all(s->cache, on_running, s);
+	return discover__all(s->cache, before_each, on_running, s);
 }

@@ -178,8 +178,7 @@ static int read_figures(struct session *s, const struct scrape *sc)
 {
 	int err = 0;
 
-	kernel__flush(s->kernel);
-	records__drain(s);
+	records__take_all(s);
 	/* a replay would not do it at the same moment, and its picture is to be the same */
 	if (sc->took_ns > FOLD_NS && !s->capture)
 		err = timeline__fold(s->tl);

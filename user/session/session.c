@@ -121,8 +121,11 @@ static int run_to_end(struct session *s)
 		return EXIT_FAILED;
 	note_nobody(s);
 	progress__task(s->opts->quiet, "looking up names, making the profile …");
-	if (ending__finish(s))
+	if (ending__finish(s)) {
+		/* those before it are being written */
+		windows__finish(s);
 		return EXIT_FAILED;
+	}
 	finish_capture(s);
 	progress__task(s->opts->quiet, NULL);
 	pic = timeline__picture(s->tl);

@@ -40,6 +40,14 @@
 #define TURN_NS 200000000ULL
 
 /* The parts of a session, made by open.c and freed by session.c. */
+/* Counts of what all processes' profiles lack together (noted.c). */
+struct noted {
+	uint64_t switches, returns; /* not reported by the kernel; safe calls' without a begin */
+	uint64_t too_short, unseen; /* struct session's n_too_short, n_unseen */
+	uint64_t held_up_ns;	    /* the probes were off, … */
+	unsigned held_up;	    /* … so many times */
+};
+
 struct session {
 	const struct session_opts *opts;
 	struct kernel_features features;
@@ -74,6 +82,7 @@ struct session {
 	uint64_t helpers_cpu_ns; /* the most that was seen */
 	uint64_t n_too_short;	 /* processes that ended before they could be looked at */
 	uint64_t n_unseen;	 /* the same of those of a command, whatever they ran */
+	struct noted noted;	 /* at the last cut */
 	unsigned n_signals;	 /* that a command has got from us */
 	uint64_t n_left_out;	 /* GHC programs that could not be profiled */
 	bool stopped;		 /* by a signal, or what follows */
@@ -389,6 +398,11 @@ uint64_t follow__next_due(const struct session *s);
 
 /* Takes all records that there are: members join and end by them, the timeline gets the rest. */
 void records__drain(struct session *s);
+/*
+ * The same of whatever there is, held back or not: before a picture is made of it. What a thread is
+ * in by the kernel's maps would else be taken for what it did all along.
+ */
+void records__take_all(struct session *s);
 /* After a drain: marks the targets whose probes on collections have come off. */
 void records__gc_off(struct session *s);
 /*
@@ -482,6 +496,13 @@ uint64_t ending__helpers_cpu_ns(struct session *s);
 #define ENDING_UNSEEN                                                                              \
 	"processes that the command started, and that ended before they could be looked at: "      \
 	"%llu; GHC programs among them are not here"
+
+/* ── noted.c ─────────────────────────────────────────────────────────────────────────────── */
+
+/* Into the profiles of all processes: what they lack together since the last cut. */
+void noted__cut(struct session *s);
+/* The same at the session's end, and who was left out of it. */
+void noted__end(struct session *s);
 
 /* ── scrape.c: the session as metrics ────────────────────────────────────────────────────── */
 

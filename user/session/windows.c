@@ -22,6 +22,8 @@
 #define WRITER_LOOK_NS 20000000
 /* At the end of the session nobody waits longer for those that make files. */
 #define LAST_WAIT_NS 1500000000ULL
+/* One that is killed, and waits for a disk, is waited for no longer. */
+#define KILLED_WAIT_NS 200000000ULL
 /* Lanes are made of so many records, some 4 MB, before a window is over; not while a capture is
  * saved, since a replay would make them at other moments and draw other slices. */
 #define FOLD_RECORDS 32768
@@ -36,10 +38,10 @@
 enum { FILES_FAILED = 1, PUSH_FAILED = 2 };
 
 struct windows {
-	uint64_t every_ns, next_ns;	/* next_ns: when the next one is due */
-	uint64_t asked_ns;		/* when it was asked for before that; 0: it was not */
-	uint64_t again_ns;		/* it waits for a writer, at least until then; 0: it does not */
-	pid_t writers[MAX_WRITERS];	/* 0: none */
+	uint64_t every_ns, next_ns; /* next_ns: when the next one is due */
+	uint64_t asked_ns;	    /* when it was asked for before that; 0: it was not */
+	uint64_t again_ns;	    /* it waits for a writer, at least until then; 0: it does not */
+	pid_t writers[MAX_WRITERS]; /* 0: none */
 	uint64_t ended_ns[MAX_WRITERS]; /* the window that each writes */
 	uint64_t made;
 	uint64_t dropped; /* windows that are not in any file */
@@ -90,11 +92,11 @@ static void drop(struct windows *w, const char *what, const char *why)
 
 /* ── the writers ─────────────────────────────────────────────────────────────────────────── */
 
-static bool has_ended(struct session *s, pid_t *writer, int options)
+static bool has_ended(struct session *s, pid_t *writer)
 {
 	struct windows *w = s->windows;
 	int status = 0;
-	pid_t got = waitpid(*writer, &status, options);
+	pid_t got = waitpid(*writer, &status, WNOHANG);
 
 	if (!got || (got < 0 && errno == EINTR))
 		return false;
@@ -114,7 +116,7 @@ static size_t count_writers(struct session *s)
 	size_t n = 0;
 
 	for (size_t i = 0; i < MAX_WRITERS; i++)
-		n += w->writers[i] && !has_ended(s, &w->writers[i], WNOHANG);
+		n += w->writers[i] && !has_ended(s, &w->writers[i]);
 	return n;
 }
 
@@ -124,16 +126,25 @@ void windows__collect(struct session *s)
 		count_writers(s);
 }
 
-/* A file is whole or not at all. */
+/*
+ * A file is whole or not at all. One that waits for a disk may not end for long: it is left to
+ * itself then, and what it was to write counts as dropped.
+ */
 static void end_writers(struct session *s)
 {
 	struct windows *w = s->windows;
+	uint64_t until = time__monotonic_ns() + KILLED_WAIT_NS;
 
+	for (size_t i = 0; i < MAX_WRITERS; i++)
+		if (w->writers[i])
+			kill(w->writers[i], SIGKILL);
+	while (count_writers(s) && time__monotonic_ns() < until)
+		poll(NULL, 0, 5);
 	for (size_t i = 0; i < MAX_WRITERS; i++) {
 		if (!w->writers[i])
 			continue;
-		kill(w->writers[i], SIGKILL);
-		has_ended(s, &w->writers[i], 0);
+		drop(w, "written", "its files take too long to write");
+		w->writers[i] = 0;
 	}
 }
 

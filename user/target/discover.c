@@ -140,7 +140,8 @@ int discover__mapping(struct target_cache *cache, pid_t pid, uint64_t start, uin
 	return found;
 }
 
-int discover__all(struct target_cache *cache, int (*fn)(void *ctx, pid_t pid), void *ctx)
+int discover__all(struct target_cache *cache, int (*before_each)(void *ctx),
+		  int (*fn)(void *ctx, pid_t pid), void *ctx)
 {
 	struct dirent *ent;
 	int result = 0;
@@ -153,7 +154,9 @@ int discover__all(struct target_cache *cache, int (*fn)(void *ctx, pid_t pid), v
 
 		if (pid <= 0 || pid > INT32_MAX || pid == getpid())
 			continue;
-		if (discover__process(cache, (pid_t)pid))
+		if (before_each)
+			result = before_each(ctx);
+		if (!result && discover__process(cache, (pid_t)pid))
 			result = fn(ctx, (pid_t)pid);
 	}
 	closedir(dir);

@@ -387,8 +387,13 @@ static int find_runtime(struct target *t)
 	err = t->symbols_path ? take_symbols(t) : 0;
 	if (err < 0)
 		return err;
-	if (rts__find(pid, &t->images, &t->rts) == 0)
+	err = rts__find(pid, &t->images, &t->rts);
+	if (!err)
 		return 0;
+	if (err == -EBUSY) {
+		target__refuse(t, "there was no time to look into %s; try again", t->exe);
+		return err;
+	}
 	return t->starting && awaits_library(t) ? -EAGAIN : not_ghc(t, pid);
 }
 

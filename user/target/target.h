@@ -258,10 +258,12 @@ int discover__process(struct target_cache *cache, pid_t pid);
 /* The same of the mapping of file `ino` at `start`; -ESRCH and others if it is gone, so that
  * nothing is known. */
 int discover__mapping(struct target_cache *cache, pid_t pid, uint64_t start, uint64_t ino);
-/* Calls fn for every process for which the above returns 1, until fn returns non-zero: returns
- * that.
+/*
+ * Calls fn for every process for which the above returns 1, and before_each (or NULL) before it
+ * looks at any, until one of them returns non-zero: returns that.
  */
-int discover__all(struct target_cache *cache, int (*fn)(void *ctx, pid_t pid), void *ctx);
+int discover__all(struct target_cache *cache, int (*before_each)(void *ctx),
+		  int (*fn)(void *ctx, pid_t pid), void *ctx);
 
 /* ── names ───────────────────────────────────────────────────────────────────────────────── */
 

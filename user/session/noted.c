@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* noted: what the profiles of all processes together lack, in the window or session that ends. */
+#include <stdio.h>
+
+#include "session_priv.h"
+
+/* What is counted so far, or what came of it since the last cut. */
+static void count(struct session *s, struct noted *ret_now)
+{
+	struct kernel_held_up held_up;
+
+	kernel__held_up(s->kernel, &held_up);
+	*ret_now = (struct noted){
+		.switches = kernel__counter(s->kernel, WIRE_CNT_NO_SWITCH_IN) +
+			    kernel__counter(s->kernel, WIRE_CNT_NO_SWITCH_OUT),
+		.returns = kernel__counter(s->kernel, WIRE_CNT_CALL_UNMATCHED),
+		.too_short = s->n_too_short,
+		.unseen = s->n_unseen,
+		.held_up_ns = held_up.ns,
+		.held_up = held_up.times,
+	};
+}
+
+static struct noted since(const struct noted *now, const struct noted *before)
+{
+	return (struct noted){
+		.switches = now->switches - before->switches,
+		.returns = now->returns - before->returns,
+		.too_short = now->too_short - before->too_short,
+		.unseen = now->unseen - before->unseen,
+		.held_up_ns = now->held_up_ns - before->held_up_ns,
+		.held_up = now->held_up - before->held_up,
+	};
+}
+
+/* `whole`: at the session's end, which a capture has, too. */
+static void add_to_all(struct session *s, bool whole, const char *text)
+{
+	const struct member *m;
+	char all[264];
+
+	snprintf(all, sizeof(all), "%s%s", text,
+		 members__count(s->members) > 1 ? " (in all processes together)" : "");
+	for (size_t at = 0; (m = members__next_shown(s->members, &at));) {
+		if (whole)
+			intake__add_missing(s->in, m->pid, all);
+		else
+			intake__add_missing_once(s->in, m->pid, all);
+	}
+}
+
+/* No record is lost by it, but something is inferred, or not counted. */
+static void note_inferred(struct session *s, const struct noted *n, bool whole)
+{
+	char text[160];
+
+	if (n->switches) {
+		snprintf(text, sizeof(text),
+			 "%llu context switch%s not reported by the kernel; %s inferred from "
+			 "the CPU time of threads",
+			 (unsigned long long)n->switches, n->switches == 1 ? " was" : "es were",
+			 n->switches == 1 ? "its time was" : "their times were");
+		add_to_all(s, whole, text);
+	}
+	if (n->returns) {
+		snprintf(text, sizeof(text),
+			 "%llu safe call%s of which only the end was seen: not counted",
+			 (unsigned long long)n->returns, n->returns == 1 ? "" : "s");
+		add_to_all(s, whole, text);
+	}
+}
+
+static void note_too_short(struct session *s, const struct noted *n, bool whole)
+{
+	char text[200];
+
+	if (n->too_short) {
+		snprintf(text, sizeof(text),
+			 "%llu processes of programs that are profiled ended before they could be "
+			 "looked at",
+			 (unsigned long long)n->too_short);
+		add_to_all(s, whole, text);
+	}
+	if (n->unseen) {
+		snprintf(text, sizeof(text), ENDING_UNSEEN, (unsigned long long)n->unseen);
+		add_to_all(s, whole, text);
+	}
+}
+
+/* What the kernel side did while we were held up. */
+static void note_held_up(struct session *s, const struct noted *n, bool whole)
+{
+	char text[200], times[40] = "";
+
+	if (!n->held_up_ns)
+		return;
+	/* 0: it began in the window before */
+	if (n->held_up)
+		snprintf(times, sizeof(times), " (%u time%s)", n->held_up,
+			 n->held_up == 1 ? "" : "s");
+	snprintf(text, sizeof(text),
+		 "the probes were off for %.1f s: safescoped itself was stopped, or held up for "
+		 "more than two seconds%s",
+		 (double)n->held_up_ns / 1e9, times);
+	add_to_all(s, whole, text);
+}
+
+static void note(struct session *s, bool whole)
+{
+	struct noted now, n;
+
+	count(s, &now);
+	n = since(&now, &s->noted);
+	note_inferred(s, &n, whole);
+	note_too_short(s, &n, whole);
+	note_held_up(s, &n, whole);
+	s->noted = now;
+}
+
+void noted__cut(struct session *s)
+{
+	/* a capture has one session, whose end has all of it */
+	if (!s->capture)
+		note(s, false);
+}
+
+/* Processes that were left out of the report because others of the same user took up all that he
+ * may have.
+ */
+static void note_refused(struct session *s)
+{
+	const struct members_refused *refused;
+	const struct member *m;
+	char text[200];
+
+	for (size_t i = 0; (refused = members__refused(s->members, i)); i++) {
+		char whose[40] = "other users";
+
+		if (refused->uid != (uid_t)-1)
+			snprintf(whose, sizeof(whose), "user %u", refused->uid);
+		snprintf(text, sizeof(text),
+			 "%llu processes of %s were left out, or until others ended: so many "
+			 "others of theirs were profiled at once",
+			 (unsigned long long)refused->n, whose);
+		log_warn("%s", text);
+		for (size_t at = 0; (m = members__next_shown(s->members, &at));)
+			intake__add_missing(s->in, m->pid, text);
+	}
+	for (size_t at = 0; (m = members__next_shown(s->members, &at));)
+		if (m->live || s->opts->kind == SESSION_PIDS)
+			missing__note_refused(s, m);
+}
+
+void noted__end(struct session *s)
+{
+	note(s, true);
+	note_refused(s);
+	if (!s->cut_short)
+		return;
+	add_to_all(s, true,
+		   "the end: safescoped stood still for more than ten seconds, or its keeper "
+		   "process was killed");
+	intake__set_exit_code(s->in, EXIT_PARTIAL);
+}
