@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "metrics/metrics.h"
 #include "metrics/server.h"
 #include "modes.h"
 #include "notify.h"
@@ -34,6 +35,8 @@
 #define STILL_LEAST_NS 2000000000ULL
 #define BEGINNING_NS   300000000000ULL
 #define ENDING_NS      60000000000ULL
+/* Figures of a service that is switched off are the same for so long. */
+#define OFF_FRESH_NS 1000000000ULL
 
 struct service {
 	struct options **options;
@@ -188,6 +191,26 @@ static bool is_reload(const struct service *sv, const struct signal_taken *taken
 
 /* ── without a child ─────────────────────────────────────────────────────────────────────── */
 
+/* Whoever asks for metrics is answered: that there is nothing to be had, and why. */
+static void answer_metrics(struct service *sv, uint64_t now)
+{
+	struct metrics *metrics = NULL;
+	struct buf text;
+
+	if (!sv->metrics || metrics_server__turn(sv->metrics, false, now) ||
+	    !metrics_server__wanted(sv->metrics))
+		return;
+	buf__init(&text, METRICS_MAX_TEXT);
+	if (metrics__new(&metrics) == 0) {
+		metrics__set(metrics, METRICS_SWITCHED_OFF, 1);
+		metrics__set(metrics, METRICS_READ_UNIX_NS, time__realtime_ns());
+		if (metrics__write(metrics, &text) == 0)
+			metrics_server__give(sv->metrics, text.data, text.len, OFF_FRESH_NS);
+	}
+	metrics__free(metrics);
+	buf__free(&text);
+}
+
 /* False: a signal, or the end of the time, ended it all. */
 static bool wait_for_removal(struct service *sv)
 {
@@ -200,8 +223,7 @@ static bool wait_for_removal(struct service *sv)
 
 		if (end_ns && now >= end_ns)
 			return false;
-		if (sv->metrics)
-			metrics_server__turn(sv->metrics, false, now);
+		answer_metrics(sv, now);
 		if (!was_there)
 			log_info("%s exists: nothing is profiled until it is removed",
 				 (*sv->options)->off_path);
@@ -221,6 +243,8 @@ static bool wait_for_removal(struct service *sv)
 		read_again(sv);
 		use_next(sv);
 	}
+	if (was_there)
+		log_info("%s is gone: profiling goes on", (*sv->options)->off_path);
 	return true;
 }
 
@@ -356,7 +380,8 @@ int service__run(struct options **options)
 		.waits_for_ready = true,
 	};
 	int code = 0;
-	bool partial = false; /* something was amiss with a session before the last one */
+	/* something was amiss with a session before the last one */
+	bool partial = false, began = false;
 	int err = signals__open(&sv.signal_fd);
 
 	if (!err)
@@ -368,6 +393,7 @@ int service__run(struct options **options)
 	if (err)
 		code = EXIT_FAILED;
 	while (!err && wait_for_removal(&sv)) {
+		began = true;
 		code = run_child(&sv);
 		if (code != EXIT_SWITCHED_OFF && !sv.next)
 			break;
@@ -380,5 +406,6 @@ int service__run(struct options **options)
 	options__free(sv.next);
 	metrics_server__free(sv.metrics);
 	fd__close(&sv.signal_fd);
-	return !code && partial ? EXIT_PARTIAL : code;
+	/* who was switched off all the time has profiled nothing */
+	return !code && (partial || !began) ? EXIT_PARTIAL : code;
 }

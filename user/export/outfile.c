@@ -238,7 +238,7 @@ static int open_destination(struct outfile *out, const char *path, int *ret_fd,
 
 int outfile__open(const char *path, uid_t owner, gid_t group, struct outfile **ret_out)
 {
-	const char *advice = "choose another place with --output";
+	const char *advice = "choose another place";
 	struct outfile *out = calloc(1, sizeof(*out));
 	int err;
 

@@ -63,6 +63,9 @@ static const struct {
 		{"safescoped_window_lag_seconds", "", "gauge",
 		 "How long ago the oldest window ended that is still being written (0: none is).",
 		 NS},
+	[METRICS_SWITCHED_OFF] = {"safescoped_switched_off", "", "gauge",
+				  "1 while the file of --off-file exists: nothing is profiled.",
+				  PLAIN},
 };
 
 bool daemon__grows(enum metrics_value which)

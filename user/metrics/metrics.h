@@ -80,6 +80,7 @@ enum metrics_value {
 	METRICS_WINDOWS,
 	METRICS_WINDOWS_DROPPED,
 	METRICS_WINDOW_LAG_NS,
+	METRICS_SWITCHED_OFF, /* 1: by the off file, and then all other numbers are left out */
 	METRICS_VALUES,
 };
 void metrics__set(struct metrics *metrics, enum metrics_value which, uint64_t value);

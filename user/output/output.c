@@ -417,6 +417,22 @@ int outputs__write_by(const struct outputs *outputs, output_write *write, void *
 
 /* ── windows ─────────────────────────────────────────────────────────────────────────────── */
 
+/* A window is in all formats or in none. */
+static void remove_all(const struct outputs *outputs)
+{
+	for (size_t i = 0; i < outputs->n; i++) {
+		const char *name;
+		int dir;
+
+		/* what stands in a file's place stays there */
+		if (output__may_replace(outputs->each[i].path, outputs->each[i].format) ||
+		    dir__open_of(outputs->each[i].path, outputs->owner, &dir, &name))
+			continue;
+		unlinkat(dir, name, 0);
+		close(dir);
+	}
+}
+
 int outputs__write_window(struct outputs *outputs, const struct picture *pic)
 {
 	const struct output_opts *opts = outputs->opts;
@@ -434,6 +450,8 @@ int outputs__write_window(struct outputs *outputs, const struct picture *pic)
 	err = outputs__write(outputs, pic, NULL, NULL);
 	if (opts->path && !strcmp(opts->path, "-"))
 		return err;
+	if (err)
+		remove_all(outputs);
 	/* even if the disk was full: this makes room for the next window */
 	rotate__files(opts, outputs->stem, outputs->owner);
 	return err;

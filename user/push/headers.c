@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -39,6 +40,19 @@ static bool is_header(const char *line)
 	return true;
 }
 
+/* Whether it says how the message is to be read: that follows from what is sent. */
+static bool is_framing(const char *line)
+{
+	static const char *const names[] = {"Content-Length", "Content-Type", "Content-Encoding",
+					    "Transfer-Encoding", "Expect"};
+	size_t len = strcspn(line, ":");
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strlen(names[i]) == len && !strncasecmp(line, names[i], len))
+			return true;
+	return false;
+}
+
 static int parse(const char *path, struct push_headers *h)
 {
 	unsigned number = 0;
@@ -56,6 +70,11 @@ static int parse(const char *path, struct push_headers *h)
 		/* the line itself may be a secret */
 		if (!is_header(line)) {
 			log_error("%s: line %u is no header: Name: value", path, number);
+			return -EINVAL;
+		}
+		if (is_framing(line)) {
+			log_error("%s: line %u: %.*s: this header is made for each request", path,
+				  number, (int)strcspn(line, ":"), line);
 			return -EINVAL;
 		}
 		if (h->n == HEADERS_MAX) {

@@ -196,6 +196,7 @@ static int write_text(struct session *s, struct scrape *sc, uint64_t now)
 	if (err)
 		return err;
 	metrics__forget_stale(sc->metrics, now);
+	metrics__set(sc->metrics, METRICS_SWITCHED_OFF, 0);
 	metrics__set(sc->metrics, METRICS_READ_UNIX_NS, time__realtime_ns());
 	set_members(s, sc->metrics);
 	set_kernel(s, sc->metrics, now);

@@ -49,7 +49,9 @@ static void note_nobody(struct session *s)
 {
 	if (members__count(s->members) || s->opts->kind != SESSION_SYSTEM)
 		return;
-	if (s->n_left_out)
+	if (s->switched_off)
+		/* that has been reported, and is why */;
+	else if (s->n_left_out)
 		log_warn("nothing was profiled: %llu GHC program%s ran, which could not be; "
 			 "safescoped --doctor has more",
 			 (unsigned long long)s->n_left_out, s->n_left_out == 1 ? "" : "s");

@@ -510,8 +510,7 @@ int timeline__finish(struct timeline *tl, uint64_t end_ns)
 		err = log_build__alone(tl->alone);
 	warn_of_stacks(tl);
 	if (!err && tl->spoilt) {
-		log_error("some of the time is missing, or there twice: %s",
-			  strerror(-tl->spoilt));
+		log_error("some of the time is missing, or there twice: %s", strerror(-tl->spoilt));
 		picture__edit_session(tl->pic)->exit_code = EXIT_PARTIAL;
 	}
 	return err;
