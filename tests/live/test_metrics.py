@@ -274,6 +274,46 @@ def manual_has_them(series):
     check(listed == known, f"in the manual only: {listed - known}; in the figures only: {known - listed}")
 
 
+def test_probes_that_come_off(t):
+    """Calls that are too many to be counted: for how long they were not is there, as in the report."""
+    target = t.target("Calls", 1, "safe_spin_5us=800000")
+    session = t.session("--pid", target.pid, "-v", "-f", "json", "-o", t.dir / "report.json", "--metrics", "127.0.0.1:0")
+    session.wait_attached()
+    where = address(session)
+    target.go()
+    time.sleep(3)
+    series = scrape(where)
+    target.wait()
+    code = session.wait()
+    check(code == 0, f"it ended with {code}: {session.err.seen[-5:]}")
+    cost = Report(t.dir / "report.json").target()["cost"]
+    off = total(series, "probes_off_seconds_total")
+    check(cost["probes_paused_ns"] > 5e8, f"the probes did not come off: {cost}")
+    check(0.3 < off <= cost["probes_paused_ns"] / 1e9, f"off for {off} s, the report has {cost}")
+
+
+def test_switched_off(t):
+    """Who asks is answered at once, and learns why there is nothing."""
+    off = t.dir / "off"
+    off.touch()
+    session = t.session("--comm", "nobody", "--window", "1", "-f", "json", "-o", t.dir, "--off-file", off, "--metrics", "127.0.0.1:0")
+    session.err.until("safescoped: metrics", 30)
+    where = address(session)
+    status, text = get(where, "/metrics")
+    check(status == 200 and total(parse(text), "switched_off") == 1, f"{status} {text}")
+    off.unlink()
+    wait_until(where, "/readyz", 200)
+    # the text that it had may be a second old
+    for _ in range(100):
+        series = scrape(where)
+        if not total(series, "switched_off"):
+            break
+        time.sleep(0.1)
+    check("safescoped_targets" in {name for name, _ in series}, f"{series}")
+    session.signal(signal.SIGTERM)
+    session.wait()
+
+
 def free_port():
     with contextlib.closing(socket.socket()) as s:
         s.bind(("127.0.0.1", 0))

@@ -42,10 +42,10 @@ NO_TEXT = {"nul": (b"window 60\0\n", "not a text"), "long": (b"#" * (2 << 20), "
            "many": (b"force\n" * 20000, "too large")}
 
 
-def headers(t):
+def headers(t, text="X-Scope-OrgID: 1\n"):
     """A file of them."""
     path = t.dir / "headers"
-    path.write_text("X-Scope-OrgID: 1\n")
+    path.write_text(text)
     path.chmod(0o600)
     return str(path)
 
@@ -70,6 +70,13 @@ def test_wrong_line(t, case):
     code, lines = check_config(t, f"# one\n{WINDOWS}\n{line}\nkeep 3\n")
     check(code == 64 and len(lines) == 1, f"ended with {code}: {lines}")
     check(lines[0].startswith(f"{t.dir / 'conf'}:4: ") and why in lines[0] and "\x1b" not in lines[0], f"it said {lines}")
+
+
+def test_header_of_the_message_itself(t):
+    """Whoever sends it knows how long it is; each of them would be spoilt."""
+    path = headers(t, "X-Scope-OrgID: 1\ncontent-length: 3\n")
+    code, lines = check_config(t, f"{WINDOWS}push otlp+https://h\npush-headers {path}\n")
+    check(code == 64 and len(lines) == 1 and "line 2" in lines[0] and "content-length" in lines[0], f"ended with {code}: {lines}")
 
 
 def test_all_wrong_lines(t):

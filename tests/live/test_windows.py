@@ -192,10 +192,10 @@ def test_disk_full(t):
     """Windows for which there is no room are counted; later ones are written again."""
     disk = t.dir / "windows"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", disk], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", disk], check=True)
     t.finally_do(lambda: subprocess.run(["umount", "-l", disk], check=True))
     target = t.target("Calls", 2, "safe_sleep_1ms=20000")
-    session, folder = attach(t, target, window="0.5")
+    session, folder = attach(t, target, "-f", "json,html", window="0.5")
     target.go()
     filler = os.open(disk / "full", os.O_WRONLY | os.O_CREAT)
     try:
@@ -212,9 +212,11 @@ def test_disk_full(t):
     session.signal(signal.SIGTERM)
     code = session.wait()
     check(code == 1, f"safescoped ended with {code}")
-    check(len(windows(folder)) > before + 1, "nothing was written again")
+    check(len(windows(folder)) > before + 1, f"nothing was written again: {os.listdir(disk)}, {session.err.seen}")
     check(any("not written" in l for l in session.err.seen), f"{session.err.seen}")
     check(not [n for n in os.listdir(disk) if n.startswith(".")], "a temporary file is left")
+    by_kind = [{n.removesuffix(end) for n in os.listdir(disk) if n.endswith(end)} for end in (".json", ".html")]
+    check(by_kind[0] == by_kind[1], f"windows that are not there in both formats: {by_kind[0] ^ by_kind[1]}")
 
 
 def test_nobody_reads(t):
@@ -404,7 +406,7 @@ def test_switched_off_for_its_duration(t):
     switch.write_text("")
     done = subprocess.run([SAFESCOPED, "--off-file", switch, "--window", "1", "-d", "1", "-f", "json", "-o", t.dir],
                           capture_output=True, text=True, timeout=60, check=False)
-    check(done.returncode == 0 and str(switch) in done.stderr, f"it ended with {done.returncode}: {done.stderr}")
+    check(done.returncode == 1 and str(switch) in done.stderr, f"it ended with {done.returncode}: {done.stderr}")
     check(os.listdir(t.dir) == ["off"], f"it wrote {os.listdir(t.dir)}")
 
 

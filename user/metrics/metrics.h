@@ -41,6 +41,8 @@ void metrics__free(struct metrics *metrics);
  * over (`closed`). As timeline.h has its callback; `metrics` is a struct metrics.
  */
 void metrics__take(void *metrics, const struct figures *figures, bool closed);
+/* For how long the probes on the process's safe calls have been off so far. */
+void metrics__set_probes_off(struct metrics *metrics, pid_t pid, uint64_t ns);
 /* Lets go of processes that ended METRICS_STALE_NS ago. To be called before each text. */
 void metrics__forget_stale(struct metrics *metrics, uint64_t now_ns);
 

@@ -78,6 +78,7 @@ struct model_target {
 	struct sites sites;
 	uint64_t queued;
 	bool queued_known;
+	uint64_t probes_off_ns;
 	struct sum allocated_bytes;
 	uint64_t live_bytes;
 	bool live_known;

@@ -300,6 +300,15 @@ void metrics__take(void *metrics, const struct figures *f, bool closed)
 		t->queued = f->queued;
 }
 
+void metrics__set_probes_off(struct metrics *m, pid_t pid, uint64_t ns)
+{
+	struct model_target *t, *next;
+
+	HASH_ITER (hh, m->targets, t, next)
+		if (t->pid == pid && !t->ended)
+			t->probes_off_ns = MAX(t->probes_off_ns, ns);
+}
+
 void metrics__forget_stale(struct metrics *m, uint64_t now_ns)
 {
 	struct model_target *t, *next;

@@ -268,6 +268,12 @@ static void write_queued(struct buf *out, const char *name, const struct model_t
 	end_number(out, t->queued);
 }
 
+static void write_probes_off(struct buf *out, const char *name, const struct model_target *t)
+{
+	begin(out, name, t);
+	end_seconds(out, t->probes_off_ns);
+}
+
 static const struct family {
 	const char *name, *type, *help;
 	void (*write)(struct buf *out, const char *name, const struct model_target *t);
@@ -306,6 +312,10 @@ static const struct family {
 	 "Safe foreign calls that ended, by place: the busiest ones of a process, and the sum of "
 	 "all others.",
 	 write_calls},
+	{"safescoped_probes_off_seconds_total", "counter",
+	 "For how long the probes on safe calls were off, since they cost more than --max-overhead "
+	 "or safescoped was held up: calls of that time are not counted.",
+	 write_probes_off},
 	{"safescoped_run_queue_length", "gauge",
 	 "Haskell threads in the run queues of all capabilities, at the last tick of the program's "
 	 "timer.",

@@ -10,6 +10,9 @@
 
 /* At the end memory that hangs is waited for no longer than this. */
 #define GUARDS_NS 1000000000ULL
+/* At a cut what is there is read again, up to so many times, until that is quick. */
+#define READ_TRIES    4
+#define READ_QUICK_NS 10000000
 
 static int on_thread(void *ctx, pid_t tid, const struct wire_thread *thread)
 {
@@ -133,12 +136,20 @@ int ending__read_maps(struct session *s)
 	return err ? err : kernel__threads(s->kernel, on_thread, s);
 }
 
-int ending__read(struct session *s, uint64_t now)
+int ending__read(struct session *s, uint64_t *ret_now)
 {
+	uint64_t now;
 	int err;
 
 	member__sweep(s);
-	records__take_all(s);
+	/* a process that joins by one of the records takes its time, and would begin after the end
+	 */
+	for (int i = 0; i < READ_TRIES; i++) {
+		now = time__monotonic_ns();
+		records__take_all(s);
+		if (time__monotonic_ns() - now < READ_QUICK_NS)
+			break;
+	}
 	records__gc_off(s);
 	err = ending__read_maps(s);
 	set_cost(s, now);
@@ -148,6 +159,7 @@ int ending__read(struct session *s, uint64_t now)
 	s->lost_before = kernel__lost_records(s->kernel);
 	s->sent_before = kernel__counter(s->kernel, WIRE_CNT_RECORDS);
 	feed__cut(s->feed);
+	*ret_now = now;
 	return err;
 }
 

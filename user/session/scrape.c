@@ -97,6 +97,17 @@ static void set_members(const struct session *s, struct metrics *m)
 	metrics__set(m, METRICS_TARGETS_LEFT_OUT, n_refused);
 }
 
+static void set_probes(struct session *s, struct metrics *m, uint64_t now)
+{
+	const struct member *member = NULL;
+	struct kernel_cost cost;
+
+	while ((member = members__next_live(s->members, member))) {
+		kernel__cost(s->kernel, member->pid, now, &cost);
+		metrics__set_probes_off(m, member->pid, cost.paused_ns);
+	}
+}
+
 static void set_kernel(const struct session *s, struct metrics *m, uint64_t now)
 {
 	struct kernel_cost cost;
@@ -199,6 +210,7 @@ static int write_text(struct session *s, struct scrape *sc, uint64_t now)
 	metrics__set(sc->metrics, METRICS_SWITCHED_OFF, 0);
 	metrics__set(sc->metrics, METRICS_READ_UNIX_NS, time__realtime_ns());
 	set_members(s, sc->metrics);
+	set_probes(s, sc->metrics, now);
 	set_kernel(s, sc->metrics, now);
 	set_own(s, sc->metrics);
 	set_windows(s, sc->metrics, now);

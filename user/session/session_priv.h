@@ -486,8 +486,8 @@ void loop__run(struct session *s);
 /* Takes everything that is left in the kernel, then finishes the timeline. Prints a line on
  * failure. */
 int ending__finish(struct session *s);
-/* At a cut: what the kernel's maps know of now, losses and cost. */
-int ending__read(struct session *s, uint64_t now);
+/* At a cut: all records up to *ret_now, what the kernel's maps know of then, losses and cost. */
+int ending__read(struct session *s, uint64_t *ret_now);
 /* Only calls' counters and threads' states. */
 int ending__read_maps(struct session *s);
 /* CPU time of the session's helper processes that have ended. */

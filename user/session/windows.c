@@ -278,10 +278,10 @@ int windows__cut(struct session *s, uint64_t now, bool at_once)
 	/* on time again after a stop, without windows of no length */
 	while (w->next_ns <= now)
 		w->next_ns += w->every_ns;
-	begun = now = time__monotonic_ns();
+	begun = time__monotonic_ns();
 	w->made++;
 	windows__read_clock(s);
-	err = ending__read(s, now);
+	err = ending__read(s, &now);
 	if (!err)
 		err = timeline__window(s->tl, now, &pic);
 	/* of these any is for good */
