@@ -234,14 +234,19 @@ static struct destination *open_destination(uint16_t port)
 	return d;
 }
 
-static void put_in_queue(struct destination *d, uint16_t port, unsigned unix_ns)
+static void put_body(struct destination *d, uint16_t port, unsigned unix_ns, const char *body)
 {
 	char name[96];
 
 	snprintf(name, sizeof(name), "queues/otlp+http___127.0.0.1_%u/%020u-00000.push", port,
 		 unix_ns);
-	put_text(in_dir(name), "\nbody", 5);
+	put_text(in_dir(name), body, strlen(body));
 	destination__look(d);
+}
+
+static void put_in_queue(struct destination *d, uint16_t port, unsigned unix_ns)
+{
+	put_body(d, port, unix_ns, "\nbody");
 }
 
 static void wait_for(int fd)
@@ -251,11 +256,11 @@ static void wait_for(int fd)
 	assert_int_equal(poll(&p, 1, 60000), 1);
 }
 
-/* It sends a file, which the server fails at; when it is due then. */
-static uint64_t fail_at_one(struct destination *d, int server, uint64_t now)
+/* It sends a file, which gets this answer, or another one if it is `marked`; when it is due then.
+ */
+static uint64_t answer_one(struct destination *d, int server, uint64_t now, const char *answer,
+			   const char *to_marked)
 {
-	static const char answer[] = "HTTP/1.1 500 no\r\nContent-Length: 0\r\nRetry-After: 300\r\n"
-				     "Connection: close\r\n\r\n";
 	char request[4096] = "";
 	size_t len = 0;
 	int fd;
@@ -271,12 +276,22 @@ static uint64_t fail_at_one(struct destination *d, int server, uint64_t now)
 		assert_true(n > 0);
 		len += (size_t)n;
 	}
+	if (strstr(request, "bodymarked"))
+		answer = to_marked;
 	send_bytes(fd, answer, strlen(answer));
 	close(fd);
 	wait_for(destination__fd(d));
 	/* what it has to wait for is by this time */
 	destination__turn(d, now);
 	return destination__next_due(d);
+}
+
+static uint64_t fail_at_one(struct destination *d, int server, uint64_t now)
+{
+	static const char answer[] = "HTTP/1.1 500 no\r\nContent-Length: 0\r\nRetry-After: 300\r\n"
+				     "Connection: close\r\n\r\n";
+
+	return answer_one(d, server, now, answer, answer);
 }
 
 static uint64_t refused(const struct destination *d)
@@ -311,6 +326,47 @@ static void test_always_500(void **state)
 		due = fail_at_one(d, server, now);
 		assert_int_equal(refused(d), 1 + i / 5);
 	}
+	destination__free(d);
+	close(server);
+}
+
+/*
+ * Only one file never arrives, as it takes too long for something on the way: it goes, and the
+ * others have not waited for that. While none arrives none goes.
+ */
+static void test_one_never_arrives(void **state)
+{
+	static const char no[] = "HTTP/1.1 504 no\r\nContent-Length: 0\r\n"
+				 "Connection: close\r\n\r\n",
+			  yes[] = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\n"
+				  "Content-Length: 0\r\nConnection: close\r\n\r\n";
+	struct sockaddr_in addr;
+	int server = listening(&addr);
+	uint16_t port = ntohs(addr.sin_port);
+	struct destination *d = open_destination(port);
+	struct push_stats stats;
+	uint64_t now = 1000, due;
+	unsigned n;
+
+	(void)state;
+	put_body(d, port, 1, "\nbodymarked");
+	for (unsigned i = 2; i <= 9; i++)
+		put_in_queue(d, port, i);
+	for (n = 0; n < 20; n++) {
+		due = answer_one(d, server, now, no, no);
+		now = MAX(due, now + 1);
+	}
+	destination__stats(d, &stats);
+	assert_int_equal(stats.queued, 9);
+	assert_int_equal(stats.refused, 0);
+	for (n = 0; n < 40 && !destination__is_idle(d); n++) {
+		due = answer_one(d, server, now, yes, no);
+		now = MAX(due, now + 1);
+	}
+	destination__stats(d, &stats);
+	assert_int_equal(stats.delivered, 8);
+	assert_int_equal(stats.refused, 1);
+	assert_int_equal(stats.queued, 0);
 	destination__free(d);
 	close(server);
 }
@@ -363,11 +419,11 @@ static void test_unreadable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_backoff),	   cmocka_unit_test(test_urls),
-		cmocka_unit_test(test_labels),	   WITH_DIR(test_headers),
-		WITH_DIR(test_bad_headers),	   cmocka_unit_test(test_hostile_answers),
-		WITH_DIR(test_always_500),	   WITH_DIR(test_no_descriptors),
-		cmocka_unit_test(test_unreadable),
+		cmocka_unit_test(test_backoff),	  cmocka_unit_test(test_urls),
+		cmocka_unit_test(test_labels),	  WITH_DIR(test_headers),
+		WITH_DIR(test_bad_headers),	  cmocka_unit_test(test_hostile_answers),
+		WITH_DIR(test_always_500),	  WITH_DIR(test_no_descriptors),
+		WITH_DIR(test_one_never_arrives), cmocka_unit_test(test_unreadable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

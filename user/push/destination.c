@@ -15,6 +15,13 @@
 #define CA_MAX (4U << 20)
 /* A server that fails at one file in particular would keep all others waiting. */
 #define MOST_500 5U
+/*
+ * So it is where only this file takes too long, or is too much for something on the way. After so
+ * many failures the one after it is tried; while those are taken, and the first one is not, it has
+ * so many attempts left.
+ */
+#define TRIES_ALONE 4U
+#define MOST_BESIDE 4U
 /* Taken in one turn: an honest sender has one for each file. */
 #define MOST_ANSWERS 16
 
@@ -29,8 +36,11 @@ struct destination {
 	uint64_t task;
 	uint64_t due_ns; /* not before then; 0: at once */
 	unsigned failed; /* attempts in a row */
-	unsigned n_500;	 /* of the file that was held last */
-	bool strange;	 /* an answer was not the protocol's; reported */
+	/* of the first file: such answers, failures in a row, those while others were taken */
+	unsigned n_500, n_failed, n_beside;
+	bool beside;	   /* it is the second one that was sent last */
+	bool takes_others; /* the last one that was sent beside the first was taken */
+	bool strange;	   /* an answer was not the protocol's; reported */
 	uint64_t delivered, failures, refused, rejected;
 };
 
@@ -60,7 +70,7 @@ static bool is_worth_another_try(struct destination *d, const struct sender_answ
 	case 504:
 		return true;
 	case 500:
-		return ++d->n_500 < MOST_500;
+		return d->beside || ++d->n_500 < MOST_500;
 	default:
 		return false;
 	}
@@ -70,7 +80,9 @@ static bool is_worth_another_try(struct destination *d, const struct sender_answ
 static void goes_on(struct destination *d)
 {
 	queue__let_go(d->queue, true);
-	d->failed = 0;
+	/* beside one that it does not take, that still waits */
+	if (!d->beside)
+		d->failed = 0;
 	d->due_ns = 0;
 }
 
@@ -90,7 +102,7 @@ static uint64_t put_off(struct destination *d, const struct sender_answer *a, ui
 
 static void on_delivered(struct destination *d, const struct sender_answer *a)
 {
-	if (d->failed)
+	if (d->failed && !d->beside)
 		log_info("push to %s: it takes profiles again", d->url.shown);
 	d->delivered++;
 	if (a->rejected) {
@@ -124,11 +136,32 @@ static void on_refused(struct destination *d, const struct sender_answer *a, uin
 	}
 }
 
+/* Whether it is the first file's own fault, and once too often. */
+static bool is_hopeless(struct destination *d, const struct sender_answer *a)
+{
+	/* they have a limit of their own */
+	if (a->outcome == SENDER_ANSWERED && a->status == 500)
+		return false;
+	if (d->beside) {
+		/* the server is down, or slow, for all of them */
+		d->takes_others = false;
+		d->n_beside = 0;
+		return false;
+	}
+	d->n_failed++;
+	return d->takes_others && ++d->n_beside >= MOST_BESIDE;
+}
+
 static void on_failed(struct destination *d, const struct sender_answer *a, uint64_t now)
 {
-	uint64_t wait = put_off(d, a, now);
+	uint64_t wait;
 	char why[320];
 
+	if (is_hopeless(d, a)) {
+		on_refused(d, a, now);
+		return;
+	}
+	wait = put_off(d, a, now);
 	d->failures++;
 	queue__let_go(d->queue, false);
 	status_text(a, why, sizeof(why));
@@ -144,6 +177,7 @@ static void take_answer(struct destination *d, const struct sender_answer *a, ui
 	if (!d->busy || (a->outcome != SENDER_DIED && a->id != d->task))
 		return;
 	d->busy = false;
+	d->takes_others |= d->beside && a->outcome == SENDER_ANSWERED;
 	if (a->outcome == SENDER_ANSWERED && a->status >= 200 && a->status < 300)
 		on_delivered(d, a);
 	else if (is_worth_another_try(d, a))
@@ -177,22 +211,38 @@ static void take_answers(struct destination *d, uint64_t now)
 	}
 }
 
+/* The next file: mostly the first. */
+static int hold_next(struct destination *d, int *ret_fd)
+{
+	bool turn = d->takes_others || (d->n_failed && d->n_failed % TRIES_ALONE == 0), again;
+	int err;
+
+	if (turn && !d->beside && d->n_failed && queue__hold_second(d->queue, ret_fd) == 0) {
+		d->beside = true;
+		return 0;
+	}
+	d->beside = false;
+	err = queue__hold_first(d->queue, ret_fd, &again);
+	if (!err && !again) {
+		d->n_500 = d->n_failed = d->n_beside = 0;
+		d->takes_others = false;
+	}
+	return err;
+}
+
 static void send_next(struct destination *d, uint64_t now)
 {
 	struct sender_task task = {.id = d->task + 1};
-	bool again;
 	int fd, err;
 
 	if (d->busy || !d->peer || now < d->due_ns)
 		return;
-	err = queue__hold_first(d->queue, &fd, &again);
+	err = hold_next(d, &fd);
 	/* there is something, and that may last: at once would be in each turn */
 	if (err && err != -ENOENT)
 		d->due_ns = now + BACKOFF_FIRST_NS;
 	if (err)
 		return;
-	if (!again)
-		d->n_500 = 0;
 	if (sender__send(d->peer, &task, fd) == 0) {
 		d->task = task.id;
 		d->busy = true;

@@ -92,6 +92,8 @@ int queue__look(struct queue *queue);
  * so that it is not sent again; the error is why.
  */
 int queue__hold_first(struct queue *queue, int *ret_fd, bool *ret_again);
+/* The same of the one after it. -ENOENT: there is none that can be read now. */
+int queue__hold_second(struct queue *queue, int *ret_fd);
 /* The held file is let go: it stays, or is removed. */
 void queue__let_go(struct queue *queue, bool remove);
 

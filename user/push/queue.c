@@ -32,6 +32,7 @@ struct queue {
 	struct entry *v; /* in order of their names, from `first` on; what is held comes first */
 	size_t n, cap, first;
 	bool held;
+	bool second;	      /* … and is the second one, put before the first */
 	char last[NAME_SIZE]; /* what was held last; "": nothing yet */
 	char gone[NAME_SIZE]; /* let go, and still to be removed; "": nothing */
 	bool reported;	      /* that something cannot be removed */
@@ -301,6 +302,27 @@ int queue__hold_first(struct queue *q, int *ret_fd, bool *ret_again)
 	return -ENOENT;
 }
 
+static void swap_first(struct queue *q)
+{
+	struct entry e = q->v[q->first];
+
+	q->v[q->first] = q->v[q->first + 1];
+	q->v[q->first + 1] = e;
+}
+
+int queue__hold_second(struct queue *q, int *ret_fd)
+{
+	if (*q->gone || q->n - q->first < 2)
+		return -ENOENT;
+	*ret_fd = openat(q->dir, q->v[q->first + 1].name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	/* it is looked at again when it is the first */
+	if (*ret_fd < 0)
+		return -ENOENT;
+	swap_first(q);
+	q->held = q->second = true;
+	return 0;
+}
+
 void queue__let_go(struct queue *q, bool remove)
 {
 	if (q->held && remove) {
@@ -312,8 +334,10 @@ void queue__let_go(struct queue *q, bool remove)
 			q->bytes -= e->bytes;
 			q->first++;
 		}
+	} else if (q->held && q->second && q->n - q->first > 1) {
+		swap_first(q);
 	}
-	q->held = false;
+	q->held = q->second = false;
 }
 
 struct queue_state queue__state(const struct queue *q)
