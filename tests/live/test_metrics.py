@@ -4,6 +4,7 @@
 
 import contextlib
 import json
+import os
 import re
 import shutil
 import signal
@@ -310,6 +311,26 @@ def test_switched_off(t):
             break
         time.sleep(0.1)
     check("safescoped_targets" in {name for name, _ in series}, f"{series}")
+    session.signal(signal.SIGTERM)
+    session.wait()
+
+
+def test_who_serves_has_died(t):
+    """Nobody gets figures then, until the configuration is read again."""
+    where, config = f"127.0.0.1:{free_port()}", t.dir / "conf"
+    config.write_text(f"window 600\nformat json\noutput {t.dir}\ncomm nobody\nmetrics {where}\n")
+    session = t.session("--config", config, "-v")
+    session.wait_attached()
+    wait_until(where, "/readyz", 200)
+    children = Path(f"/proc/{session.pid}/task/{session.pid}/children").read_text().split()
+    server, = (pid for pid in children if Path(f"/proc/{pid}/comm").read_text().startswith("safescoped:http"))
+    os.kill(int(server), signal.SIGKILL)
+    session.err.until("nobody gets them", 30)
+    session.signal(signal.SIGHUP)
+    # the reload writes a window first
+    session.wait_attached()
+    wait_until(where, "/readyz", 200)
+    check("safescoped_targets" in {name for name, _ in scrape(where)}, "no figures")
     session.signal(signal.SIGTERM)
     session.wait()
 

@@ -170,6 +170,25 @@ def test_new_program_within_a_second(t):
           f"attached after {t.report().target(target.pid)['attach_ns']} ns")
 
 
+@cases("selected", "all")
+def test_those_that_were_missed(t, which):
+    """Of a program that is new to the host the first ones may end before it is known: they are counted."""
+    new = t.dir / f"m{os.getpid()}"
+    shutil.copy(program("Calls", "thr"), new)
+    session = whole_host(t, *(("--comm", new.name) if which == "selected" else ()))
+    started = []
+    for i in range(30):
+        # no arguments: it ends at once; the last ones are known by then
+        with subprocess.Popen([new], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as one:
+            started.append(one.pid)
+        time.sleep(0.3 if i > 26 else 0)
+    stop(session)
+    targets = [x for x in t.report().json["targets"] if x["pid"] in started]
+    missed = [int(found.group(1)) for m in targets[0]["missing"] if (found := re.match(r"(\d+) processes of programs that are profiled", m))]
+    check(len(targets) + sum(missed) >= len(started), f"{len(started)} were started, {len(targets)} profiled, {missed} missed")
+    check(which != "selected" or len(targets) + sum(missed) == len(started), f"{len(targets)} profiled, {missed} missed")
+
+
 def test_exec(t):
     """Each life of a process is a target of its own; the program that is not Haskell's is none."""
     session = whole_host(t)

@@ -58,6 +58,10 @@ static void test_hierarchies(void **state)
 	(void)state;
 	expect("12:cpu,cpuacct:/a\n1:name=systemd:/b.service\n", "/b.service", "", "", "b.service");
 	expect("12:cpu,cpuacct:/a\n1:name=systemd:/b.service\n0::/c\n", "/c", "", "", "");
+	/* the unified hierarchy is there, and not used */
+	expect("9:name=systemd:/docker/" ID "\n4:memory:/docker/" ID "\n0::/\n", "/docker/" ID, ID,
+	       "", "");
+	expect("4:memory:/\n0::/\n", "/", "", "", "");
 	expect("12:cpu,cpuacct:/a:b", "/a:b", "", "", "");
 }
 

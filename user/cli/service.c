@@ -121,6 +121,11 @@ static int open_metrics(struct service *sv)
 	return address ? metrics_server__open(address, &sv->metrics) : 0;
 }
 
+static bool serves_metrics(const struct service *sv)
+{
+	return sv->metrics && metrics_server__works(sv->metrics);
+}
+
 /* Where metrics cannot be served at their address, the service goes on without them, and tries
  * again whenever the configuration is read. */
 static void use_next(struct service *sv)
@@ -129,7 +134,7 @@ static void use_next(struct service *sv)
 
 	if (!sv->next)
 		return;
-	moved = !sv->metrics || !same_address((*sv->options)->metrics, sv->next->metrics);
+	moved = !serves_metrics(sv) || !same_address((*sv->options)->metrics, sv->next->metrics);
 	options__free(*sv->options);
 	*sv->options = sv->next;
 	sv->next = NULL;
@@ -151,10 +156,11 @@ static bool is_usable(const struct options *o)
 	return false;
 }
 
-/* Whether to begin anew though nothing has changed: the address of the metrics may be free now. */
+/* Whether to begin anew though nothing has changed: the address of the metrics may be free now, or
+ * who served them has ended. */
 static bool lacks_metrics(const struct service *sv)
 {
-	return !sv->next && (*sv->options)->metrics && !sv->metrics;
+	return !sv->next && (*sv->options)->metrics && !serves_metrics(sv);
 }
 
 /* False: it goes on as it is. */

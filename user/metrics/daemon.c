@@ -27,6 +27,11 @@ static const struct {
 		{"safescoped_targets_left_out_total", "", "counter",
 		 "Processes that were not profiled because their user has as many as one may.",
 		 PLAIN},
+	[METRICS_TARGETS_MISSED] =
+		{"safescoped_targets_missed_total", "", "counter",
+		 "Processes of programs that are profiled that ended before they could be looked "
+		 "at.",
+		 PLAIN},
 	[METRICS_TARGETS_HIDDEN] = {"safescoped_targets_hidden", "", "gauge",
 				    "Processes that are profiled and have no series here: there "
 				    "are too many.",

@@ -68,6 +68,7 @@ enum metrics_value {
 	METRICS_TARGETS_STARTING, /* of them, whose runtime is not initialised yet */
 	METRICS_TARGETS_JOINED,	  /* so far */
 	METRICS_TARGETS_LEFT_OUT, /* for want of room */
+	METRICS_TARGETS_MISSED,	  /* that ended before they could be looked at */
 	METRICS_TARGETS_HIDDEN,	  /* set by metrics__forget_stale() */
 	METRICS_RECORDS,
 	METRICS_SAMPLES,

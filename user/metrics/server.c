@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -117,6 +118,13 @@ int metrics_server__turn(struct metrics_server *s, bool ready, uint64_t now_ns)
 	s->over = true;
 	s->wanted = false;
 	return -EPIPE;
+}
+
+bool metrics_server__works(const struct metrics_server *s)
+{
+	struct pollfd p = {.fd = confine_peer__fd(s->peer)};
+
+	return !s->over && (poll(&p, 1, 0) <= 0 || !(p.revents & (POLLHUP | POLLERR)));
 }
 
 bool metrics_server__wanted(const struct metrics_server *s)

@@ -44,6 +44,8 @@ void metrics_server__free(struct metrics_server *server);
  * the session is attached. -EPIPE, once: the process has ended, and nothing more is served.
  */
 int metrics_server__turn(struct metrics_server *server, bool ready, uint64_t now_ns);
+/* False: the process that serves has ended, whoever has noticed it. */
+bool metrics_server__works(const struct metrics_server *server);
 /* Somebody has asked for a newer text since the last one was handed over. */
 bool metrics_server__wanted(const struct metrics_server *server);
 /*

@@ -90,11 +90,17 @@ static bool parse_line(const char *line, size_t len, const char **ret_path, unsi
 	path = memchr(controllers, ':', len - (size_t)(controllers - line));
 	if (!path)
 		return false;
-	/* cgroups(7): the unified hierarchy is number 0 and has no controllers here */
-	if (path == controllers)
-		*ret_rank = 3;
+	/*
+	 * cgroups(7): the unified hierarchy is number 0 and has no controllers here. Where another
+	 * one is used beside it, a process may be in the unified one's root and in a container by
+	 * the other.
+	 */
+	if (line + len - path == 2 && path[1] == '/')
+		*ret_rank = 1;
+	else if (path == controllers)
+		*ret_rank = 4;
 	else
-		*ret_rank = strncmp(controllers, "name=systemd:", 13) == 0 ? 2 : 1;
+		*ret_rank = strncmp(controllers, "name=systemd:", 13) == 0 ? 3 : 2;
 	*ret_path = path + 1;
 	return true;
 }

@@ -243,6 +243,15 @@ static bool has_ended(pid_t pid)
 	       !follow__exe(pid, &ino, &dev);
 }
 
+/* It has ended before it could be looked at: one of a program that is known, or may be soon. */
+static void missed(struct session *s, const struct wire_proc_new *rec)
+{
+	if (rec->flags & WIRE_PROC_TARGET)
+		s->n_too_short++;
+	else
+		early__ended(&s->early, rec);
+}
+
 /* It is not to be profiled; err says why. */
 static int leave_out(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool ghc,
 		     const char *why, int err)
@@ -251,12 +260,14 @@ static int leave_out(struct session *s, pid_t pid, const struct wire_proc_new *r
 		let_go(s, pid);
 		/* what is left of one that ends looks like no program of GHC's */
 		if (err == -ESRCH || has_ended(pid))
-			s->n_too_short++;
+			missed(s, rec);
 		else
 			/* another file has the number of one that was learnt */
 			kernel__unlearn(s->kernel, rec);
 	} else if (rec && s->opts->kind == SESSION_COMMAND) {
 		s->n_unseen += err == -ESRCH || has_ended(pid);
+	} else if (rec && (err == -ESRCH || has_ended(pid))) {
+		missed(s, rec);
 	}
 	refuse(s, pid, ghc, why, err);
 	return err;
@@ -310,6 +321,8 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 	if (member_of(s, pid))
 		return 0;
 	if (s->opts->select && !select__wants(s->opts->select, pid)) {
+		if (rec && has_ended(pid))
+			missed(s, rec);
 		if (rec && (rec->flags & WIRE_PROC_TARGET))
 			let_go(s, pid);
 		return -EPERM;

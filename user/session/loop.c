@@ -174,7 +174,7 @@ static void look_after_windows(struct loop *l, uint64_t now)
 
 	windows__collect(s);
 	/* this turn may have been held up since it began: its window is the one to have that */
-	if (l->write_now || now >= windows__next_due(s))
+	if (s->windows && (l->write_now || now >= windows__next_due(s)))
 		keep_beating(l);
 	err = windows__cut(s, now, l->write_now);
 	l->write_now = false;

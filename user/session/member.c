@@ -147,6 +147,7 @@ static void on_ready(struct session *s, struct member *m)
 	missing__note(s, m);
 	censuses__want(s, m);
 	kernel__learn(s->kernel, &m->program, info, m->account);
+	s->n_too_short += early__of(&s->early, &m->program);
 }
 
 /* Its part of the profile begins at `since_ns`. */

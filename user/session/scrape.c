@@ -95,6 +95,7 @@ static void set_members(const struct session *s, struct metrics *m)
 	metrics__set(m, METRICS_TARGETS_STARTING, members__count_starting(s->members));
 	metrics__set(m, METRICS_TARGETS_JOINED, members__n_joined(s->members));
 	metrics__set(m, METRICS_TARGETS_LEFT_OUT, n_refused);
+	metrics__set(m, METRICS_TARGETS_MISSED, s->n_too_short);
 }
 
 static void set_probes(struct session *s, struct metrics *m, uint64_t now)

@@ -40,6 +40,17 @@
 #define TURN_NS 200000000ULL
 
 /* The parts of a session, made by open.c and freed by session.c. */
+/* Programs of which processes ended before they could be looked at (early.c). */
+#define EARLY_PROGRAMS 128
+struct early {
+	struct early_program {
+		uint64_t ino;
+		uint32_t dev;
+		uint32_t n; /* processes; 0: the place is free */
+	} v[EARLY_PROGRAMS];
+	size_t next; /* the place of the one that goes for another one */
+};
+
 /* Counts of what all processes' profiles lack together (noted.c). */
 struct noted {
 	uint64_t switches, returns; /* not reported by the kernel; safe calls' without a begin */
@@ -83,13 +94,14 @@ struct session {
 	uint64_t n_too_short;	 /* processes that ended before they could be looked at */
 	uint64_t n_unseen;	 /* the same of those of a command, whatever they ran */
 	struct noted noted;	 /* at the last cut */
-	unsigned n_signals;	 /* that a command has got from us */
-	uint64_t n_left_out;	 /* GHC programs that could not be profiled */
-	bool stopped;		 /* by a signal, or what follows */
-	bool cut_short;		 /* the kernel side has gone */
-	bool switched_off;	 /* by opts->off_path: nothing is to be on any more */
-	uint64_t switch_ns;	 /* when that was last looked for */
-	uint64_t alive_ns;	 /* when alive__report() last did; 0: never */
+	struct early early;
+	unsigned n_signals;  /* that a command has got from us */
+	uint64_t n_left_out; /* GHC programs that could not be profiled */
+	bool stopped;	     /* by a signal, or what follows */
+	bool cut_short;	     /* the kernel side has gone */
+	bool switched_off;   /* by opts->off_path: nothing is to be on any more */
+	uint64_t switch_ns;  /* when that was last looked for */
+	uint64_t alive_ns;   /* when alive__report() last did; 0: never */
 	struct sparing {
 		uint32_t every; /* one sample in so many is taken; 0: nobody has looked yet */
 		uint64_t looked_ns, cpu_ns;
@@ -496,6 +508,13 @@ uint64_t ending__helpers_cpu_ns(struct session *s);
 #define ENDING_UNSEEN                                                                              \
 	"processes that the command started, and that ended before they could be looked at: "      \
 	"%llu; GHC programs among them are not here"
+
+/* ── early.c ─────────────────────────────────────────────────────────────────────────────── */
+
+/* A process of the program has ended, and nobody knows what it was. */
+void early__ended(struct early *early, const struct wire_proc_new *rec);
+/* How many did, of a program that is known now; they are forgotten. */
+uint64_t early__of(struct early *early, const struct wire_proc_new *rec);
 
 /* ── noted.c ─────────────────────────────────────────────────────────────────────────────── */
 
