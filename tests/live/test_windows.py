@@ -282,8 +282,8 @@ def test_held_up_while_one_joins(t, ms):
         got = sum(lane["cpu_ns"] for lane in lanes if lane["tid"] == tid)
         check(got < 1.01 * ns + 20e6 + stolen, f"thread {tid} was on the CPU for {ns / 1e6:.1f} ms, the windows have {got / 1e6:.1f}")
     paused = [sum(x["cost"]["probes_paused_ns"] for x in report.json["targets"]) for report in reports]
-    told = [any("the probes were off" in m for x in report.json["targets"] for m in x["missing"]) for report in reports]
-    check(all(told[i] for i, ns in enumerate(paused) if ns), f"paused for {paused}, told in {told}")
+    noted = [any("the probes were off" in m for x in report.json["targets"] for m in x["missing"]) for report in reports]
+    check(all(noted[i] for i, ns in enumerate(paused) if ns), f"paused for {paused}, noted in {noted}")
     target.say("end")
     target.wait()
 

@@ -338,6 +338,8 @@ static void test_one_never_arrives(void **state)
 {
 	static const char no[] = "HTTP/1.1 504 no\r\nContent-Length: 0\r\n"
 				 "Connection: close\r\n\r\n",
+			  busy[] = "HTTP/1.1 503 busy\r\nContent-Length: 0\r\n"
+				   "Connection: close\r\n\r\n",
 			  yes[] = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\n"
 				  "Content-Length: 0\r\nConnection: close\r\n\r\n";
 	struct sockaddr_in addr;
@@ -358,6 +360,14 @@ static void test_one_never_arrives(void **state)
 	}
 	destination__stats(d, &stats);
 	assert_int_equal(stats.queued, 9);
+	assert_int_equal(stats.refused, 0);
+	/* one that only has too much to do takes it later */
+	for (n = 0; n < 10; n++) {
+		due = answer_one(d, server, now, yes, busy);
+		now = MAX(due, now + 1);
+	}
+	destination__stats(d, &stats);
+	assert_true(stats.delivered >= 4);
 	assert_int_equal(stats.refused, 0);
 	for (n = 0; n < 40 && !destination__is_idle(d); n++) {
 		due = answer_one(d, server, now, yes, no);

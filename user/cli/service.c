@@ -197,7 +197,7 @@ static bool is_reload(const struct service *sv, const struct signal_taken *taken
 
 /* ── without a child ─────────────────────────────────────────────────────────────────────── */
 
-/* Whoever asks for metrics is answered: that there is nothing to be had, and why. */
+/* A scrape finds that nothing is profiled, and why. */
 static void answer_metrics(struct service *sv, uint64_t now)
 {
 	struct metrics *metrics = NULL;

@@ -145,7 +145,7 @@ bool run_time__sum(const struct run_time *r, uint64_t now, uint64_t *ret_ns)
 		until = now;
 		first = now > r->since_ns ? read_all(r) - r->since_sum : 0;
 	} else if (kept && r->kept && now > r->since_ns) {
-		/* (one that has just begun alone is too short a sample of all the rest) */
+		/* one part that has just begun is too short a sample of all the rest */
 		kept += now - r->since_ns;
 		sum += read_all(r) - r->since_sum;
 	}

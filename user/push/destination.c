@@ -102,6 +102,7 @@ static uint64_t put_off(struct destination *d, const struct sender_answer *a, ui
 
 static void on_delivered(struct destination *d, const struct sender_answer *a)
 {
+	d->takes_others |= d->beside;
 	if (d->failed && !d->beside)
 		log_info("push to %s: it takes profiles again", d->url.shown);
 	d->delivered++;
@@ -139,16 +140,21 @@ static void on_refused(struct destination *d, const struct sender_answer *a, uin
 /* Whether it is the first file's own fault, and once too often. */
 static bool is_hopeless(struct destination *d, const struct sender_answer *a)
 {
-	/* they have a limit of their own */
-	if (a->outcome == SENDER_ANSWERED && a->status == 500)
-		return false;
+	unsigned status = a->outcome == SENDER_ANSWERED ? a->status : 0;
+
 	if (d->beside) {
 		/* the server is down, or slow, for all of them */
 		d->takes_others = false;
 		d->n_beside = 0;
 		return false;
 	}
+	/* these have a limit of their own */
+	if (status == 500)
+		return false;
 	d->n_failed++;
+	/* a server that has too much to do refuses one by chance, and takes the next */
+	if (status == 429 || status == 503)
+		return false;
 	return d->takes_others && ++d->n_beside >= MOST_BESIDE;
 }
 
@@ -177,7 +183,6 @@ static void take_answer(struct destination *d, const struct sender_answer *a, ui
 	if (!d->busy || (a->outcome != SENDER_DIED && a->id != d->task))
 		return;
 	d->busy = false;
-	d->takes_others |= d->beside && a->outcome == SENDER_ANSWERED;
 	if (a->outcome == SENDER_ANSWERED && a->status >= 200 && a->status < 300)
 		on_delivered(d, a);
 	else if (is_worth_another_try(d, a))

@@ -40,7 +40,7 @@ static bool is_header(const char *line)
 	return true;
 }
 
-/* Whether it says how the message is to be read: that follows from what is sent. */
+/* Whether it describes the message itself, which only the sender knows. */
 static bool is_framing(const char *line)
 {
 	static const char *const names[] = {"Content-Length", "Content-Type", "Content-Encoding",

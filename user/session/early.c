@@ -5,29 +5,33 @@
  */
 #include "session_priv.h"
 
+/* NULL: none. A child that has not exec'd has no program of its own: its number is 0. */
+static struct early_program *find(struct early *e, const struct wire_proc_new *rec)
+{
+	for (size_t i = 0; rec->ino && i < EARLY_PROGRAMS; i++)
+		if (e->v[i].n && e->v[i].ino == rec->ino && e->v[i].dev == rec->dev)
+			return &e->v[i];
+	return NULL;
+}
+
 void early__ended(struct early *e, const struct wire_proc_new *rec)
 {
-	struct early_program *p = &e->v[e->next];
+	struct early_program *p = find(e, rec);
 
-	for (size_t i = 0; i < EARLY_PROGRAMS; i++) {
-		if (e->v[i].n && e->v[i].ino == rec->ino && e->v[i].dev == rec->dev) {
-			e->v[i].n++;
-			return;
-		}
+	if (p) {
+		p->n++;
+	} else if (rec->ino) {
+		e->v[e->next] = (struct early_program){.ino = rec->ino, .dev = rec->dev, .n = 1};
+		e->next = (e->next + 1) % EARLY_PROGRAMS;
 	}
-	*p = (struct early_program){.ino = rec->ino, .dev = rec->dev, .n = 1};
-	e->next = (e->next + 1) % EARLY_PROGRAMS;
 }
 
 uint64_t early__of(struct early *e, const struct wire_proc_new *rec)
 {
-	for (size_t i = 0; i < EARLY_PROGRAMS; i++) {
-		if (e->v[i].n && e->v[i].ino == rec->ino && e->v[i].dev == rec->dev) {
-			uint64_t n = e->v[i].n;
+	struct early_program *p = find(e, rec);
+	uint64_t n = p ? p->n : 0;
 
-			e->v[i].n = 0;
-			return n;
-		}
-	}
-	return 0;
+	if (p)
+		p->n = 0;
+	return n;
 }
