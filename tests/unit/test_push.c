@@ -362,7 +362,7 @@ static void test_one_never_arrives(void **state)
 	assert_int_equal(stats.queued, 9);
 	assert_int_equal(stats.refused, 0);
 	/* one that only has too much to do takes it later */
-	for (n = 0; n < 10; n++) {
+	for (n = 0; n < 12; n++) {
 		due = answer_one(d, server, now, yes, busy);
 		now = MAX(due, now + 1);
 	}
