@@ -30,7 +30,7 @@ GOOD = {
     "empty": "", "comments": "# nothing\n\n   \t\n", "blank": WINDOWS, "equals": "window=60", "both": "window = 60\r\n",
     "blanks": "  window\t60  \n", "no_value": "kernel-stacks\nverbose\nverbose\n",
     "blanks_in_value": "exclude user=root\nexclude = comm=a b\n", "more": WINDOWS + "keep 3\nkeep-for 7d\nkeep-bytes 2G\n",
-    "other_names": WINDOWS + "push otlp+http://h\npush-header-file HEADERS\nqueue /q\nqueue-bytes 3M\nexclude user:root\n"}
+    "daemon": "keep 3\n", "other_names": WINDOWS + "push otlp+http://h\npush-header-file HEADERS\nqueue /q\nqueue-bytes 3M\nexclude user:root\n"}
 WRONG = {
     "unknown": ("windw 60", "windw: no such option"), "without": ("pid", "needs a value"),
     "with": ("kernel-stacks yes", "takes no value"), "a_mode": ("list", "command line only"),
@@ -87,8 +87,16 @@ def test_all_wrong_lines(t):
 
 def test_together(t):
     """What no line is wrong by itself for."""
-    code, lines = check_config(t, "keep 3\n")
-    check(code == 64 and len(lines) == 1 and lines[0].startswith(f"{t.dir / 'conf'}: --keep"), f"it said {lines}")
+    code, lines = check_config(t, "push-timeout 3\n")
+    check(code == 64 and len(lines) == 1 and lines[0].startswith(f"{t.dir / 'conf'}: --push-queue"), f"it said {lines}")
+
+
+@cases("frequency 49|frequency 51", "kernel-stacks|kernel-stacks", "queue /a|push-queue /b")
+def test_twice(t, lines):
+    """Which of the two is meant nobody knows; of what adds up there may be several."""
+    first, second = lines.split("|")
+    code, said = check_config(t, f"{first}\n{WINDOWS}user root\n{second}\nuser 0\nverbose\nverbose\npush otlp+http://h\n")
+    check(code == 64 and len(said) == 1 and said[0].startswith(f"{t.dir / 'conf'}:4: ") and "line 1" in said[0], f"it said {said}")
 
 
 @cases(*NO_TEXT)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The service: what its manager learns, its configuration read again, its log, its unit."""
 
+import json
 import os
 import re
 import shutil
@@ -108,6 +109,38 @@ def test_ready_and_stopping(t):
           "it was ready before it had loaded anything")
     s.end()
     s.manager.wait_for("STOPPING")
+
+
+def test_little_configured(t):
+    """
+    Windows, the daemon's frequency, and the directory that the service manager made for it: for a day. Where only metrics
+    are asked for there are no files; and a session that is to end is none of it.
+    """
+    state = t.dir / "state"
+    state.mkdir()
+    config = t.dir / "conf"
+    config.write_text("format json\n")
+    target = t.target("Calls", 60, "safe_sleep_1ms=1000000")
+    target.go()
+
+    def run_it(*args, wait=True):
+        session = t.session("--config", config, "-v", *args, env={"STATE_DIRECTORY": str(state)})
+        if wait:
+            session.wait_attached()
+            session.signal(signal.SIGHUP)
+            check(session.err.until("nothing has changed", 60) is not None, "a configuration without a window is not read again")
+            session.signal(signal.SIGTERM)
+        check(session.wait() == 0, f"it said {session.err.seen}")
+        return windows(state)
+
+    reports = run_it("--pid", target.pid)
+    check([r.json["session"]["frequency_hz"] for r in reports] == [19], f"{len(reports)} reports")
+    for path in state.iterdir():
+        path.unlink()
+    config.write_text(f"metrics unix:{t.dir / 'metrics'}\n")
+    check(not run_it("--pid", target.pid) and not list(state.iterdir()), f"there are {list(state.iterdir())}")
+    run_it("--pid", target.pid, "-d", "1", "-f", "json", "-o", t.dir / "one", wait=False)
+    check(json.loads((t.dir / "one.json").read_text())["session"]["frequency_hz"] == 99, "its frequency is not a session's")
 
 
 def descendants(pid):

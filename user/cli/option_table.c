@@ -57,7 +57,7 @@ const struct option_row option_rows[] = {
 	{NULL, 0, NULL, 0, "How it is profiled:", 2, NULL},
 	{"config", OPT_CONFIG, "FILE", OPTION_FILE | OPTION_NOT_IN_FILE,
 	 "read options from this file, one a line (window 60); those given here come after them; "
-	 "SIGHUP reads it again",
+	 "SIGHUP reads it again; without --duration it makes a daemon, with windows of 60 s",
 	 2, NULL},
 	{"check-config", OPT_CHECK_CONFIG, NULL, OPTION_NOT_IN_FILE,
 	 "report what is wrong in the file of --config (default " OPTIONS_CONFIG_PATH
@@ -76,8 +76,9 @@ const struct option_row option_rows[] = {
 	 2, NULL},
 	{"off-file", OPT_OFF_FILE, "PATH", OPTION_FILE | OPTION_LIVE,
 	 "while this file exists nothing is profiled", 2, OPTIONS_OFF_PATH},
-	{"frequency", 'F', "HZ", OPTION_LIVE, "samples per second and CPU in the mean, 1 to 9999",
-	 2, "99"},
+	{"frequency", 'F', "HZ", OPTION_LIVE,
+	 "samples per second and CPU in the mean, 1 to 9999; a daemon, see --config, takes 19", 2,
+	 "99"},
 	{"stacks", OPT_STACKS, "auto|stg|ccs|both", OPTION_LIVE,
 	 "what the Haskell part of a stack is made of: the Haskell stack's frames, the cost "
 	 "centres, or those and below them the frames (auto: cost centres in profiled programs)",

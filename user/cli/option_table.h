@@ -88,6 +88,8 @@ struct option_row {
 			    it depends on others */
 };
 
+#define OPTION_MAX_ROWS 128
+
 /* The rows in the order of the usage text; the array's end has neither name, key nor doc. */
 extern const struct option_row option_rows[];
 

@@ -11,7 +11,6 @@
 #include "config.h"
 #include "options_priv.h"
 
-#define MAX_ROWS     128
 #define MAX_SETTINGS 4096
 
 const char *argp_program_version = "safescoped " SAFESCOPED_VERSION;
@@ -154,7 +153,7 @@ static void make_argp_options(struct argp_option *out, size_t room)
 
 static const struct command_line *read_command_line(int argc, char **argv)
 {
-	static struct argp_option options[MAX_ROWS];
+	static struct argp_option options[OPTION_MAX_ROWS];
 	static const struct argp argp = {options, take_option, args_doc, doc, NULL, NULL, NULL};
 	static struct command_line line;
 
@@ -172,9 +171,23 @@ static void set_defaults(struct option_input *in)
 			options__set(in, row->key, row->def);
 }
 
+static size_t place_of(int key)
+{
+	size_t i = (size_t)(option_table__of_key(key) - option_rows);
+
+	/* the table is far from that; a test counts its rows */
+	return MIN(i, OPTION_MAX_ROWS - 1);
+}
+
+bool options__given(const struct option_input *in, int key)
+{
+	return in->given[place_of(key)];
+}
+
 /* An option that was given: by the table's defaults a replay is not changed. */
 static int set_given(struct option_input *in, const struct option_row *row, const char *arg)
 {
+	in->given[place_of(row->key)] = true;
 	if (row->flags & OPTION_LIVE)
 		in->o->live = row->name;
 	return options__set(in, row->key, arg);
@@ -183,6 +196,7 @@ static int set_given(struct option_input *in, const struct option_row *row, cons
 static int set_line(struct option_input *in, const struct config_line *line)
 {
 	const struct option_row *row = option_table__find(line->name);
+	unsigned *earlier;
 
 	in->line = line->number;
 	if (!row)
@@ -194,6 +208,10 @@ static int set_line(struct option_input *in, const struct config_line *line)
 				      row->arg);
 	if (!row->arg && line->value)
 		return options__wrong(in, "%s: takes no value", line->name);
+	earlier = &in->in_line[place_of(row->key)];
+	if (*earlier && !(row->flags & OPTION_MANY))
+		return options__wrong(in, "%s: line %u has it already", line->name, *earlier);
+	*earlier = line->number;
 	return set_given(in, row, line->value);
 }
 
@@ -266,6 +284,8 @@ static int make_options(const struct command_line *line, struct option_input *in
 		err = set_file(in);
 	if (!err)
 		err = set_command_line(in, line);
+	if (!err)
+		options__daemon(in);
 	o->push_stamp = push__stamp(&o->push);
 	o->output.of_this_host =
 		o->mode == MODE_SYSTEM || o->mode == MODE_PID || o->mode == MODE_COMMAND;

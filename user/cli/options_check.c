@@ -188,6 +188,14 @@ static int check_open(struct option_input *in)
 	return 0;
 }
 
+/* Whether files are wanted: not where a push, or a daemon's metrics, is all that was asked for. */
+static bool writes_files(const struct options *o)
+{
+	bool elsewhere = o->push.n || (o->metrics && o->config_path && o->window_ns);
+
+	return o->output.path || !elsewhere;
+}
+
 static int check_output(struct option_input *in)
 {
 	struct options *o = in->o;
@@ -195,7 +203,7 @@ static int check_output(struct option_input *in)
 
 	if (!out->n_formats && o->mode == MODE_LIST)
 		out->formats[out->n_formats++] = &export_text;
-	if (!out->n_formats && (!o->push.n || out->path)) {
+	if (!out->n_formats && writes_files(o)) {
 		out->formats[out->n_formats++] = &export_speedscope;
 		out->formats[out->n_formats++] = &export_text;
 	}

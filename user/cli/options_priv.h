@@ -13,7 +13,13 @@ struct option_input {
 	const char *file; /* NULL: the command line */
 	unsigned line;	  /* 0: the file as a whole */
 	struct buf wrong; /* what is wrong, a line each */
+	/* by their place in the table: the file's line that has it; 0: none */
+	unsigned in_line[OPTION_MAX_ROWS];
+	bool given[OPTION_MAX_ROWS]; /* the same for the file and the command line */
 };
+
+/* Whether the option with that key was given, here or there. */
+bool options__given(const struct option_input *in, int key);
 
 /* Notes what is wrong, with the place. Returns -EINVAL. */
 int options__wrong(struct option_input *in, const char *fmt, ...)
@@ -44,6 +50,13 @@ int options__check_push(struct option_input *in);
 /* Bytes, with a unit of 1024s: 500M. -EINVAL: anything else, which is noted. */
 int options__parse_size(struct option_input *in, const char *what, const char *arg,
 			uint64_t *ret_bytes);
+
+/*
+ * What a daemon has where nothing else was given: windows, a lower frequency, and the service
+ * manager's directory for them. A configuration for all processes of the host, or for those of
+ * --pid, makes a daemon, unless it is to end, or to keep a capture.
+ */
+void options__daemon(struct option_input *in);
 
 /* Once all are set: what does not go together (-EINVAL, noted), and what follows from others. */
 int options__check(struct option_input *in);

@@ -10,6 +10,12 @@
 
 #define WINDOW_LEAST_NS 100000000ULL
 
+/* Of a daemon, where the configuration has nothing else. */
+#define DAEMON_WINDOW_NS    60000000000ULL
+#define DAEMON_FREQUENCY_HZ 19
+#define DAEMON_KEEP_BYTES   (1ULL << 30)
+#define DAEMON_KEEP_NS	    (24 * 3600000000000ULL)
+
 int options__parse_size(struct option_input *in, const char *what, const char *arg,
 			uint64_t *ret_bytes)
 {
@@ -119,4 +125,39 @@ int options__set_service(struct option_input *in, int key, const char *arg)
 	default:
 		return set_select(in, key, arg);
 	}
+}
+
+/* Where the service manager has made a place for it, and no other one was asked for. For a day, and
+ * not without limit. */
+static void use_state_directory(struct options *o)
+{
+	const char *state = getenv("STATE_DIRECTORY");
+	struct output_opts *out = &o->output;
+
+	/* several, which ours has not */
+	if (out->path || !state || !*state || strchr(state, ':'))
+		return;
+	if (!out->n_formats && (o->push.n || o->metrics))
+		return;
+	out->path = state;
+	if (out->keep || out->keep_bytes || out->keep_for_ns)
+		return;
+	out->keep_bytes = DAEMON_KEEP_BYTES;
+	out->keep_for_ns = DAEMON_KEEP_NS;
+}
+
+void options__daemon(struct option_input *in)
+{
+	struct options *o = in->o;
+
+	if (!o->config_path || o->mode != MODE_SYSTEM || o->command || o->top ||
+	    options__given(in, 'd') || options__given(in, OPT_SAVE) ||
+	    (o->eventlog && strcmp(o->eventlog, "none") != 0))
+		return;
+	if (!o->window_ns)
+		o->window_ns = DAEMON_WINDOW_NS;
+	o->output.windows = true;
+	if (!options__given(in, 'F'))
+		o->frequency_hz = DAEMON_FREQUENCY_HZ;
+	use_state_directory(o);
 }

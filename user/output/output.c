@@ -394,6 +394,9 @@ static int write_all(const struct outputs *outputs, const struct source *source,
 		}
 		if (err && !first)
 			first = err;
+		/* of a window that is not whole nothing stays */
+		if (err && outputs->opts->windows)
+			break;
 	}
 	if (err == -ECANCELED)
 		log_error("interrupted: the rest of the output was dropped");

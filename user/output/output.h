@@ -73,7 +73,9 @@ typedef int output_write(void *ctx, const struct export_format *format, FILE *ou
 			 const struct export_opts *opts);
 int outputs__write_by(const struct outputs *outputs, output_write *write, void *ctx);
 
-/* The same for one window, whose files are named after its start. May remove older windows' files.
+/*
+ * The same for one window, whose files are named after its start: all of them, or none. May remove
+ * older windows' files.
  */
 int outputs__write_window(struct outputs *outputs, const struct picture *pic);
 

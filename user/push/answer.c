@@ -22,7 +22,8 @@ static void read_success(const struct answer_body *body, struct sender_answer *a
 {
 	Otlp__ExportResponse *r;
 
-	if (!body->otlp)
+	/* an empty one is an empty message, of which some servers do not name the type */
+	if (!body->otlp || !body->len)
 		return;
 	r = is_type(body, "application/x-protobuf")
 		    ? otlp__export_response__unpack(NULL, body->len, body->data)

@@ -139,6 +139,9 @@ static int run_to_end(struct session *s)
 	pushed = push_last(s, pic, ended_ns);
 	if (s->switched_off)
 		return SESSION_SWITCHED_OFF;
+	/* the last of many windows is one that is dropped */
+	if (err && windows__written(s->windows))
+		return EXIT_PARTIAL;
 	if (!err && (windows__partial(s->windows) || !pushed))
 		return EXIT_PARTIAL;
 	return err ? EXIT_FAILED : picture__session(pic)->exit_code;

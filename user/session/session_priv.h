@@ -480,6 +480,8 @@ void windows__finish(struct session *s);
 void windows__free(struct session *s);
 /* Some window is not in any file, or was not complete. NULL: there are none. */
 bool windows__partial(const struct windows *w);
+/* Some window is. NULL: there are none. */
+bool windows__written(const struct windows *w);
 
 struct windows_state {
 	uint64_t made, dropped; /* so far */

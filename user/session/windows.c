@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* windows: cuts the session, and has a child write each window. */
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
@@ -34,8 +35,14 @@
 /* Writers give way to what is profiled. */
 #define WRITER_NICE 10
 
-/* What of a window could not be written: bits of a writer's exit status. */
-enum { FILES_FAILED = 1, PUSH_FAILED = 2 };
+/* What a window was dropped for; the first two are bits of a writer's exit status. */
+enum {
+	FILES_FAILED = 1,
+	PUSH_FAILED = 2,
+	NOT_MADE = 4,
+	WRITERS_BUSY = 8,
+	TOO_SLOW = 16,
+};
 
 struct windows {
 	uint64_t every_ns, next_ns; /* next_ns: when the next one is due */
@@ -43,8 +50,10 @@ struct windows {
 	uint64_t again_ns;	    /* it waits for a writer, at least until then; 0: it does not */
 	pid_t writers[MAX_WRITERS]; /* 0: none */
 	uint64_t ended_ns[MAX_WRITERS]; /* the window that each writes */
-	uint64_t made;
+	uint64_t made, written;
 	uint64_t dropped; /* windows that are not in any file */
+	uint64_t in_row;  /* of these those since the last that was written */
+	unsigned failing; /* what those were dropped for */
 	bool partial;	  /* some window was not complete */
 	bool on_stdout;	  /* they follow each other there */
 };
@@ -84,10 +93,36 @@ void windows__state(const struct windows *w, struct windows_state *ret_state)
 			ret_state->writing_ns = w->ended_ns[i];
 }
 
-static void drop(struct windows *w, const char *what, const char *why)
+bool windows__written(const struct windows *w)
 {
+	return w && w->written;
+}
+
+/* A disk that is full for a day is one event: nothing is reported of those that fare the same. */
+static void drop(struct windows *w, unsigned why, const char *text)
+{
+	bool known = (w->failing & why) == why;
+
 	w->dropped++;
-	log_warn("a window is not %s: %s (%llu so far)", what, why, (unsigned long long)w->dropped);
+	w->in_row++;
+	w->failing |= why;
+	if (known)
+		log_verbose("a window is not %s: %s", why == PUSH_FAILED ? "pushed" : "written",
+			    text);
+	else
+		log_warn("a window is not %s: %s; of those after it nothing is reported until one "
+			 "is",
+			 why == PUSH_FAILED ? "pushed" : "written", text);
+}
+
+static void note_written(struct windows *w)
+{
+	w->written++;
+	if (w->in_row)
+		log_info("windows are written again; %llu were not, %llu so far",
+			 (unsigned long long)w->in_row, (unsigned long long)w->dropped);
+	w->in_row = 0;
+	w->failing = 0;
 }
 
 /* ── the writers ─────────────────────────────────────────────────────────────────────────── */
@@ -101,9 +136,11 @@ static bool has_ended(struct session *s, pid_t *writer)
 	if (!got || (got < 0 && errno == EINTR))
 		return false;
 	if (got < 0 || !WIFEXITED(status) || (WEXITSTATUS(status) & FILES_FAILED))
-		drop(w, "written", "its files could not be made");
+		drop(w, FILES_FAILED, "its files could not be made");
 	else if (WEXITSTATUS(status))
-		drop(w, "pushed", "it could not be queued");
+		drop(w, PUSH_FAILED, "it could not be queued");
+	else
+		note_written(w);
 	if (s->push)
 		push__look(s->push);
 	*writer = 0;
@@ -143,7 +180,7 @@ static void end_writers(struct session *s)
 	for (size_t i = 0; i < MAX_WRITERS; i++) {
 		if (!w->writers[i])
 			continue;
-		drop(w, "written", "its files take too long to write");
+		drop(w, TOO_SLOW, "its files take too long to write");
 		w->writers[i] = 0;
 	}
 }
@@ -172,6 +209,17 @@ void windows__free(struct session *s)
 	s->windows = NULL;
 }
 
+/* What goes wrong again was reported as it went wrong first. */
+static void be_silent(void)
+{
+	int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	dup2(fd, STDERR_FILENO);
+	close(fd);
+}
+
 /* The child holds nothing of the session: neither the kernel side nor processes. */
 _Noreturn static void write_window(struct session *s, const struct picture *pic)
 {
@@ -180,6 +228,8 @@ _Noreturn static void write_window(struct session *s, const struct picture *pic)
 
 	syscall(SYS_close_range, STDERR_FILENO + 1U, ~0U, 0);
 	setpriority(PRIO_PROCESS, 0, WRITER_NICE);
+	if (s->windows->failing && log__level() < LOG_LVL_VERBOSE)
+		be_silent();
 	if (outputs__write_window(s->outputs, pic))
 		failed |= FILES_FAILED;
 	if (s->push && push__put(s->push, pic, &opts))
@@ -206,14 +256,14 @@ static void start_writer(struct session *s, const struct picture *pic)
 	pid_t *writer = free_writer(s), pid;
 
 	if (!writer) {
-		drop(w, "written", "those before it are still being written");
+		drop(w, WRITERS_BUSY, "those before it are still being written");
 		return;
 	}
 	pid = fork();
 	if (!pid)
 		write_window(s, pic);
 	if (pid < 0)
-		drop(w, "written", strerror(errno));
+		drop(w, NOT_MADE, strerror(errno));
 	else
 		*writer = pid;
 	w->ended_ns[writer - w->writers] = picture__session(pic)->end_ns;
@@ -293,7 +343,7 @@ int windows__cut(struct session *s, uint64_t now, bool at_once)
 		w->partial |= picture__session(pic)->exit_code != 0;
 		start_writer(s, pic);
 	} else {
-		drop(w, "written", "it could not be made");
+		drop(w, NOT_MADE, "it could not be made");
 	}
 	picture__free(pic);
 	/* until the next one is nearly over nobody needs it; a short one is over at once */
