@@ -73,6 +73,19 @@ def test_place(t, which):
     check([listed[key] or "" for key in ("service", "container", "pod")] == names, f"{listed}")
 
 
+def test_several(t):
+    """The table of processes has as much of it as there is room for."""
+    service, pod = started(t, PLACES["service"][0]), started(t, PLACES["pod"][0])
+    elsewhere = t.target("Calls", 1, "safe_sleep_1ms=100000")
+    elsewhere.go()
+    done = subprocess.run([SAFESCOPED, "--pid", f"{service.pid},{pod.pid},{elsewhere.pid}", "-d", "1", "-f", "text"],
+                          capture_output=True, text=True, timeout=120, check=False)
+    check(done.returncode == 0, f"it ended with {done.returncode}: {done.stderr}")
+    for pid, where in ((service.pid, " @safescoped-test"), (pod.pid, f" @{ID[:12]}"), (elsewhere.pid, "")):
+        check(any(line.split("  ")[1] == f"{pid} Calls{where}" for line in done.stdout.splitlines() if line.startswith("  ")),
+              f"no row of {pid} with {where!r}: {done.stdout[:1500]}")
+
+
 def test_excluded(t):
     target = started(t, PLACES["service"][0])
     both = subprocess.run([SAFESCOPED, "--list", "-f", "json", "--exclude", "cgroup=*/safescoped-test.service"], capture_output=True,

@@ -32,7 +32,12 @@ void snapshots__over(struct session *s, struct member *m)
 static void no_snapshot(struct session *s, struct member *m, int err)
 {
 	if (target__alive(m->target)) {
-		log_warn("pid %d: no snapshot of its threads: %s", m->pid, strerror(-err));
+		/* a busy host has many of them; the window's report has each */
+		if (s->opts->window_ns)
+			log_verbose("pid %d: no snapshot of its threads: %s", m->pid,
+				    strerror(-err));
+		else
+			log_warn("pid %d: no snapshot of its threads: %s", m->pid, strerror(-err));
 		intake__add_missing(s->in, m->pid,
 				    "the snapshot of sleeping threads failed: their states before "
 				    "their first event are unknown");

@@ -4,7 +4,9 @@
  * stands out, where the time went, what used the CPU, which calls took long, and whether that can
  * be trusted.
  */
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "text_priv.h"
 
@@ -150,12 +152,27 @@ static int by_cpu(const void *pa, const void *pb)
 	return CMP(b->sum.cpu, a->sum.cpu) ?: CMP(a->target->pid, b->target->pid);
 }
 
+/* " @nginx", of a service or, in short, a container: what its row has room for. */
+static void put_where(const struct pic_target *target, char *out, size_t room)
+{
+	const char *service = or_empty(target->service), *container = or_empty(target->container);
+	const char *end = strstr(service, ".service");
+
+	if (*service)
+		snprintf(out, room, " @%.*s", (int)MIN(end ? end - service : 16, (ptrdiff_t)16),
+			 service);
+	else
+		snprintf(out, room, "%s%.12s", *container ? " @" : "", container);
+}
+
 static void add_process(struct bars *b, const struct process *p)
 {
 	const struct pic_gc *gc = &p->target->gc;
-	char label[96], pause[40] = "";
+	char label[96], where[32], pause[40] = "";
 
-	snprintf(label, sizeof(label), "%d %.16s", (int)p->target->pid, or_empty(p->target->comm));
+	put_where(p->target, where, sizeof(where));
+	snprintf(label, sizeof(label), "%d %.16s%s", (int)p->target->pid, or_empty(p->target->comm),
+		 where);
 	if (gc->known && gc->pause_ns)
 		snprintf(pause, sizeof(pause), "%s%s", gc->inferred ? "≤ " : "",
 			 human__duration(gc->pause_ns).s);
