@@ -88,7 +88,8 @@ SS_INLINE int life_adopt(struct task_struct *task, const struct wire_program_key
 	t = *known;
 	t.start_boottime_ns = task->group_leader->start_boottime;
 	t.user = 0;
-	if (bpf_map_update_elem(&costs, &tgid, &cost, BPF_ANY))
+	/* of what the process was before user space has not read the counts yet */
+	if (bpf_map_update_elem(&costs, &tgid, &cost, BPF_NOEXIST))
 		return 0;
 	if (!target_add(tgid, &t))
 		return 1;

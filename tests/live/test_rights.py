@@ -214,8 +214,8 @@ def test_other_users(t):
     check(code != 0 and "CAP_DAC_READ_SEARCH" in err, f"ended with {code}: {err}")
 
 
-def renamed_library(t):
-    """A program whose library of C functions is gone from the disk once it runs."""
+def renamed(t):
+    """(a library of its own, the program that runs with it)"""
     folder = t.dir / "lib"
     folder.mkdir()
     found = subprocess.run(["ldd", program("Server", "dyn")], capture_output=True, text=True, check=True).stdout
@@ -223,7 +223,13 @@ def renamed_library(t):
     shutil.copy(rts.group(2), folder / rts.group(1))
     target = t.target("Server", ready="waiting", way="dyn", env={"LD_LIBRARY_PATH": str(folder)})
     check(str(folder) in Path(f"/proc/{target.pid}/maps").read_text(), "it has another library")
-    (folder / rts.group(1)).unlink()
+    return folder / rts.group(1), target
+
+
+def renamed_library(t):
+    """A program whose library of C functions is gone from the disk once it runs."""
+    library, target = renamed(t)
+    library.unlink()
     return target
 
 
@@ -260,7 +266,7 @@ def test_kernel_names(t):
 
 def test_all_are_proved(t):
     """Every capability of the unit has its test here, and it has no user that makes them superfluous."""
-    proved = [*ALWAYS_NEEDED, "CAP_DAC_READ_SEARCH", "CAP_CHECKPOINT_RESTORE", "CAP_SYSLOG"]
+    proved = [*ALWAYS_NEEDED, "CAP_DAC_READ_SEARCH", "CAP_CHECKPOINT_RESTORE", "CAP_SYSLOG", "CAP_LEASE"]
     check(CAPS == proved, f"the unit has {CAPS}")
     check(f"AmbientCapabilities={' '.join(CAPS)}\n" in UNIT and "DynamicUser=yes\n" in UNIT, "the unit's other lines")
 

@@ -214,6 +214,35 @@ def test_exec(t):
     check(calls == 20, f"{calls} calls before the exec")
 
 
+def test_exec_by_another(t):
+    """
+    A Haskell program, a shell, and another Haskell program that is known already, before user space has looked: what the
+    last one calls is counted to nobody else.
+    """
+    session = whole_host(t)
+    for _ in range(2):
+        ended(t, "Calls", 1, "safe_sleep_1ms=20", wait=0.5)
+    target = Target([program("Forky"), "shell", "20"], env={"FORKY_NEXT": f"{program('Calls')} 1 safe_spin_20us=3000 safe_sleep_1ms=2000"})
+    t.started.append(target)
+    check(session.err.until(f"attached: pid {target.pid}", 30) is not None, f"{session.err.seen}")
+    # not for as long as takes the probes off
+    session.signal(signal.SIGSTOP)
+    target.go()
+    target.wait_for("ready")
+    target.go()
+    time.sleep(0.3)
+    session.signal(signal.SIGCONT)
+    truth = target.result()
+    stop(session)
+    report = t.report().json
+    lives = [x for x in report["targets"] if x["pid"] == target.pid]
+    check(len(lives) == 2, f"{len(lives)} lives of the process")
+    first, second = ([(c["function"], c["calls"]) for c in x["safe_calls"]] for x in lives)
+    check(("forky_fork_1ms", 20) in first and sum(n for _, n in first) <= 30, f"of the first one: {first}")
+    for function in truth:
+        check(sum(n for name, n in second if name == function) <= truth[function]["calls"], f"of the second one: {second}")
+
+
 def test_children_of_a_fork_inherit_breakpoints(t):
     """The parent's calls only; the children live."""
     session = whole_host(t)

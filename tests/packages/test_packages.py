@@ -22,7 +22,7 @@ SUITES = os.environ.get("DEB_SUITES", "bookworm trixie").split()
 CLEAN_ROOT = Path(__file__).resolve().parent / "clean-root"
 CAPS = re.search(r"^CapabilityBoundingSet=(.*)$", (ROOT / "scripts" / "safescoped.service").read_text(), re.M).group(1).split()
 CAP_NUMBERS = {"CAP_DAC_READ_SEARCH": 2, "CAP_SYS_PTRACE": 19, "CAP_SYSLOG": 34, "CAP_PERFMON": 38, "CAP_BPF": 39,
-               "CAP_CHECKPOINT_RESTORE": 40}  # linux/capability.h
+               "CAP_CHECKPOINT_RESTORE": 40, "CAP_LEASE": 28}  # linux/capability.h
 PATHS = ("usr/bin/safescoped", "lib/systemd/system/safescoped.service", "etc/safescoped.conf",
          "usr/share/man/man8/safescoped.8.gz", "usr/share/bash-completion/completions/safescoped",
          "usr/share/zsh/vendor-completions/_safescoped", "usr/share/safescoped/safescoped.schema.json")

@@ -5,6 +5,7 @@
 --
 --   fork   prints the totals and ends
 --   exec   replaces itself, within a safe call, by a program that is not Haskell
+--   shell  replaces itself by a shell, and that by what FORKY_NEXT has
 --   self   replaces itself by itself, in mode fork
 --   crash  dies by SIGSEGV within a safe call
 module Main (main) where
@@ -17,6 +18,7 @@ import Ready
 
 foreign import ccall safe "forky_fork_1ms" forkyFork :: IO ()
 foreign import ccall safe "forky_exec" forkyExec :: IO ()
+foreign import ccall safe "forky_exec_shell" forkyExecShell :: IO ()
 foreign import ccall safe "forky_exec_self" forkyExecSelf :: IO ()
 foreign import ccall safe "forky_crash" forkyCrash :: IO ()
 foreign import ccall unsafe "forky_print" forkyPrint :: IO ()
@@ -32,6 +34,7 @@ main = do
   case mode of
     "fork" -> forkyPrint
     "exec" -> forkyExec
+    "shell" -> forkyExecShell
     "self" -> forkyExecSelf
     "crash" -> forkyCrash
     _ -> die ("unknown mode " ++ mode)

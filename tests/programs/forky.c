@@ -33,6 +33,13 @@ void forky_exec(void)
 	abort();
 }
 
+void forky_exec_shell(void);
+void forky_exec_shell(void)
+{
+	execl("/bin/sh", "sh", "-c", "exec $FORKY_NEXT", (char *)NULL);
+	abort();
+}
+
 void forky_exec_self(void);
 void forky_exec_self(void)
 {

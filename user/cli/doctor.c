@@ -59,6 +59,7 @@ static const struct cap_use caps[] = {
 	 "opens the files that a process maps whatever has become of their names",
 	 CAP_CHECKPOINT_RESTORE, OPTIONAL},
 	{"CAP_SYSLOG", "names kernel functions", CAP_SYSLOG, OPTIONAL},
+	{"CAP_LEASE", "keeps probes in programs that nobody runs just now", CAP_LEASE, OPTIONAL},
 	{"CAP_SYS_ADMIN", "measures the programs' own run time", CAP_SYS_ADMIN, OPTIONAL},
 };
 

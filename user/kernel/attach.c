@@ -69,6 +69,12 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 			continue;
 		err = probes__get(kernel, (enum probe_kind)i, at, info->probe_file, pid,
 				  &a->probes[i], &was_on);
+		/* whoever overwrites the file cannot be made to wait for its probes */
+		if (err && err != -EBUSY && !pid) {
+			pid = info->pid;
+			err = probes__get(kernel, (enum probe_kind)i, at, info->probe_file, pid,
+					  &a->probes[i], &was_on);
+		}
 		if (i <= PROBE_RESUME)
 			a->covered &= was_on;
 		/* each of these only adds to the picture: a failure is reported, and the others go
@@ -279,7 +285,7 @@ void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
 	int err;
 
 	if (!kernel->all || !program->ino || !a || a->state != PROBES_ON ||
-	    info->reach != ORIGIN_OWNED)
+	    a->probes[PROBE_SUSPEND]->key.pid)
 		return;
 	/* addresses differ from process to process; offsets and the probes do not */
 	wire.flags &= WIRE_TARGET_THREADED | WIRE_TARGET_PROFILED | WIRE_TARGET_UPDATEES;

@@ -112,6 +112,25 @@ static void take_off(struct kernel *kernel, struct attached *a, uint64_t now, do
 	enter_group(kernel, a, PROBES_OFF, now);
 }
 
+void budget__stop(struct kernel *kernel, struct attached *a, enum probe_kind kind, uint64_t now_ns)
+{
+	struct attached *b = NULL;
+
+	if (kind >= PROBE_GC_SYNC) {
+		gc_probes__off(kernel, a);
+		return;
+	}
+	if (kind == PROBE_TICK) {
+		probe__off(kernel, a->probes[kind]);
+		return;
+	}
+	call_probes__off(kernel, a);
+	enter_group(kernel, a, PROBES_OFF, now_ns);
+	while ((b = kernel__next(kernel, b)))
+		if (attached__share(a, b))
+			b->retry_ns = UINT64_MAX;
+}
+
 /* What one hit of each kind costs; the same for all targets, and asked for once a turn. */
 struct prices {
 	bool known;
@@ -264,6 +283,7 @@ void kernel__budget(struct kernel *kernel, uint64_t now_ns)
 
 	run_time__turn(kernel->run_time, now_ns);
 	probes__turn(kernel, now_ns);
+	leases__turn(kernel, now_ns);
 	if (now_ns - kernel->budget_ns < BUDGET_TURN_NS)
 		return;
 	kernel->budget_ns = now_ns;

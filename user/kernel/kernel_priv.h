@@ -132,6 +132,8 @@ struct probe {
 	uint64_t off_number; /* of its last drop; see keeper__drop() */
 	uint32_t refs;
 	uint64_t last_used, unused_ns; /* unused_ns: since when, of one without refs */
+	struct lease *lease;	       /* on its file; NULL: none, see leases.c */
+	bool stale;		       /* the file is overwritten while it is in use */
 	UT_hash_handle hh;	       /* of kernel.probes, by key */
 };
 
@@ -142,15 +144,31 @@ int probes__get(struct kernel *kernel, enum probe_kind kind, const struct target
 /* *probe is NULL afterwards. Detaching goes on in the background. What was learnt of programs whose
  * call probes come off is forgotten. */
 void probes__put(struct kernel *kernel, struct probe **probe);
-/* -EBUSY: it is still coming off. */
+/* -EBUSY: it is still coming off, or somebody is about to write to the file; -ESTALE: somebody
+ * does.
+ */
 int probe__on(struct kernel *kernel, struct probe *probe);
 /* Whether it is, or is off for sure. */
 bool probe__may_be_on(const struct kernel *kernel, const struct probe *probe);
 /* Does not wait for it. */
 void probe__off(struct kernel *kernel, struct probe *probe);
+/* Takes one off that nobody uses; what was learnt of its program is forgotten. */
+void probe__rest(struct kernel *kernel, struct probe *probe);
 /* To be called often: drops what has been unused for long, or is of a file that was removed. */
 void probes__turn(struct kernel *kernel, uint64_t now_ns);
 void probes__free(struct kernel *kernel);
+
+/* ── leases.c: files that nobody writes to while probes are in them ──────────────────────── */
+
+/* The probe's, which is not on: it is to have one before it comes on. -EBUSY: somebody waits to
+ * write to the file; any other error: it can have none. */
+int leases__get(struct kernel *kernel, struct probe *probe);
+/* The probe is off, or has been asked to come off, and goes. */
+void leases__put(struct probe *probe);
+/* To be called often: where somebody waits to write to a file its probes come off. */
+void leases__turn(struct kernel *kernel, uint64_t now_ns);
+/* After the probes. */
+void leases__free(struct kernel *kernel);
 
 /* ── reaper.c: detaching in the background ───────────────────────────────────────────────── */
 
@@ -206,6 +224,8 @@ struct kernel {
 	bool multi;
 	bool all; /* every process of a file shares its probes, and execs are followed */
 	struct probe *probes;
+	struct lease *leases;
+	uint64_t leases_ns; /* when they were last looked at */
 	size_t n_unused;
 	uint64_t unused_turn_ns; /* when those were last looked at */
 	uint64_t probe_uses;
@@ -299,6 +319,9 @@ void programs__probe_gone(struct programs *programs, const struct probe *probe);
 /* The target is in that state from now_ns on, and its hits are counted anew. */
 void budget__enter(struct kernel *kernel, struct attached *a, enum probe_state state,
 		   uint64_t now_ns);
+
+/* That probe of the target's comes off for good, and what it cannot do without. */
+void budget__stop(struct kernel *kernel, struct attached *a, enum probe_kind kind, uint64_t now_ns);
 
 /* ── held_up.c ───────────────────────────────────────────────────────────────────────────── */
 

@@ -241,6 +241,7 @@ void kernel__close(struct kernel *kernel)
 	programs__free(kernel->programs);
 	/* last, so that it has had time to end */
 	keeper__free(kernel->keeper);
+	leases__free(kernel);
 	free(kernel->record);
 	free(kernel);
 }

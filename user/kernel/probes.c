@@ -53,9 +53,15 @@ int probe__on(struct kernel *kernel, struct probe *p)
 
 	if (p->on)
 		return 0;
+	if (p->stale)
+		return -ESTALE;
 	/* two on one instruction would count twice */
 	if (!probe__may_be_on(kernel, p))
 		return -EBUSY;
+	/* one that is a process's own meets no other one */
+	err = p->key.pid ? 0 : leases__get(kernel, p);
+	if (err)
+		return err;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", p->file);
 	err = uprobe__attach(program_of(kernel, (enum probe_kind)p->key.kind), kernel->multi, path,
 			     p->key.offset, p->key.pid, &fd);
@@ -74,7 +80,12 @@ void probe__off(struct kernel *kernel, struct probe *p)
 
 static void probe__free(struct kernel *kernel, struct probe *p)
 {
-	keeper__drop(kernel->keeper, p->link, NULL);
+	/* the file is to be written to only when it is off */
+	if (p->lease)
+		probe__off(kernel, p);
+	else
+		keeper__drop(kernel->keeper, p->link, NULL);
+	leases__put(p);
 	fd__close(&p->file);
 	free(p);
 }
@@ -86,6 +97,15 @@ static void remove_probe(struct kernel *kernel, struct probe *p)
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of uthash */
 	HASH_DEL(kernel->probes, p);
 	probe__free(kernel, p);
+}
+
+void probe__rest(struct kernel *kernel, struct probe *p)
+{
+	if (!p->on)
+		return;
+	if (p->key.kind == PROBE_SUSPEND || p->key.kind == PROBE_RESUME)
+		programs__probe_gone(kernel->programs, p);
+	probe__off(kernel, p);
 }
 
 static struct probe *find(const struct kernel *kernel, const struct probe_key *key)
@@ -117,11 +137,9 @@ static int add(struct kernel *kernel, const struct probe_key *key, int file,
 			return 0;
 		}
 		/* uthash found no memory */
-		probe__off(kernel, p);
 		err = -ENOMEM;
 	}
-	fd__close(&p->file);
-	free(p);
+	probe__free(kernel, p);
 	return err;
 }
 
@@ -135,7 +153,7 @@ int probes__get(struct kernel *kernel, enum probe_kind kind, const struct target
 
 	*ret_was_on = p && p->on;
 	if (p) {
-		/* one that the budget took off, and whose targets have ended since */
+		/* one that was taken off, and whose targets have ended since */
 		if (!p->refs) {
 			keeper__await(kernel->keeper, p->off_number);
 			err = probe__on(kernel, p);
@@ -189,7 +207,7 @@ void probes__put(struct kernel *kernel, struct probe **probe)
 	if (!p || --p->refs)
 		return;
 	/* one that is a process's own is of no use to the next one that runs the file */
-	if (!kernel->all || p->key.pid || file_is_removed(p)) {
+	if (!kernel->all || p->key.pid || p->stale || file_is_removed(p)) {
 		remove_probe(kernel, p);
 		return;
 	}

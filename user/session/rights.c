@@ -23,6 +23,7 @@ static const int needed[] = {
 	CAP_CHECKPOINT_RESTORE, /* /proc/PID/map_files */
 	CAP_DAC_READ_SEARCH,	/* the files that they map */
 	CAP_SYSLOG,		/* /proc/kallsyms */
+	CAP_LEASE,		/* leases on files of other users, see kernel/leases.c */
 	CAP_KILL,		/* helpers have users of their own, and so may the command */
 	CAP_SETUID,		/* helpers become those */
 	CAP_SETGID,

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs and libraries that are overwritten in place: where probes were, other code stands then."""
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from harness import SLOWNESS, Target, cases, check, program, run
+from test_rights import CAPS, as_nobody, renamed, without
+from test_system import stop, whole_host
+
+
+def overwrite(path, other):
+    """As cp does it: the file stays the same one. How long that took."""
+    begun = time.monotonic()
+    with open(other, "rb") as source, open(path, "wb") as to:
+        shutil.copyfileobj(source, to)
+    return time.monotonic() - begun
+
+
+def works(t, path):
+    target = Target([path, 1, "safe_sleep_1ms=50", "safe_spin_20us=300"])
+    t.started.append(target)
+    target.go()
+    return target.wait()
+
+
+def leases_of(pid):
+    """How many the process has, by the kernel's list (proc_locks(5))."""
+    return sum(line.split()[1] == "LEASE" and line.split()[4] == str(pid) for line in Path("/proc/locks").read_text().splitlines())
+
+
+@cases("lease", "none")
+def test_program(t, how):
+    """After its last process has ended it is overwritten by another one, and back: these run as they do without us."""
+    path = t.dir / "prog"
+    shutil.copy(program("Calls"), path)
+    if how == "lease":
+        session = whole_host(t)
+    else:
+        # the file is root's
+        (t.dir / "out").mkdir()
+        os.chown(t.dir / "out", 65534, 65534)
+        session = t.session("--max-overhead", "1000", "-v", "-f", "json", "-o", t.dir / "out" / "x.json",
+                            prefix=as_nobody(without("CAP_LEASE")))
+        check(session.err.until("processes", 60) is not None, f"it did not begin: {session.err.seen}")
+    check(works(t, path) == 0, "the program fails by itself")
+    # what began with the probes there, too
+    check(works(t, path) == 0, "the program fails by itself")
+    if how == "lease":
+        check(leases_of(session.pid) >= 1, "there is no lease, and the next lines show nothing")
+    else:
+        time.sleep(1 * SLOWNESS)
+        check(leases_of(session.pid) == 0, "there is a lease")
+    for other in (program("Calls", "v"), program("Calls", "thr")) * 2:
+        took = overwrite(path, other)
+        check(took < 10 * SLOWNESS, f"whoever overwrites it waits {took:.1f} s")
+        code = works(t, path)
+        check(code == 0, f"as {other} it ends with {code}; {session.err.seen}")
+    stop(session)
+
+
+def test_library_in_use(t):
+    """Whoever writes to it waits for the probes to come off, and not for the kernel to lose its patience."""
+    path, target = renamed(t)
+    session = whole_host(t)
+    check(leases_of(session.pid) >= 1, f"there is no lease: {session.err.seen}")
+    begun = time.monotonic()
+    with open(path, "r+b") as library:
+        took = time.monotonic() - begun
+        check(took < 20 * SLOWNESS, f"it waited {took:.1f} s")
+        code = library.read(4096)
+        library.seek(0)
+        library.write(code)
+    check(session.err.until("is overwritten in place", 20) is not None, f"{session.err.seen}")
+    check(target.process.poll() is None, "the program ended by it")
+    new = Target([program("Server", "dyn")], ready="waiting", env={"LD_LIBRARY_PATH": str(path.parent)})
+    t.started.append(new)
+    check(subprocess.run(["kill", "-0", str(new.pid)], check=False).returncode == 0, "the next one ends by it")
+    stop(session)
+
+
+if __name__ == "__main__":
+    run(globals())

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * leases: a file is not written to while probes are in it that every process of the file meets. The
+ * kernel reads the instruction under a probe once, and puts a breakpoint there in each process that
+ * maps the file later (kernel/events/uprobes.c, UPROBE_COPY_INSN, Linux 6.1 to 7.2): in a file that
+ * has been overwritten in place meanwhile it would stand in the middle of other code. What runs is
+ * not written to (ETXTBSY), but probes outlast the last process of a file. So the daemon holds a
+ * read lease (fcntl(2), F_SETLEASE) on it: whoever opens it for writing waits until the probes are
+ * off, and the lease is given up. Where there can be no lease each process has probes of its own,
+ * which the kernel puts nowhere else.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "keeper_priv.h"
+#include "kernel_priv.h"
+
+/* They are looked at this often. */
+#define LEASES_TURN_NS 50000000ULL
+/* A program that has ended leaves its probes within that; one that still has them after it runs
+ * what is overwritten: a library. The kernel would wait for 45 s (/proc/sys/fs/lease-break-time).
+ */
+#define IN_USE_NS 1000000000ULL
+
+struct lease_key {
+	uint64_t dev, ino;
+};
+
+struct lease {
+	struct lease_key key;
+	int fd;
+	uint32_t refs;	     /* probes */
+	uint64_t off_number; /* of the last of them that came off; see keeper__drop() */
+	uint64_t broken_ns;  /* since when somebody waits to write; 0: nobody does */
+	UT_hash_handle hh;   /* of kernel.leases, by key */
+};
+
+/* -EACCES: not the file's owner, and no CAP_LEASE; -EAGAIN: somebody may write to it now. */
+static int open_lease(int file, int *ret_fd)
+{
+	char path[32];
+	int fd, err;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	/* instead of SIGIO, which would end us: it is ignored */
+	if (fcntl(fd, F_SETSIG, SIGURG) || fcntl(fd, F_SETLEASE, F_RDLCK)) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+int leases__get(struct kernel *kernel, struct probe *p)
+{
+	const struct lease_key key = {.dev = p->key.dev, .ino = p->key.ino};
+	struct lease *l;
+	int err;
+
+	if (p->lease)
+		return p->lease->broken_ns ? -EBUSY : 0;
+	HASH_FIND(hh, kernel->leases, &key, sizeof(key), l);
+	if (l && l->broken_ns)
+		return -EBUSY;
+	if (!l) {
+		l = calloc(1, sizeof(*l));
+		if (!l)
+			return -ENOMEM;
+		l->key = key;
+		err = open_lease(p->file, &l->fd);
+		if (err) {
+			free(l);
+			return err;
+		}
+		HASH_ADD(hh, kernel->leases, key, sizeof(l->key), l);
+		if (!l->hh.tbl) {
+			/* uthash found no memory */
+			close(l->fd);
+			free(l);
+			return -ENOMEM;
+		}
+	}
+	l->refs++;
+	p->lease = l;
+	return 0;
+}
+
+void leases__put(struct probe *p)
+{
+	struct lease *l = p->lease;
+
+	if (!l)
+		return;
+	l->off_number = MAX(l->off_number, p->off_number);
+	l->refs--;
+	p->lease = NULL;
+}
+
+/* Those in it that nobody uses come off. */
+static void take_off_unused(struct kernel *kernel, const struct lease *l, bool *ret_used)
+{
+	*ret_used = false;
+	for (struct probe *p = kernel->probes; p; p = p->hh.next) {
+		if (p->lease != l)
+			continue;
+		if (p->refs)
+			*ret_used = true;
+		else
+			probe__rest(kernel, p);
+	}
+}
+
+/* Nobody can be kept from writing to what others run: they are not probed any more. */
+static void take_off_used(struct kernel *kernel, const struct lease *l, uint64_t now)
+{
+	struct attached *a = NULL;
+	bool reported = false;
+
+	for (struct probe *p = kernel->probes; p; p = p->hh.next)
+		if (p->lease == l)
+			p->stale = true;
+	while ((a = kernel__next(kernel, a)))
+		for (int i = 0; i < PROBE_MAX; i++) {
+			if (!a->probes[i] || a->probes[i]->lease != l || !a->probes[i]->on)
+				continue;
+			if (!reported)
+				log_warn("pid %d: a file that it runs is overwritten in place: the "
+					 "probes in that come off",
+					 a->pid);
+			reported = true;
+			budget__stop(kernel, a, (enum probe_kind)i, now);
+		}
+}
+
+/* Once all of them are off. */
+static void give_up(struct kernel *kernel, struct lease *l)
+{
+	uint64_t number = l->off_number;
+
+	for (struct probe *p = kernel->probes; p; p = p->hh.next) {
+		if (p->lease != l)
+			continue;
+		if (p->on)
+			return;
+		number = MAX(number, p->off_number);
+	}
+	if (!keeper__is_done(kernel->keeper, number))
+		return;
+	for (struct probe *p = kernel->probes; p; p = p->hh.next)
+		if (p->lease == l)
+			p->lease = NULL;
+	HASH_DEL(kernel->leases, l);
+	close(l->fd);
+	free(l);
+}
+
+static void look_at(struct kernel *kernel, struct lease *l, uint64_t now)
+{
+	bool used;
+
+	/* while it is being broken this has what it will be (fcntl(2)) */
+	if (!l->broken_ns && l->refs && fcntl(l->fd, F_GETLEASE) == F_RDLCK)
+		return;
+	if (!l->broken_ns && l->refs)
+		l->broken_ns = now;
+	if (l->broken_ns) {
+		take_off_unused(kernel, l, &used);
+		if (used && now - l->broken_ns >= IN_USE_NS)
+			take_off_used(kernel, l, now);
+	}
+	give_up(kernel, l);
+}
+
+void leases__turn(struct kernel *kernel, uint64_t now_ns)
+{
+	struct lease *l, *next;
+
+	if (now_ns - kernel->leases_ns < LEASES_TURN_NS)
+		return;
+	kernel->leases_ns = now_ns;
+	for (l = kernel->leases; l; l = next) {
+		next = l->hh.next;
+		look_at(kernel, l, now_ns);
+	}
+}
+
+void leases__free(struct kernel *kernel)
+{
+	struct lease *l = kernel->leases, *next;
+
+	HASH_CLEAR(hh, kernel->leases);
+	for (; l; l = next) {
+		next = l->hh.next;
+		close(l->fd);
+		free(l);
+	}
+}
