@@ -14,7 +14,7 @@ import urllib.request
 from pathlib import Path
 
 from bad_server import HANG, Server
-from harness import ROOT, SAFESCOPED, SLOWNESS, Skip, check, run
+from harness import ROOT, SAFESCOPED, SLOWNESS, Skip, cases, check, run
 from test_windows import follow_each_other, windows
 
 UNIT = ROOT / "scripts" / "safescoped.service"
@@ -150,6 +150,43 @@ def descendants(pid):
         for task in Path(f"/proc/{parent}/task").glob("*/children"):
             found += map(int, task.read_text().split())
     return found
+
+
+def session_of(s):
+    """The service's child that is the session, if there is one."""
+    children = Path(f"/proc/{s.session.pid}/task/{s.session.pid}/children").read_text().split()
+    return [p for p in children if Path(f"/proc/{p}/comm").read_text().strip() == "safescoped"]
+
+
+@cases("safescoped:http", "safescoped:push")
+def test_who_has_died(t, name):
+    """A process that the session cannot start again: the next session has one, and what was queued arrives."""
+    server = Server(t)
+    metrics = t.dir / "metrics"
+    s = Service(t, "--metrics", f"unix:{metrics}", "--push", server.url(), "--push-queue", t.dir / "queue")
+    s.manager.wait_for("READY")
+    s.wait_for_windows(lambda hz: len(hz) >= 21)
+    victims = [p for p in descendants(s.session.pid) if Path(f"/proc/{p}/comm").read_text().strip() == name]
+    check(victims, f"none is called {name}")
+    sessions = session_of(s)
+    for victim in victims:
+        os.kill(victim, signal.SIGKILL)
+    check(s.session.err.until("the session begins anew", 60 * SLOWNESS) is not None, f"{s.session.err.seen}")
+    deadline = time.monotonic() + 60 * SLOWNESS
+    while session_of(s) in (sessions, []):
+        check(time.monotonic() < deadline, "no session follows")
+        time.sleep(0.2)
+    taken = len(server.taken())
+    while len(server.taken()) < taken + 3:
+        check(time.monotonic() < deadline + 60, "nothing is pushed any more")
+        time.sleep(0.2)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(30 * SLOWNESS)
+        client.connect(str(metrics))
+        client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        check(b"200" in client.recv(64), "metrics are not answered")
+    s.session.signal(signal.SIGTERM)
+    check(s.session.wait() in (0, 1), f"{s.session.err.seen}")
 
 
 def test_all_are_stopped(t):

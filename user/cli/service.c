@@ -27,6 +27,7 @@
 #define LOOK_EVERY_MS 200
 /* Of the child, beside EXIT_…. */
 #define EXIT_SWITCHED_OFF 3
+#define EXIT_RENEWED	  4
 /*
  * For the service manager's watchdog the service is alive as long as its child is. That reports
  * itself each second from its loop; before and after that it looks at all processes, or writes its
@@ -140,6 +141,16 @@ static void use_next(struct service *sv)
 	sv->next = NULL;
 	options__set_log_level(*sv->options);
 	if (!moved)
+		return;
+	metrics_server__free(sv->metrics);
+	sv->metrics = NULL;
+	open_metrics(sv);
+}
+
+/* Who served them may have ended. */
+static void renew_metrics(struct service *sv)
+{
+	if (serves_metrics(sv))
 		return;
 	metrics_server__free(sv->metrics);
 	sv->metrics = NULL;
@@ -338,11 +349,14 @@ static _Noreturn void be_child(const struct service *sv, pid_t parent, int alive
 	opts.metrics = sv->metrics;
 	opts.alive = report_to_parent;
 	opts.alive_ctx = &alive_fd;
+	opts.renewable = true;
 	/* the time that it was off counts, too */
 	if (end_ns)
 		opts.duration_ns = end_ns > now ? end_ns - now : 1;
 	code = session__run(&opts);
-	_exit(code == SESSION_SWITCHED_OFF ? EXIT_SWITCHED_OFF : code);
+	_exit(code == SESSION_SWITCHED_OFF ? EXIT_SWITCHED_OFF
+	      : code == SESSION_RENEWED	   ? EXIT_RENEWED
+					   : code);
 }
 
 static int run_child(struct service *sv)
@@ -387,7 +401,7 @@ int service__run(struct options **options)
 	};
 	int code = 0;
 	/* something was amiss with a session before the last one */
-	bool partial = false, began = false;
+	bool partial = false, began = false, renewed;
 	int err = signals__open(&sv.signal_fd);
 
 	if (!err)
@@ -401,12 +415,15 @@ int service__run(struct options **options)
 	while (!err && wait_for_removal(&sv)) {
 		began = true;
 		code = run_child(&sv);
-		if (code != EXIT_SWITCHED_OFF && !sv.next)
+		if (code != EXIT_SWITCHED_OFF && code != EXIT_RENEWED && !sv.next)
 			break;
 		partial |= code && code != EXIT_SWITCHED_OFF;
+		renewed = code == EXIT_RENEWED;
 		code = 0;
 		if (sv.stopping)
 			break;
+		if (renewed && !sv.next)
+			renew_metrics(&sv);
 		use_next(&sv);
 	}
 	options__free(sv.next);

@@ -324,6 +324,11 @@ static void take_all(struct debuginfod *d)
 		lose_peer(d, -ETIMEDOUT);
 }
 
+bool debuginfod__has_ended(const struct debuginfod *d)
+{
+	return d && !d->peer;
+}
+
 void debuginfod__turn(struct debuginfod *d)
 {
 	if (!d)

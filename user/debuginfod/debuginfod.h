@@ -12,6 +12,7 @@
 #define SAFESCOPED_DEBUGINFOD_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -66,6 +67,8 @@ uint64_t debuginfod__timeout_ns(const struct debuginfod *debuginfod);
  * fine. */
 int debuginfod__fd(const struct debuginfod *debuginfod);
 void debuginfod__turn(struct debuginfod *debuginfod);
+/* Nothing is downloaded any more. False for NULL. */
+bool debuginfod__has_ended(const struct debuginfod *debuginfod);
 
 /* How many of the files that were asked for are there, or cannot be found. NULL is fine. */
 size_t debuginfod__n_over(const struct debuginfod *debuginfod);

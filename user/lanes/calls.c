@@ -266,8 +266,10 @@ static bool fill_row(const struct call_counter *c, const struct seen_site *site,
 		entry = NULL;
 	if (entry)
 		v = since_cut(entry, &site->before[flag]);
-	/* of a site that is known from an earlier window there may be none in this one */
-	if (entry && c->l->seen->was_cut && !v.calls && !v.abandoned && !v.open_at_exit)
+	/* of a site that is known from an earlier window there may be none in this one, be it the
+	 * rest of a wait for a capability */
+	if (entry && c->l->seen->was_cut && !v.calls && !v.abandoned && !v.open_at_exit &&
+	    !v.cap_wait_ns)
 		entry = NULL;
 	if (!entry && !open->at_start[flag] && !open->at_end[flag])
 		return false;

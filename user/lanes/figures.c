@@ -79,7 +79,7 @@ static unsigned hist_entry(unsigned slot)
 	return entry;
 }
 
-/* False: no call has ended there. */
+/* False: no call has ended there, and none that ended before the cut has waited since. */
 static bool fill_site(const struct seen *s, const struct seen_counters *counters,
 		      struct figures_site *ret)
 {
@@ -103,7 +103,7 @@ static bool fill_site(const struct seen *s, const struct seen_counters *counters
 			ret->hist[hist_entry(i)] += n;
 		calls |= n;
 	}
-	return calls != 0;
+	return calls || ret->cap_wait_ns;
 }
 
 static int add_sites(const struct seen *s, uint64_t at_ns, struct figures *f)

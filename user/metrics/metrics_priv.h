@@ -40,12 +40,23 @@ struct site_slot {
 	char *function, *caller, *place;
 	/* of the part that goes on, what is in the sums of the others: it had no slot then */
 	struct figures_site before;
-	uint64_t part_ns; /* wall time in the part that goes on */
+	struct figures_site part; /* all of the part that goes on */
 	struct site_sums sums;
 };
 
+/* A place that has lost its slot in the part that goes on, and what of that its series had. */
+struct site_gone {
+	bool interruptible;
+	uint64_t addr;
+	struct figures_site had;
+};
+
+#define METRICS_MAX_GONE 8
+
 struct sites {
 	struct site_slot slots[METRICS_MAX_SITES];
+	struct site_gone gone[METRICS_MAX_GONE];
+	size_t n_gone;
 	struct site_sums others;
 	bool has_others;
 	struct sum cap_wait_ns; /* of all places */

@@ -2,9 +2,9 @@
 /*
  * sites: the busiest places of a process's safe calls, and the sum of all others.
  *
- * Neither the sums of a place that has a slot nor those of the others ever sink. A place that gets
- * a slot late leaves there what was counted among the others; one that loses its slot adds its sums
- * to theirs, and its series ends.
+ * Neither the sums of a place that has a slot nor those of the others ever sink, and what they grow
+ * by has happened since. A place that gets a slot late leaves there what was counted among the
+ * others; the series of one that loses its slot ends.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +56,15 @@ static void add(struct figures_site *to, const struct figures_site *s)
 	to->cap_wait_ns += s->cap_wait_ns;
 	for (size_t i = 0; i < FIGURES_HIST; i++)
 		to->hist[i] += s->hist[i];
+}
+
+/* The names are the caller's. */
+static struct figures_site nameless(const struct figures_site *s)
+{
+	struct figures_site copy = *s;
+
+	copy.function = copy.caller = copy.place = NULL;
+	return copy;
 }
 
 static void take(struct site_sums *sums, const struct figures_site *part, bool closed)
@@ -123,22 +132,36 @@ static void fill_free_slots(struct sites *sites, const struct figures *f)
 	}
 }
 
-static void add_sum(struct sum *to, const struct sum *s)
+static struct site_gone *find_gone(struct sites *sites, const struct figures_site *s)
 {
-	to->closed += s->closed;
-	to->shown += s->shown;
+	for (size_t i = 0; i < sites->n_gone; i++)
+		if (sites->gone[i].addr == s->addr &&
+		    sites->gone[i].interruptible == s->interruptible)
+			return &sites->gone[i];
+	return NULL;
 }
 
-/* The part that goes on is in no sum that is closed: it comes again, without a slot. */
-static void leave_to_others(struct sites *sites, const struct site_slot *slot)
+/*
+ * Its sums end with its series: in those of the others they would look like calls of just now. What
+ * its series had of the part that goes on comes again, without a slot. False: there is no room to
+ * note that.
+ */
+static bool end_slot(struct sites *sites, struct site_slot *slot)
 {
-	struct site_sums *to = &sites->others;
+	struct figures_site had = difference(&slot->part, &slot->before);
+	struct site_gone *gone = find_gone(sites, &slot->part);
 
+	if (!gone && sites->n_gone == METRICS_MAX_GONE)
+		return false;
+	if (!gone) {
+		gone = &sites->gone[sites->n_gone++];
+		*gone = (struct site_gone){.addr = slot->addr,
+					   .interruptible = slot->interruptible};
+	}
+	add(&gone->had, &had);
 	sites->has_others = true;
-	add_sum(&to->wall_ns, &slot->sums.wall_ns);
-	add_sum(&to->cap_wait_ns, &slot->sums.cap_wait_ns);
-	for (size_t i = 0; i < FIGURES_HIST; i++)
-		add_sum(&to->hist[i], &slot->sums.hist[i]);
+	free_slot(slot);
+	return true;
 }
 
 void sites__choose(struct sites *sites, const struct figures *f)
@@ -149,16 +172,26 @@ void sites__choose(struct sites *sites, const struct figures *f)
 	for (size_t i = 0; i < METRICS_MAX_SITES; i++) {
 		if (!sites->slots[i].used)
 			return;
-		if (sites->slots[i].part_ns < least->part_ns)
+		if (sites->slots[i].part.wall_ns < least->part.wall_ns)
 			least = &sites->slots[i];
 	}
-	if (!s || s->wall_ns / BUSIER <= least->part_ns || !fill_slot(&new, s))
+	if (!s || s->wall_ns / BUSIER <= least->part.wall_ns || !fill_slot(&new, s))
 		return;
-	new.before = *s;
-	new.before.function = new.before.caller = new.before.place = NULL;
-	leave_to_others(sites, least);
-	free_slot(least);
-	*least = new;
+	new.before = new.part = nameless(s);
+	if (end_slot(sites, least))
+		*least = new;
+	else
+		free_slot(&new);
+}
+
+/* What the others have of a place that has, of the part that goes on, so much. */
+static void add_to_others(struct sites *sites, struct figures_site *others,
+			  const struct figures_site *place, const struct figures_site *s)
+{
+	const struct site_gone *gone = find_gone(sites, place);
+	struct figures_site rest = gone ? difference(s, &gone->had) : *s;
+
+	add(others, &rest);
 }
 
 void sites__take(struct sites *sites, const struct figures *f, bool closed)
@@ -168,7 +201,9 @@ void sites__take(struct sites *sites, const struct figures *f, bool closed)
 
 	fill_free_slots(sites, f);
 	for (size_t i = 0; i < METRICS_MAX_SITES; i++)
-		sites->slots[i].part_ns = 0;
+		sites->slots[i].part =
+			(struct figures_site){.addr = sites->slots[i].addr,
+					      .interruptible = sites->slots[i].interruptible};
 	for (size_t i = 0; i < f->n_sites; i++) {
 		const struct figures_site *s = &f->sites[i];
 		struct site_slot *slot = find(sites, s);
@@ -176,17 +211,19 @@ void sites__take(struct sites *sites, const struct figures *f, bool closed)
 
 		cap_wait_ns += s->cap_wait_ns;
 		if (!slot) {
-			add(&others, s);
+			add_to_others(sites, &others, s, s);
 			sites->has_others = true;
 			continue;
 		}
 		own = difference(s, &slot->before);
-		slot->part_ns = s->wall_ns;
+		slot->part = nameless(s);
 		take(&slot->sums, &own, closed);
-		add(&others, &slot->before);
+		add_to_others(sites, &others, s, &slot->before);
 	}
 	take(&sites->others, &others, closed);
 	sum__take(&sites->cap_wait_ns, cap_wait_ns, closed);
 	for (size_t i = 0; closed && i < METRICS_MAX_SITES; i++)
 		sites->slots[i].before = (struct figures_site){0};
+	if (closed)
+		sites->n_gone = 0;
 }

@@ -111,6 +111,14 @@ void push__stats(const struct push *p, size_t i, struct push_stats *ret_stats)
 	destination__stats(p->v[i], ret_stats);
 }
 
+bool push__has_ended(const struct push *p)
+{
+	for (size_t i = 0; p && i < p->n; i++)
+		if (destination__fd(p->v[i]) < 0)
+			return true;
+	return false;
+}
+
 bool push__lost(const struct push *p)
 {
 	bool lost = false;

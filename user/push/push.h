@@ -92,6 +92,8 @@ struct push_stats {
 };
 size_t push__count(const struct push *push);
 void push__stats(const struct push *push, size_t i, struct push_stats *ret_stats);
+/* A process that sends has; what it was to send stays in its queue. NULL: nothing is pushed. */
+bool push__has_ended(const struct push *push);
 /* Something that was in a queue will not arrive. NULL is fine, and loses nothing. */
 bool push__lost(const struct push *push);
 /* There are files in the queues. */

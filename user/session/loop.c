@@ -162,8 +162,10 @@ static void keep_beating(struct loop *l)
 
 	if (kernel__beat(s->kernel) == 0)
 		return;
+	s->renewed = renewal__may_be(s, time__monotonic_ns());
 	log_error("the kernel side was taken off: safescoped stood still for more than ten "
-		  "seconds, or its keeper process was killed; the session ends");
+		  "seconds, or its keeper process was killed; the session %s",
+		  s->renewed ? "begins anew" : "ends");
 	s->cut_short = s->stopped = true;
 }
 
@@ -198,7 +200,7 @@ static void show_progress(struct loop *l, uint64_t now)
 
 void loop__run(struct session *s)
 {
-	uint64_t now = time__monotonic_ns();
+	uint64_t now = s->began_ns = time__monotonic_ns();
 	struct loop l = {
 		.s = s,
 		.began_ns = now,
@@ -233,6 +235,8 @@ void loop__run(struct session *s)
 		look_after_windows(&l, now);
 		push__turn(s->push, now);
 		scrape__turn(s, now);
+		if (renewal__is_due(s, now))
+			break;
 		kernel__budget(s->kernel, now);
 		kernel__turn_sampling(s->kernel, now);
 		sparing__turn(s, now);

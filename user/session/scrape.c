@@ -220,6 +220,11 @@ static int write_text(struct session *s, struct scrape *sc, uint64_t now)
 	return metrics__write(sc->metrics, &sc->text);
 }
 
+bool scrape__has_ended(const struct scrape *scrape)
+{
+	return scrape && scrape->ended;
+}
+
 void scrape__turn(struct session *s, uint64_t now)
 {
 	struct scrape *sc = s->scrape;

@@ -139,6 +139,8 @@ static int run_to_end(struct session *s)
 	pushed = push_last(s, pic, ended_ns);
 	if (s->switched_off)
 		return SESSION_SWITCHED_OFF;
+	if (s->renewed)
+		return SESSION_RENEWED;
 	/* the last of many windows is one that is dropped */
 	if (err && windows__written(s->windows))
 		return EXIT_PARTIAL;

@@ -71,12 +71,17 @@ struct session_opts {
 	 * watches. */
 	void (*alive)(void *ctx);
 	void *alive_ctx;
+	/* Another session follows where this one cannot go on as it was: it may end with
+	 * SESSION_RENEWED. */
+	bool renewable;
 	/* SESSION_COMMAND: once it has ended, its exit status is ours. */
 	bool propagate_exit;
 };
 
-/* What session__run returns beside EXIT_…: it ended by opts->off_path. */
-#define SESSION_SWITCHED_OFF 256 /* no program's exit status */
+/* What session__run returns beside EXIT_…, no program's exit status: it ended by opts->off_path; by
+ * itself, and the next one may begin. */
+#define SESSION_SWITCHED_OFF 256
+#define SESSION_RENEWED	     257
 
 /*
  * Runs it to its end and writes the outputs; returns the process's exit code (base.h, EXIT_…).

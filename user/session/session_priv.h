@@ -99,9 +99,11 @@ struct session {
 	uint64_t n_left_out; /* GHC programs that could not be profiled */
 	bool stopped;	     /* by a signal, or what follows */
 	bool cut_short;	     /* the kernel side has gone */
-	bool switched_off;   /* by opts->off_path: nothing is to be on any more */
-	uint64_t switch_ns;  /* when that was last looked for */
-	uint64_t alive_ns;   /* when alive__report() last did; 0: never */
+	bool renewed;	     /* it ends so that the next one may begin */
+	uint64_t began_ns;
+	bool switched_off;  /* by opts->off_path: nothing is to be on any more */
+	uint64_t switch_ns; /* when that was last looked for */
+	uint64_t alive_ns;  /* when alive__report() last did; 0: never */
 	struct sparing {
 		uint32_t every; /* one sample in so many is taken; 0: nobody has looked yet */
 		uint64_t looked_ns, cpu_ns;
@@ -192,6 +194,13 @@ enum rights_trace {
  * is asked.
  */
 bool switched__off(struct session *s, uint64_t now);
+
+/* ── renewal.c: what a session cannot get back ───────────────────────────────────────────── */
+
+/* Whether it may end for the next one: not soon after its begin. */
+bool renewal__may_be(const struct session *s, uint64_t now);
+/* True: a process that it needs has ended, which is reported, and it is to end. */
+bool renewal__is_due(struct session *s, uint64_t now);
 
 /* ── signalled.c: what signals ask of the session ────────────────────────────────────────── */
 
@@ -534,6 +543,8 @@ struct scrape;
 int scrape__new(struct session *s, struct scrape **ret_scrape);
 /* In each turn of the loop: writes a text if one is wanted, though not too often. */
 void scrape__turn(struct session *s, uint64_t now);
+/* Nobody answers any more. NULL: nobody was to. */
+bool scrape__has_ended(const struct scrape *scrape);
 /* After the timeline is freed. NULL is fine. */
 void scrape__free(struct scrape *scrape);
 
