@@ -22,6 +22,10 @@
 #define BROKEN_NS 5000000000ULL
 /* How soon whoever waits goes on with what came. */
 #define AGAIN_MS 5
+/* What failed is asked for again after that, and what is over for so long makes room. */
+#define OVER_NS 600000000000ULL
+/* DEBUGINFOD_MAX_ALL is for so long. */
+#define ALL_NS (24 * 3600000000000ULL)
 
 /* What names are resolved by, and whom the system trusts. */
 static const char *const reads[] = {
@@ -40,6 +44,8 @@ struct want {
 	uid_t account;
 	enum debuginfod_kind kind; /* the one that is asked for, in the end the one that there is */
 	int err;		   /* -EAGAIN: it is not over */
+	uint64_t number;	   /* they are asked for in this order */
+	uint64_t over_ns;	   /* since when it is */
 };
 
 struct debuginfod {
@@ -52,11 +58,13 @@ struct debuginfod {
 	bool asking;		 /* for wants[at] */
 	bool came;		 /* all of it, and it is to be kept */
 	struct keeping *keeping; /* that has begun */
-	size_t at;		 /* those before it are over */
-	uint64_t until_ns;	 /* when it has to be there */
-	uint64_t reported_ns;	 /* when the last line about it was printed */
-	uint64_t all_bytes;	 /* that were downloaded */
-	uint64_t wait_until_ns;	 /* 0: nobody waits */
+	size_t at;		 /* the last that was asked for */
+	uint64_t numbers;
+	uint64_t until_ns;	/* when it has to be there */
+	uint64_t reported_ns;	/* when the last line about it was printed */
+	uint64_t all_bytes;	/* that were downloaded … */
+	uint64_t all_since_ns;	/* … since then */
+	uint64_t wait_until_ns; /* 0: nobody waits */
 	int wait_fd;
 };
 
@@ -201,21 +209,46 @@ static void lose_peer(struct debuginfod *d, int err)
 	d->asking = d->came = false;
 }
 
+/* False: none is left. */
+static bool find_next(struct debuginfod *d)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < d->n; i++) {
+		if (d->wants[i].err != -EAGAIN ||
+		    (found && d->wants[i].number > d->wants[d->at].number))
+			continue;
+		d->at = i;
+		found = true;
+	}
+	return found;
+}
+
+static bool may_download(struct debuginfod *d, uint64_t now)
+{
+	if (!d->all_since_ns || now - d->all_since_ns >= ALL_NS) {
+		d->all_since_ns = now;
+		d->all_bytes = 0;
+	}
+	return d->all_bytes < DEBUGINFOD_MAX_ALL;
+}
+
+static void end_want(struct want *w, int err)
+{
+	w->err = err;
+	w->over_ns = time__monotonic_ns();
+}
+
 static void ask_next(struct debuginfod *d)
 {
-	while (!d->asking) {
-		struct want *w;
+	while (!d->asking && find_next(d)) {
+		struct want *w = &d->wants[d->at];
 		int err;
 
-		while (d->at < d->n && d->wants[d->at].err != -EAGAIN)
-			d->at++;
-		if (d->at == d->n)
-			return;
-		w = &d->wants[d->at];
 		if (!d->peer) {
-			w->err = -EPIPE;
-		} else if (d->all_bytes >= DEBUGINFOD_MAX_ALL) {
-			w->err = -EDQUOT;
+			end_want(w, -EPIPE);
+		} else if (!may_download(d, time__monotonic_ns())) {
+			end_want(w, -EDQUOT);
 		} else {
 			err = ask(d, w);
 			if (err)
@@ -234,7 +267,7 @@ static void finish(struct debuginfod *d, struct want *w, int err, const char *te
 		w->kind = DEBUGINFOD_EXECUTABLE;
 		return;
 	}
-	w->err = err == -ENODATA ? -ENOENT : err;
+	end_want(w, err == -ENODATA ? -ENOENT : err);
 	if (w->err == -ENOENT)
 		log_verbose("debuginfod: no server has symbols of %s", w->build_id);
 	else if (err)
@@ -385,28 +418,66 @@ static bool is_kept(const struct debuginfod *d, struct want *w)
 	return false;
 }
 
+/* One of the account's that has been over for long, the longest. False: there is none. */
+static bool find_over(const struct debuginfod *d, uid_t account, uint64_t now, size_t *ret_no)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < d->n; i++) {
+		const struct want *w = &d->wants[i];
+
+		if (w->account != account || w->err == -EAGAIN || now - w->over_ns < OVER_NS ||
+		    (found && w->over_ns > d->wants[*ret_no].over_ns))
+			continue;
+		*ret_no = i;
+		found = true;
+	}
+	return found;
+}
+
+static int make_room(struct debuginfod *d, uid_t account, size_t *ret_no)
+{
+	size_t of_account = 0;
+	int err;
+
+	for (size_t i = 0; i < d->n; i++)
+		of_account += d->wants[i].account == account;
+	if (of_account < DEBUGINFOD_MAX_WANTS_FOR && d->n < DEBUGINFOD_MAX_WANTS) {
+		err = ARRAY_RESERVE(d->wants, d->cap, d->n + 1, DEBUGINFOD_MAX_WANTS);
+		if (!err)
+			*ret_no = d->n++;
+		return err;
+	}
+	return find_over(d, account, time__monotonic_ns(), ret_no) ? 0 : -EDQUOT;
+}
+
 static int add_want(struct debuginfod *d, uid_t account, const char *build_id, size_t *ret_no)
 {
-	struct want w = {.account = account, .err = -EAGAIN};
-	size_t of_account = 0;
+	struct want w = {.account = account, .err = -EAGAIN, .number = ++d->numbers};
 	int err;
 
 	if (strlen(build_id) < 2 || strlen(build_id) >= BUILD_ID_MAX ||
 	    build_id[strspn(build_id, "0123456789abcdef")])
 		return -ENOENT;
-	for (size_t i = 0; i < d->n; i++)
-		of_account += d->wants[i].account == account;
-	if (of_account >= DEBUGINFOD_MAX_WANTS_FOR)
-		return -EDQUOT;
-	err = ARRAY_RESERVE(d->wants, d->cap, d->n + 1, DEBUGINFOD_MAX_WANTS);
+	err = make_room(d, account, ret_no);
 	if (err)
 		return err;
 	memcpy(w.build_id, build_id, strlen(build_id) + 1);
 	if (is_kept(d, &w))
-		w.err = 0;
-	*ret_no = d->n;
-	d->wants[d->n++] = w;
+		end_want(&w, 0);
+	d->wants[*ret_no] = w;
 	return 0;
+}
+
+/* A server may have been down, or the disk full. */
+static void try_again(struct debuginfod *d, struct want *w)
+{
+	if (!w->err || w->err == -EAGAIN || w->err == -ENOENT ||
+	    time__monotonic_ns() - w->over_ns < OVER_NS)
+		return;
+	w->kind = DEBUGINFOD_DEBUGINFO;
+	w->err = -EAGAIN;
+	w->number = ++d->numbers;
 }
 
 int debuginfod__find(struct debuginfod *d, uid_t account, const char *build_id,
@@ -421,6 +492,7 @@ int debuginfod__find(struct debuginfod *d, uid_t account, const char *build_id,
 		err = add_want(d, account, build_id, &no);
 	if (err)
 		return err;
+	try_again(d, &d->wants[no]);
 	if (d->wants[no].err == -EAGAIN)
 		debuginfod__turn(d);
 	if (d->wait_until_ns)

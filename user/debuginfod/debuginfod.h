@@ -21,9 +21,10 @@
 #define DEBUGINFOD_URL_MAX  1024
 /* Of one file: the largest that the elf room reads, twice. */
 #define DEBUGINFOD_MAX_FILE (4ULL << 30)
-/* Of all files together: what is asked for depends on executables that others wrote. */
+/* Of all files together, in a day: what is asked for depends on executables that others wrote. */
 #define DEBUGINFOD_MAX_ALL (16ULL << 30)
-/* Files that are asked for, and those on one user's account. */
+/* Files that are asked for, and those on one user's account; one that is over for ten minutes makes
+ * room for another. */
 #define DEBUGINFOD_MAX_WANTS	 1024
 #define DEBUGINFOD_MAX_WANTS_FOR 128
 

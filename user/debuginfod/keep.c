@@ -119,7 +119,15 @@ static int open_temporary(struct keeping *k)
 	*slash = '/';
 	if (err)
 		return err;
-	k->to = open(k->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	for (int i = 0; i < 2 && k->to < 0; i++) {
+		/* left by one with our number, which has ended: in a container each one has it */
+		if (i)
+			unlink(k->temporary);
+		k->to = open(k->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			     0600);
+		if (k->to < 0 && errno != EEXIST)
+			break;
+	}
 	return k->to < 0 ? -errno : 0;
 }
 

@@ -55,7 +55,8 @@ bool names__awaits_download(struct names *names, struct image *image)
 	err = debuginfod__find(names->of.debuginfod, image->account, id, path);
 	if (err == -EAGAIN)
 		return true;
-	file->download_over = true;
+	/* what failed otherwise may come later */
+	file->download_over = !err || err == -ENOENT;
 	if (!err)
 		open_file(file, path, id);
 	if (file->downloaded)

@@ -179,9 +179,12 @@ static void on_failed(struct destination *d, const struct sender_answer *a, uint
 
 static void take_answer(struct destination *d, const struct sender_answer *a, uint64_t now)
 {
-	/* of an attempt that was given up: or it died without one */
-	if (!d->busy || (a->outcome != SENDER_DIED && a->id != d->task))
+	/* of an attempt that was given up; or it died without one, and still finds what it was
+	 * given since */
+	if (!d->busy || a->id != d->task) {
+		d->failures += a->outcome == SENDER_DIED;
 		return;
+	}
 	d->busy = false;
 	if (a->outcome == SENDER_ANSWERED && a->status >= 200 && a->status < 300)
 		on_delivered(d, a);

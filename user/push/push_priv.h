@@ -156,7 +156,7 @@ enum sender_outcome {
 	SENDER_ANSWERED, /* `status` is HTTP's */
 	SENDER_FAILED,	 /* there was no answer: `text` has why */
 	SENDER_BAD_FILE, /* it cannot be sent */
-	SENDER_DIED,	 /* it is running again */
+	SENDER_DIED,	 /* of the task with that id; 0: of none. It is running again */
 	SENDER_OUTCOMES
 };
 

@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <malloc.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -60,7 +62,8 @@ static bool give_answer(int fd, const struct sender_answer *answer)
 	return send(fd, answer, sizeof(*answer), MSG_NOSIGNAL) == sizeof(*answer);
 }
 
-static void work(const struct sender_opts *opts, int fd)
+/* `at_hand`: the number of the task that is, 0: none. */
+static void work(const struct sender_opts *opts, int fd, _Atomic uint64_t *at_hand)
 {
 	struct post *post = post__new(opts);
 	struct sender_answer answer;
@@ -70,6 +73,7 @@ static void work(const struct sender_opts *opts, int fd)
 	if (!post)
 		_exit(1);
 	while (take_task(fd, &task, &file)) {
+		atomic_store(at_hand, task.id);
 		alarm(opts->timeout_ms / 1000 + HANGS_S);
 		post__file(post, file, &answer);
 		alarm(0);
@@ -77,13 +81,18 @@ static void work(const struct sender_opts *opts, int fd)
 		answer.id = task.id;
 		if (!give_answer(fd, &answer))
 			break;
+		atomic_store(at_hand, 0);
 	}
 }
 
 static void run(void *ctx, int fd)
 {
-	const struct sender_answer died = {.outcome = SENDER_DIED};
+	struct sender_answer died = {.outcome = SENDER_DIED};
+	_Atomic uint64_t *at_hand = mmap(NULL, sizeof(*at_hand), PROT_READ | PROT_WRITE,
+					 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
+	if (at_hand == MAP_FAILED)
+		return;
 	/* threads get no memory pools of their own, each of which reserves 64 MB */
 	mallopt(M_ARENA_MAX, 1);
 	for (;;) {
@@ -92,12 +101,13 @@ static void run(void *ctx, int fd)
 
 		if (pid == 0) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			work(ctx, fd);
+			work(ctx, fd, at_hand);
 			_exit(0);
 		}
 		if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
 		    !WEXITSTATUS(status))
 			return;
+		died.id = atomic_exchange(at_hand, 0);
 		if (!give_answer(fd, &died))
 			return;
 		sleep(PAUSE_S);
