@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from harness import SLOWNESS, Target, cases, check, program, run
-from test_rights import CAPS, as_nobody, renamed, without
+from test_rights import as_nobody, renamed, without
 from test_system import stop, whole_host
 
 
