@@ -4,10 +4,11 @@
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
-from harness import SAFESCOPED, Skip, cases, check, run
+from harness import SAFESCOPED, Skip, Target, cases, check, program, run
 
 ID = "1f2e3d4c5b6a79880102030405060708090a0b0c0d0e0f101112131415161718"
 POD = "0f9c1d2e-3a4b-5c6d-7e8f-901234567890"
@@ -84,6 +85,21 @@ def test_several(t):
     for pid, where in ((service.pid, " @safescoped-test"), (pod.pid, f" @{ID[:12]}"), (elsewhere.pid, "")):
         check(any(line.split("  ")[1] == f"{pid} Calls{where}" for line in done.stdout.splitlines() if line.startswith("  ")),
               f"no row of {pid} with {where!r}: {done.stdout[:1500]}")
+
+
+def test_excluded_though_replaced(t):
+    """An executable that a package upgrade has put a new file in place of."""
+    path, new = t.dir / "prog", t.dir / "new"
+    shutil.copy(program("Calls"), path)
+    target = Target([path, "1", "safe_sleep_1ms=100000"])
+    t.started.append(target)
+    shutil.copy(path, new)
+    new.rename(path)
+    for option, wanted in (("--exe", True), ("--exclude", False)):
+        value = str(path) if wanted else f"exe={path}"
+        done = subprocess.run([SAFESCOPED, "--list", "-f", "json", option, value], capture_output=True, text=True, check=True)
+        pids = [p["pid"] for p in json.loads(done.stdout)["processes"]]
+        check((target.pid in pids) == wanted, f"{option} {value}: {pids}")
 
 
 def test_excluded(t):

@@ -271,6 +271,15 @@ def test_all_are_proved(t):
     check(f"AmbientCapabilities={' '.join(CAPS)}\n" in UNIT and "DynamicUser=yes\n" in UNIT, "the unit's other lines")
 
 
+def test_switch_in_a_closed_folder(t):
+    """The operator's file is seen by the rights that there are, and not by those of the user alone."""
+    folder, closed = place(t), Path(tempfile.mkdtemp(prefix="safescoped-test-"))
+    t.finally_do(lambda: shutil.rmtree(closed))
+    (closed / "off").write_text("")
+    code, _, err = ended(start(t, folder, CAPS, "--off-file", closed / "off", "-d", "3", "-f", "json", "-o", folder / "off.json"))
+    check(code == 1 and "switched off" in err, f"ended with {code}: {err}")
+
+
 # ── what cannot be profiled ──
 
 

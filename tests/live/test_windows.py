@@ -402,6 +402,22 @@ def test_switch(t):
     check(session.process.returncode == 0, "another exit code")
 
 
+@cases("before", "meanwhile")
+def test_switched_off_beside_a_command(t, when):
+    """It goes on, and who waits for us learns how it ended."""
+    switch = t.dir / "off"
+    if when == "before":
+        switch.write_text("")
+    process = subprocess.Popen([SAFESCOPED, "--off-file", switch, "--propagate-exit", "-f", "json", "-o", t.dir / "x.json", "--",
+                                "/bin/sh", "-c", f"sleep 2; date > {t.dir / 'ran'}; exit 7"], stderr=subprocess.PIPE, text=True)
+    t.finally_do(process.kill)
+    time.sleep(0.5)
+    switch.write_text("")
+    _, said = process.communicate(timeout=60)
+    check((t.dir / "ran").exists(), f"the command was not waited for: {said}")
+    check(process.returncode == 7 and "switched off" in said, f"it ended with {process.returncode}: {said}")
+
+
 def test_switched_off_for_its_duration(t):
     """The time that it is switched off counts: it ends though the file is still there."""
     switch = t.dir / "off"

@@ -43,6 +43,15 @@ static int add_rule(struct option_input *in, enum select_kind kind, const char *
 	if (err == -ENOENT)
 		return options__wrong(in, "%s%s: no such user",
 				      exclude ? "--exclude user=" : "--user ", text);
+	if (err == -EINVAL)
+		return options__wrong(in, "%s%s: an empty pattern", exclude ? "--exclude " : "--",
+				      select__kind_name(kind));
+	if (err == -ENAMETOOLONG)
+		return options__wrong(in,
+				      "%s%s: matches nothing: of a process's name the kernel keeps "
+				      "%d bytes",
+				      exclude ? "--exclude comm=" : "--comm ", text,
+				      SELECT_COMM_MOST);
 	if (err)
 		return options__wrong(
 			in, "more than %d of --comm, --exe, --user, --cgroup and --exclude",

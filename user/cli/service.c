@@ -25,9 +25,9 @@
 #include "session/session.h"
 
 #define LOOK_EVERY_MS 200
-/* Of the child, beside EXIT_…. */
-#define EXIT_SWITCHED_OFF 3
-#define EXIT_RENEWED	  4
+/* Of the child, beside EXIT_…; with EXIT_PARTIAL where it was not complete. */
+#define EXIT_SWITCHED_OFF 16
+#define EXIT_RENEWED	  32
 /*
  * For the service manager's watchdog the service is alive as long as its child is. That reports
  * itself each second from its loop; before and after that it looks at all processes, or writes its
@@ -228,13 +228,16 @@ static void answer_metrics(struct service *sv, uint64_t now)
 	buf__free(&text);
 }
 
-/* False: a signal, or the end of the time, ended it all. */
-static bool wait_for_removal(struct service *sv)
+/* `was_off`: a session has just been switched off. False: a signal, or the end of the time, ended
+ * it all. */
+static bool wait_for_removal(struct service *sv, bool was_off)
 {
 	struct pollfd p = {.fd = sv->signal_fd, .events = POLLIN};
 	struct signal_taken taken;
 	bool was_there = false;
 
+	if (was_off)
+		report_state(sv, switched_off);
 	while (session__is_off((*sv->options)->off_path)) {
 		uint64_t now = time__monotonic_ns(), end_ns = end_of(sv);
 
@@ -260,8 +263,8 @@ static bool wait_for_removal(struct service *sv)
 		read_again(sv);
 		use_next(sv);
 	}
-	if (was_there)
-		log_info("%s is gone: profiling goes on", (*sv->options)->off_path);
+	if (was_there || was_off)
+		log_info("%s is not there: profiling goes on", (*sv->options)->off_path);
 	return true;
 }
 
@@ -354,9 +357,10 @@ static _Noreturn void be_child(const struct service *sv, pid_t parent, int alive
 	if (end_ns)
 		opts.duration_ns = end_ns > now ? end_ns - now : 1;
 	code = session__run(&opts);
-	_exit(code == SESSION_SWITCHED_OFF ? EXIT_SWITCHED_OFF
-	      : code == SESSION_RENEWED	   ? EXIT_RENEWED
-					   : code);
+	if (code & (SESSION_SWITCHED_OFF | SESSION_RENEWED))
+		code = (code & SESSION_SWITCHED_OFF ? EXIT_SWITCHED_OFF : EXIT_RENEWED) |
+		       (code & EXIT_PARTIAL);
+	_exit(code);
 }
 
 static int run_child(struct service *sv)
@@ -401,7 +405,7 @@ int service__run(struct options **options)
 	};
 	int code = 0;
 	/* something was amiss with a session before the last one */
-	bool partial = false, began = false, renewed;
+	bool partial = false, began = false, off = false;
 	int err = signals__open(&sv.signal_fd);
 
 	if (!err)
@@ -412,13 +416,16 @@ int service__run(struct options **options)
 		err = open_metrics(&sv);
 	if (err)
 		code = EXIT_FAILED;
-	while (!err && wait_for_removal(&sv)) {
+	while (!err && wait_for_removal(&sv, off)) {
+		bool renewed;
+
 		began = true;
 		code = run_child(&sv);
-		if (code != EXIT_SWITCHED_OFF && code != EXIT_RENEWED && !sv.next)
+		off = code & EXIT_SWITCHED_OFF;
+		renewed = code & EXIT_RENEWED;
+		if (!off && !renewed && !sv.next)
 			break;
-		partial |= code && code != EXIT_SWITCHED_OFF;
-		renewed = code == EXIT_RENEWED;
+		partial |= off || renewed ? code & EXIT_PARTIAL : code;
 		code = 0;
 		if (sv.stopping)
 			break;

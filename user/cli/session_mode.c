@@ -80,5 +80,5 @@ int session_mode__run(struct options **options)
 	opts.alive_ctx = &was_ready;
 	code = session__run(&opts);
 	metrics_server__free(metrics);
-	return code == SESSION_SWITCHED_OFF ? EXIT_PARTIAL : code;
+	return code & SESSION_SWITCHED_OFF ? EXIT_PARTIAL : code;
 }

@@ -250,7 +250,7 @@ static void try_again(struct kernel *kernel, struct attached *a, uint64_t now)
 	if (err == -EBUSY)
 		return;
 	if (err) {
-		a->retry_ns = MIN(2 * a->retry_ns, BUDGET_LONGEST_NS);
+		a->retry_ns = err == -ESTALE ? UINT64_MAX : MIN(2 * a->retry_ns, BUDGET_LONGEST_NS);
 		enter(a, PROBES_OFF, now);
 		return;
 	}

@@ -21,6 +21,11 @@ static const char *const kinds[SELECT_KINDS] = {
 	[SELECT_CGROUP] = "cgroup",
 };
 
+const char *select__kind_name(enum select_kind kind)
+{
+	return kinds[kind];
+}
+
 enum select_kind select__kind(const char *name, size_t len)
 {
 	unsigned kind = 0;
@@ -49,6 +54,23 @@ static int find_user(const char *text, uid_t *ret_user)
 	return 0;
 }
 
+/* How long a name at least is that the pattern matches (fnmatch(3), without flags). */
+static size_t least_length(const char *glob)
+{
+	size_t len = 0;
+
+	for (const char *p = glob; *p; p++) {
+		const char *end = *p == '[' && p[1] ? strchr(p + 2, ']') : NULL;
+
+		len += *p != '*';
+		if (*p == '\\' && p[1])
+			p++;
+		else if (end)
+			p = end;
+	}
+	return len;
+}
+
 int select__add(struct select_rules *rules, enum select_kind kind, const char *text, bool exclude)
 {
 	struct select_rule rule = {.kind = kind, .exclude = exclude, .glob = text};
@@ -56,6 +78,10 @@ int select__add(struct select_rules *rules, enum select_kind kind, const char *t
 
 	if (err)
 		return err;
+	if (!*text)
+		return -EINVAL;
+	if (kind == SELECT_COMM && least_length(text) > SELECT_COMM_MOST)
+		return -ENAMETOOLONG;
 	if (rules->n == SELECT_MAX_RULES)
 		return -E2BIG;
 	rules->v[rules->n++] = rule;
@@ -95,11 +121,26 @@ static int read_kind(struct subject *s, enum select_kind kind)
 	return -EINVAL;
 }
 
+/* An executable that was replaced or removed is still that of its processes. */
+static bool exe_matches(const char *exe, const char *glob)
+{
+	static const char gone[] = " (deleted)"; /* Linux, fs/d_path.c */
+	size_t len = strlen(exe), cut = sizeof(gone) - 1;
+	char path[PATH_MAX];
+
+	if (fnmatch(glob, exe, 0) == 0)
+		return true;
+	if (len <= cut || len >= sizeof(path) || strcmp(exe + len - cut, gone) != 0)
+		return false;
+	memcpy(path, exe, len - cut);
+	path[len - cut] = '\0';
+	return fnmatch(glob, path, 0) == 0;
+}
+
 static bool matches(struct subject *s, const struct select_rule *rule)
 {
 	const char *const texts[SELECT_KINDS] = {
 		[SELECT_COMM] = s->comm,
-		[SELECT_EXE] = s->exe,
 		[SELECT_CGROUP] = s->cgroup.path,
 	};
 
@@ -109,6 +150,8 @@ static bool matches(struct subject *s, const struct select_rule *rule)
 	}
 	if (s->gone)
 		return false;
+	if (rule->kind == SELECT_EXE)
+		return exe_matches(s->exe, rule->glob);
 	return rule->kind == SELECT_USER ? s->user == rule->user
 					 : fnmatch(rule->glob, texts[rule->kind], 0) == 0;
 }

@@ -16,6 +16,8 @@ enum select_kind {
 };
 
 #define SELECT_MAX_RULES 64
+/* Bytes that the kernel keeps of a process's name: TASK_COMM_LEN without its end (sched.h). */
+#define SELECT_COMM_MOST 15
 
 struct select_rule {
 	enum select_kind kind;
@@ -32,9 +34,11 @@ struct select_rules {
 
 /*
  * Adds a rule; `text`, a glob, or a user's name or number, must live as long. -ENOENT: there is no
- * such user; -E2BIG.
+ * such user; -EINVAL: it is empty; -ENAMETOOLONG: no process's name is so long; -E2BIG.
  */
 int select__add(struct select_rules *rules, enum select_kind kind, const char *text, bool exclude);
+/* "comm", … */
+const char *select__kind_name(enum select_kind kind);
 /* The kind of that name, "comm"; SELECT_KINDS: there is none. */
 enum select_kind select__kind(const char *name, size_t len);
 /* Whether the process is wanted. One that is gone is not, unless there are no rules. */

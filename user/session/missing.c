@@ -88,8 +88,8 @@ static void note_kernel(struct session *s, const struct member *m)
 {
 	if (s->opts->kernel_stacks && !target_cache__knows_kernel(s->cache))
 		add(s, m,
-		    "kernel frames have no names: /proc/kallsyms shows no addresses; "
-		    "kernel.kptr_restrict must be 1 or below");
+		    "kernel frames have no names: /proc/kallsyms shows no addresses; that needs "
+		    "CAP_SYSLOG, and a kernel.kptr_restrict of 1 or below");
 }
 
 static void note_files(struct session *s, const struct member *m)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* session: from its options to the process's exit code. */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -84,7 +85,7 @@ static int run_to_end(struct session *s)
 {
 	const struct picture *pic;
 	uint64_t ended_ns;
-	bool pushed;
+	bool pushed, partial;
 	int err;
 
 	err = signals__open(&s->signal_fd);
@@ -119,7 +120,7 @@ static int run_to_end(struct session *s)
 	}
 	loop__run(s);
 	ended_ns = time__monotonic_ns();
-	if (s->opts->kind == SESSION_COMMAND && judge_command(s))
+	if (s->opts->kind == SESSION_COMMAND && !s->switched_off && judge_command(s))
 		return EXIT_FAILED;
 	note_nobody(s);
 	progress__task(s->opts->quiet, "looking up names, making the profile …");
@@ -137,10 +138,11 @@ static int run_to_end(struct session *s)
 	else
 		err = outputs__write(s->outputs, pic, signals__came, &s->signal_fd);
 	pushed = push_last(s, pic, ended_ns);
-	if (s->switched_off)
-		return SESSION_SWITCHED_OFF;
-	if (s->renewed)
-		return SESSION_RENEWED;
+	partial =
+		err || windows__partial(s->windows) || !pushed || picture__session(pic)->exit_code;
+	if (s->switched_off || s->renewed)
+		return (s->switched_off ? SESSION_SWITCHED_OFF : SESSION_RENEWED) |
+		       (partial ? EXIT_PARTIAL : 0);
 	/* the last of many windows is one that is dropped */
 	if (err && windows__written(s->windows))
 		return EXIT_PARTIAL;
@@ -183,6 +185,20 @@ static void close_all(struct session *s)
 	fd__close(&s->write_fd);
 }
 
+/* Who is switched off keeps nobody from working: the command's end, and its status, are awaited. A
+ * signal ends that. */
+static void await_command(struct session *s)
+{
+	struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN},
+			       {.fd = -1, .events = POLLIN}};
+
+	if (!s->command || !s->switched_off)
+		return;
+	fds[1].fd = command__pidfd(s->command);
+	while (!command__ended(s->command) && !(fds[0].revents & POLLIN))
+		poll(fds, ARRAY_SIZE(fds), 1000);
+}
+
 int session__run(const struct session_opts *opts)
 {
 	struct session s = {
@@ -196,6 +212,7 @@ int session__run(const struct session_opts *opts)
 
 	fd__raise_limit();
 	code = run_to_end(&s);
+	await_command(&s);
 	if (opts->propagate_exit && command__ended(s.command))
 		code = code_of_command(&s);
 	close_all(&s);

@@ -80,8 +80,8 @@ struct session_opts {
 
 /* What session__run returns beside EXIT_…, no program's exit status: it ended by opts->off_path; by
  * itself, and the next one may begin. */
-#define SESSION_SWITCHED_OFF 256
-#define SESSION_RENEWED	     257
+#define SESSION_SWITCHED_OFF 256 /* with EXIT_PARTIAL, if it was not complete */
+#define SESSION_RENEWED	     512 /* the same */
 
 /*
  * Runs it to its end and writes the outputs; returns the process's exit code (base.h, EXIT_…).

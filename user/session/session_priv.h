@@ -102,6 +102,7 @@ struct session {
 	bool renewed;	     /* it ends so that the next one may begin */
 	uint64_t began_ns;
 	bool switched_off;  /* by opts->off_path: nothing is to be on any more */
+	bool off_ignored;   /* there is such a file, but not one that counts */
 	uint64_t switch_ns; /* when that was last looked for */
 	uint64_t alive_ns;  /* when alive__report() last did; 0: never */
 	struct sparing {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* switched: the operator's switch. */
+#include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,10 +10,26 @@
 
 bool session__is_off(const char *path)
 {
-	struct stat st;
+	struct stat st, to;
 
+	/* not access(), which asks with the real user's rights */
 	return lstat(path, &st) == 0 && (st.st_uid == 0 || st.st_uid == geteuid()) &&
-	       access(path, F_OK) == 0;
+	       stat(path, &to) == 0;
+}
+
+/* Whoever made it is to know that it does nothing. */
+static void look_ignored(struct session *s, const char *path)
+{
+	struct stat st;
+	bool there = lstat(path, &st) == 0, denied = !there && errno == EACCES;
+
+	if ((there || denied) && !s->off_ignored)
+		log_warn("%s: switches nothing off: %s", path,
+			 denied ? "whether it exists is not to be seen by this user"
+			 : st.st_uid && st.st_uid != geteuid()
+				 ? "it is neither root's nor the user's that safescoped runs as"
+				 : "what it leads to does not exist");
+	s->off_ignored = there || denied;
 }
 
 bool switched__off(struct session *s, uint64_t now)
@@ -24,8 +41,10 @@ bool switched__off(struct session *s, uint64_t now)
 	if (!path || now - s->switch_ns < LOOK_EVERY_NS)
 		return false;
 	s->switch_ns = now;
-	if (!session__is_off(path))
+	if (!session__is_off(path)) {
+		look_ignored(s, path);
 		return false;
+	}
 	log_warn("%s: switched off", path);
 	s->switched_off = s->stopped = true;
 	kernel__release(s->kernel);
