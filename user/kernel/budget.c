@@ -283,7 +283,6 @@ void kernel__budget(struct kernel *kernel, uint64_t now_ns)
 
 	run_time__turn(kernel->run_time, now_ns);
 	probes__turn(kernel, now_ns);
-	leases__turn(kernel, now_ns);
 	if (now_ns - kernel->budget_ns < BUDGET_TURN_NS)
 		return;
 	kernel->budget_ns = now_ns;

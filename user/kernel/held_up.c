@@ -73,7 +73,7 @@ static void come_back(struct kernel *kernel, uint64_t now)
 	struct attached *a = NULL;
 
 	for (struct probe *p = kernel->probes; p; p = p->hh.next) {
-		int err = p->held_up ? probe__on(kernel, p) : 0;
+		int err = p->held_up && !p->stale ? probe__on(kernel, p) : 0;
 
 		if (err)
 			log_warn("a probe does not come on again: %s", strerror(-err));
@@ -107,6 +107,7 @@ int kernel__beat(struct kernel *kernel)
 		hold_up(kernel, now);
 	kernel->times_taken = taken;
 	beat(kernel, now);
+	leases__turn(kernel, now);
 	if (kernel->held_up_until_ns && now >= kernel->held_up_until_ns && may_come_back(kernel))
 		come_back(kernel, now);
 	return 0;

@@ -88,23 +88,32 @@ void keeper__release(struct keeper *k)
 	fd__close(&k->socket);
 }
 
-void keeper__free(struct keeper *k)
+bool keeper__ended(struct keeper *k, uint64_t wait_ms)
 {
+	uint64_t until = time__monotonic_ns() + wait_ms * 1000000ULL;
 	struct timespec ms = {.tv_nsec = 1000000};
-	uint64_t until;
 
-	if (!k)
-		return;
-	keeper__release(k);
-	until = time__monotonic_ns() + END_MS * 1000000ULL;
-	while (k->pid && waitpid(k->pid, NULL, WNOHANG) == 0 && time__monotonic_ns() < until) {
+	while (k->pid) {
 		struct pollfd p = {.fd = k->pidfd, .events = POLLIN};
 
-		if (k->pidfd >= 0)
+		if (waitpid(k->pid, NULL, WNOHANG) != 0)
+			k->pid = 0;
+		else if (time__monotonic_ns() >= until)
+			return false;
+		else if (k->pidfd >= 0)
 			poll(&p, 1, 100);
 		else
 			nanosleep(&ms, NULL);
 	}
+	return true;
+}
+
+void keeper__free(struct keeper *k)
+{
+	if (!k)
+		return;
+	keeper__release(k);
+	keeper__ended(k, END_MS);
 	fd__close(&k->pidfd);
 	munmap(k->page, sizeof(*k->page));
 	free(k);

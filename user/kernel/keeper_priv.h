@@ -38,6 +38,8 @@ enum keep_kind {
 int keeper__new(struct keeper **ret_keeper);
 /* Asks it to end, with all that it holds, and waits for that no longer than two seconds. */
 void keeper__free(struct keeper *keeper);
+/* Whether it has, with all that it held; waits for that for so long. After keeper__release(). */
+bool keeper__ended(struct keeper *keeper, uint64_t wait_ms);
 /* Asks it to end, and does not wait. Everything below fails from then on, or does nothing. */
 void keeper__release(struct keeper *keeper);
 

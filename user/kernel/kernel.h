@@ -68,6 +68,8 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel);
 /* Takes everything off, and does not wait for it; the maps and the ring can still be read, but no
  * mappings are reported any more. */
 void kernel__release(struct kernel *kernel);
+/* After that: once everything is off, for which it waits for so long, files may be overwritten. */
+void kernel__let_files_go(struct kernel *kernel, uint64_t wait_ms);
 /* Takes everything off, and waits for it no longer than two seconds. */
 void kernel__close(struct kernel *kernel);
 

@@ -60,6 +60,14 @@ static int open_lease(int file, int *ret_fd)
 	return 0;
 }
 
+/* A child that has just been forked may still have the file open, too. */
+static void end_lease(struct lease *l)
+{
+	fcntl(l->fd, F_SETLEASE, F_UNLCK);
+	close(l->fd);
+	free(l);
+}
+
 int leases__get(struct kernel *kernel, struct probe *p)
 {
 	const struct lease_key key = {.dev = p->key.dev, .ino = p->key.ino};
@@ -155,12 +163,15 @@ static void give_up(struct kernel *kernel, struct lease *l)
 	}
 	if (!keeper__is_done(kernel->keeper, number))
 		return;
-	for (struct probe *p = kernel->probes; p; p = p->hh.next)
-		if (p->lease == l)
-			p->lease = NULL;
+	for (struct probe *p = kernel->probes; p; p = p->hh.next) {
+		if (p->lease != l)
+			continue;
+		p->lease = NULL;
+		/* one that is off just now is not to come on again in other code */
+		p->stale |= l->broken_ns && p->refs;
+	}
 	HASH_DEL(kernel->leases, l);
-	close(l->fd);
-	free(l);
+	end_lease(l);
 }
 
 static void look_at(struct kernel *kernel, struct lease *l, uint64_t now)
@@ -200,7 +211,6 @@ void leases__free(struct kernel *kernel)
 	HASH_CLEAR(hh, kernel->leases);
 	for (; l; l = next) {
 		next = l->hh.next;
-		close(l->fd);
-		free(l);
+		end_lease(l);
 	}
 }

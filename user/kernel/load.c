@@ -225,6 +225,15 @@ void kernel__release(struct kernel *kernel)
 	kernel->mappings = NULL;
 }
 
+void kernel__let_files_go(struct kernel *kernel, uint64_t wait_ms)
+{
+	if (!kernel->leases || !keeper__ended(kernel->keeper, wait_ms))
+		return;
+	for (struct probe *p = kernel->probes; p; p = p->hh.next)
+		p->lease = NULL;
+	leases__free(kernel);
+}
+
 void kernel__close(struct kernel *kernel)
 {
 	if (!kernel)

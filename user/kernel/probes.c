@@ -78,10 +78,20 @@ void probe__off(struct kernel *kernel, struct probe *p)
 	p->on = false;
 }
 
+/* Nobody can open the file any more. */
+static bool file_is_removed(const struct probe *p)
+{
+	struct statx st;
+
+	/* no file server is asked */
+	return statx(p->file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_NLINK, &st) == 0 &&
+	       st.stx_mask & STATX_NLINK && !st.stx_nlink;
+}
+
 static void probe__free(struct kernel *kernel, struct probe *p)
 {
-	/* the file is to be written to only when it is off */
-	if (p->lease)
+	/* the file is to be written to only when it is off, if it ever can be */
+	if (p->lease && !file_is_removed(p))
 		probe__off(kernel, p);
 	else
 		keeper__drop(kernel->keeper, p->link, NULL);
@@ -176,16 +186,6 @@ static void remove_unused(struct kernel *kernel, struct probe *p)
 {
 	remove_probe(kernel, p);
 	kernel->n_unused--;
-}
-
-/* Nobody can open the file any more. */
-static bool file_is_removed(const struct probe *p)
-{
-	struct statx st;
-
-	/* no file server is asked */
-	return statx(p->file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_NLINK, &st) == 0 &&
-	       st.stx_mask & STATX_NLINK && !st.stx_nlink;
 }
 
 static void drop_oldest(struct kernel *kernel)

@@ -11,8 +11,11 @@
 /* At the end memory that hangs is waited for no longer than this. */
 #define GUARDS_NS 1000000000ULL
 /* At a cut what is there is read again, up to so many times, until that is quick. */
-#define READ_TRIES    4
-#define READ_QUICK_NS 10000000
+/* How long the keeper's end is waited for: before names are looked up, and after. */
+#define FILES_FIRST_MS 300
+#define FILES_LAST_MS  1500
+#define READ_TRIES     4
+#define READ_QUICK_NS  10000000
 
 static int on_thread(void *ctx, pid_t tid, const struct wire_thread *thread)
 {
@@ -147,11 +150,13 @@ int ending__read(struct session *s, uint64_t *ret_now)
 	for (int i = 0; i < READ_TRIES; i++) {
 		now = time__monotonic_ns();
 		records__take_all(s);
-		if (time__monotonic_ns() - now < READ_QUICK_NS)
+		err = ending__read_maps(s);
+		/* what a thread did before it came into the state that it was found in */
+		records__take_all(s);
+		if (err || time__monotonic_ns() - now < READ_QUICK_NS)
 			break;
 	}
 	records__gc_off(s);
-	err = ending__read_maps(s);
 	set_cost(s, now);
 	set_losses(s);
 	set_pushes(s);
@@ -184,6 +189,7 @@ int ending__finish(struct session *s)
 		missing__note_start(s, m);
 	censuses__end_all(s);
 	err = ending__read_maps(s);
+	records__take_all(s);
 	set_cost(s, end);
 	set_losses(s);
 	set_pushes(s);
@@ -192,6 +198,7 @@ int ending__finish(struct session *s)
 	kernel__release(s->kernel);
 	for (size_t i = 0; i < members__count(s->members); i++)
 		kernel__detach(s->kernel, members__at(s->members, i)->pid);
+	kernel__let_files_go(s->kernel, FILES_FIRST_MS);
 	symbols__last(s, time__monotonic_ns());
 	member__release_left(s);
 	if (!err)
@@ -199,6 +206,7 @@ int ending__finish(struct session *s)
 	windows__read_clock(s);
 	if (!err)
 		err = timeline__finish(s->tl, end);
+	kernel__let_files_go(s->kernel, FILES_LAST_MS);
 	logs__free(s);
 	if (err)
 		log_error("the profile cannot be made: %s", strerror(-err));
