@@ -402,6 +402,31 @@ def test_switch(t):
     check(session.process.returncode == 0, "another exit code")
 
 
+def test_sleepers(t):
+    """
+    Threads that sleep longer than a window, and come back for a moment just as one ends: they were not on the CPU before.
+    By the scheduler's account of them (proc(5), schedstat).
+    """
+    target = t.target("Sleepers", 400, 1700000)
+    session, folder = attach(t, target, "-F", "19", window="0.3")
+
+    def cpu():
+        tasks = Path(f"/proc/{target.pid}/task").glob("*/schedstat")
+        return sum(int(task.read_text().split()[0]) for task in tasks)
+
+    target.go()
+    time.sleep(3)
+    before = cpu()
+    time.sleep(8)
+    truth = cpu() - before
+    session.signal(signal.SIGTERM)
+    check(session.wait() in (0, 1), f"{session.err.seen}")
+    lanes = [lane for report in windows(folder)[10:-3] for x in report.json["targets"] for lane in x["lanes"] if lane["kind"] == "thread"]
+    got = sum(lane["cpu_ns"] for lane in lanes)
+    check(got <= truth * 1.2 + 30e6, f"{got / 1e6} ms on the CPU, and the scheduler has {truth / 1e6} ms; the most of one thread in a "
+                                     f"window: {max(lane['cpu_ns'] for lane in lanes) / 1e6} ms")
+
+
 @cases("before", "meanwhile")
 def test_switched_off_beside_a_command(t, when):
     """It goes on, and who waits for us learns how it ended."""

@@ -36,6 +36,10 @@
 #define STILL_LEAST_NS 2000000000ULL
 #define BEGINNING_NS   300000000000ULL
 #define ENDING_NS      60000000000ULL
+/* What has ended soon after a session's begin may do so again: the next one waits for twice as
+ * long, unless it was a long one. */
+#define RENEW_FIRST_NS 20000000000ULL
+#define RENEW_MOST_NS  3600000000000ULL
 /* Figures of a service that is switched off are the same for so long. */
 #define OFF_FRESH_NS 1000000000ULL
 
@@ -49,6 +53,7 @@ struct service {
 	int alive_fd;		 /* what it reports by */
 	uint64_t alive_until_ns; /* unless it reports itself again */
 	uint64_t notified_ns, notify_every_ns;
+	uint64_t renew_after_ns;	/* see struct session_opts */
 	bool waits_for_ready;		/* the service manager does */
 	bool ending;			/* the child has been signalled to end */
 	bool stopping;			/* by a signal: no other child begins */
@@ -352,7 +357,7 @@ static _Noreturn void be_child(const struct service *sv, pid_t parent, int alive
 	opts.metrics = sv->metrics;
 	opts.alive = report_to_parent;
 	opts.alive_ctx = &alive_fd;
-	opts.renewable = true;
+	opts.renew_after_ns = sv->renew_after_ns;
 	/* the time that it was off counts, too */
 	if (end_ns)
 		opts.duration_ns = end_ns > now ? end_ns - now : 1;
@@ -366,6 +371,7 @@ static _Noreturn void be_child(const struct service *sv, pid_t parent, int alive
 static int run_child(struct service *sv)
 {
 	pid_t parent = getpid();
+	uint64_t begun = time__monotonic_ns();
 	int fds[2], code;
 
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK)) {
@@ -387,6 +393,10 @@ static int run_child(struct service *sv)
 	sv->alive_until_ns = time__monotonic_ns() + BEGINNING_NS;
 	sv->pidfd = (int)syscall(SYS_pidfd_open, sv->pid, 0);
 	code = wait_for_end(sv);
+	if (time__monotonic_ns() - begun > 10 * sv->renew_after_ns)
+		sv->renew_after_ns = RENEW_FIRST_NS;
+	else if (code & EXIT_RENEWED)
+		sv->renew_after_ns = MIN(2 * sv->renew_after_ns, RENEW_MOST_NS);
 	fd__close(&sv->pidfd);
 	fd__close(&sv->alive_fd);
 	return code;
@@ -401,6 +411,7 @@ int service__run(struct options **options)
 		.pidfd = -1,
 		.alive_fd = -1,
 		.notify_every_ns = notify__alive_every_ns() / 3,
+		.renew_after_ns = RENEW_FIRST_NS,
 		.waits_for_ready = true,
 	};
 	int code = 0;

@@ -46,6 +46,7 @@ struct want {
 	int err;		   /* -EAGAIN: it is not over */
 	uint64_t number;	   /* they are asked for in this order */
 	uint64_t over_ns;	   /* since when it is */
+	bool reported;		   /* that it failed */
 };
 
 struct debuginfod {
@@ -60,6 +61,7 @@ struct debuginfod {
 	struct keeping *keeping; /* that has begun */
 	size_t at;		 /* the last that was asked for */
 	uint64_t numbers;
+	size_t n_over;		/* how often one was over */
 	uint64_t until_ns;	/* when it has to be there */
 	uint64_t reported_ns;	/* when the last line about it was printed */
 	uint64_t all_bytes;	/* that were downloaded … */
@@ -158,11 +160,7 @@ int debuginfod__fd(const struct debuginfod *d)
 
 size_t debuginfod__n_over(const struct debuginfod *d)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; d && i < d->n; i++)
-		n += d->wants[i].err != -EAGAIN;
-	return n;
+	return d ? d->n_over : 0;
 }
 
 /* ── asking ──────────────────────────────────────────────────────────────────────────────── */
@@ -233,8 +231,9 @@ static bool may_download(struct debuginfod *d, uint64_t now)
 	return d->all_bytes < DEBUGINFOD_MAX_ALL;
 }
 
-static void end_want(struct want *w, int err)
+static void end_want(struct debuginfod *d, struct want *w, int err)
 {
+	d->n_over++;
 	w->err = err;
 	w->over_ns = time__monotonic_ns();
 }
@@ -246,9 +245,9 @@ static void ask_next(struct debuginfod *d)
 		int err;
 
 		if (!d->peer) {
-			end_want(w, -EPIPE);
+			end_want(d, w, -EPIPE);
 		} else if (!may_download(d, time__monotonic_ns())) {
-			end_want(w, -EDQUOT);
+			end_want(d, w, -EDQUOT);
 		} else {
 			err = ask(d, w);
 			if (err)
@@ -267,14 +266,16 @@ static void finish(struct debuginfod *d, struct want *w, int err, const char *te
 		w->kind = DEBUGINFOD_EXECUTABLE;
 		return;
 	}
-	end_want(w, err == -ENODATA ? -ENOENT : err);
+	end_want(d, w, err == -ENODATA ? -ENOENT : err);
 	if (w->err == -ENOENT)
 		log_verbose("debuginfod: no server has symbols of %s", w->build_id);
-	else if (err)
+	else if (err && !w->reported)
 		log_warn("debuginfod: %s: %s", w->build_id,
 			 *text		   ? text
 			 : err == -EBADMSG ? "what came is of another build-id"
 					   : strerror(-err));
+	/* it is asked for again and again */
+	w->reported |= err != 0;
 }
 
 static int begin_keeping(struct debuginfod *d, const struct want *w)
@@ -464,7 +465,7 @@ static int add_want(struct debuginfod *d, uid_t account, const char *build_id, s
 		return err;
 	memcpy(w.build_id, build_id, strlen(build_id) + 1);
 	if (is_kept(d, &w))
-		end_want(&w, 0);
+		end_want(d, &w, 0);
 	d->wants[*ret_no] = w;
 	return 0;
 }

@@ -164,6 +164,16 @@ static bool end_slot(struct sites *sites, struct site_slot *slot)
 	return true;
 }
 
+/* In the part. */
+static uint64_t wall_of(const struct figures *f, const struct site_slot *slot)
+{
+	for (size_t i = 0; i < f->n_sites; i++)
+		if (f->sites[i].addr == slot->addr &&
+		    f->sites[i].interruptible == slot->interruptible)
+			return f->sites[i].wall_ns;
+	return 0;
+}
+
 void sites__choose(struct sites *sites, const struct figures *f)
 {
 	const struct figures_site *s = busiest(sites, f);
@@ -172,10 +182,10 @@ void sites__choose(struct sites *sites, const struct figures *f)
 	for (size_t i = 0; i < METRICS_MAX_SITES; i++) {
 		if (!sites->slots[i].used)
 			return;
-		if (sites->slots[i].part.wall_ns < least->part.wall_ns)
+		if (wall_of(f, &sites->slots[i]) < wall_of(f, least))
 			least = &sites->slots[i];
 	}
-	if (!s || s->wall_ns / BUSIER <= least->part.wall_ns || !fill_slot(&new, s))
+	if (!s || s->wall_ns / BUSIER <= wall_of(f, least) || !fill_slot(&new, s))
 		return;
 	new.before = new.part = nameless(s);
 	if (end_slot(sites, least))
@@ -222,8 +232,13 @@ void sites__take(struct sites *sites, const struct figures *f, bool closed)
 	}
 	take(&sites->others, &others, closed);
 	sum__take(&sites->cap_wait_ns, cap_wait_ns, closed);
-	for (size_t i = 0; closed && i < METRICS_MAX_SITES; i++)
-		sites->slots[i].before = (struct figures_site){0};
+	for (size_t i = 0; closed && i < METRICS_MAX_SITES; i++) {
+		struct site_slot *slot = &sites->slots[i];
+
+		slot->before = (struct figures_site){0};
+		slot->part = (struct figures_site){.addr = slot->addr,
+						   .interruptible = slot->interruptible};
+	}
 	if (closed)
 		sites->n_gone = 0;
 }

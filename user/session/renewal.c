@@ -8,12 +8,11 @@
 #include "push/push.h"
 #include "session_priv.h"
 
-/* What ends soon after its begin would do so again. */
-#define RENEW_AFTER_NS 20000000000ULL
-
 bool renewal__may_be(const struct session *s, uint64_t now)
 {
-	return s->opts->renewable && now - s->began_ns >= RENEW_AFTER_NS;
+	uint64_t after = s->opts->renew_after_ns;
+
+	return after && now - s->began_ns >= after;
 }
 
 bool renewal__is_due(struct session *s, uint64_t now)

@@ -71,9 +71,9 @@ struct session_opts {
 	 * watches. */
 	void (*alive)(void *ctx);
 	void *alive_ctx;
-	/* Another session follows where this one cannot go on as it was: it may end with
-	 * SESSION_RENEWED. */
-	bool renewable;
+	/* Another session follows where this one cannot go on as it was: after so long it may end
+	 * with SESSION_RENEWED. 0: it may not. */
+	uint64_t renew_after_ns;
 	/* SESSION_COMMAND: once it has ended, its exit status is ours. */
 	bool propagate_exit;
 };
