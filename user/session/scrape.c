@@ -196,6 +196,8 @@ static int read_figures(struct session *s, const struct scrape *sc)
 		err = timeline__fold(s->tl);
 	if (!err)
 		err = ending__read_maps(s);
+	/* as at a cut */
+	records__take_all(s);
 	if (!err)
 		err = timeline__figures(s->tl, time__monotonic_ns());
 	return err ? err : intake__forget_states(s->in);
