@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/base.h"
 #include "options.h"
 
 const struct option_row option_rows[] = {
@@ -168,6 +169,7 @@ const struct option_row option_rows[] = {
 	{NULL, 'h', NULL, OPTION_NOT_IN_FILE, "as --help", -1, NULL},
 	{0},
 };
+_Static_assert(ARRAY_SIZE(option_rows) <= OPTION_MAX_ROWS, "places in the table are array indices");
 
 bool option_table__is_long(const struct option_row *row)
 {

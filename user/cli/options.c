@@ -173,10 +173,7 @@ static void set_defaults(struct option_input *in)
 
 static size_t place_of(int key)
 {
-	size_t i = (size_t)(option_table__of_key(key) - option_rows);
-
-	/* the table is far from that; a test counts its rows */
-	return MIN(i, OPTION_MAX_ROWS - 1);
+	return (size_t)(option_table__of_key(key) - option_rows);
 }
 
 bool options__given(const struct option_input *in, int key)

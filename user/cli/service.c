@@ -132,6 +132,13 @@ static bool serves_metrics(const struct service *sv)
 	return sv->metrics && metrics_server__works(sv->metrics);
 }
 
+static void open_metrics_again(struct service *sv)
+{
+	metrics_server__free(sv->metrics);
+	sv->metrics = NULL;
+	open_metrics(sv);
+}
+
 /* Where metrics cannot be served at their address, the service goes on without them, and tries
  * again whenever the configuration is read. */
 static void use_next(struct service *sv)
@@ -145,21 +152,8 @@ static void use_next(struct service *sv)
 	*sv->options = sv->next;
 	sv->next = NULL;
 	options__set_log_level(*sv->options);
-	if (!moved)
-		return;
-	metrics_server__free(sv->metrics);
-	sv->metrics = NULL;
-	open_metrics(sv);
-}
-
-/* Who served them may have ended. */
-static void renew_metrics(struct service *sv)
-{
-	if (serves_metrics(sv))
-		return;
-	metrics_server__free(sv->metrics);
-	sv->metrics = NULL;
-	open_metrics(sv);
+	if (moved)
+		open_metrics_again(sv);
 }
 
 /* Whether a session can begin with them, as far as can be known while another one goes on. Prints
@@ -440,8 +434,9 @@ int service__run(struct options **options)
 		code = 0;
 		if (sv.stopping)
 			break;
-		if (renewed && !sv.next)
-			renew_metrics(&sv);
+		/* who served them may be what had ended */
+		if (renewed && !sv.next && !serves_metrics(&sv))
+			open_metrics_again(&sv);
 		use_next(&sv);
 	}
 	options__free(sv.next);

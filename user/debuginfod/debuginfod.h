@@ -71,7 +71,7 @@ void debuginfod__turn(struct debuginfod *debuginfod);
 /* Nothing is downloaded any more. False for NULL. */
 bool debuginfod__has_ended(const struct debuginfod *debuginfod);
 
-/* How often one that was asked for was there, or could not be had. NULL is fine. */
+/* How often one that was asked for was there, or was not found. NULL is fine. */
 size_t debuginfod__n_over(const struct debuginfod *debuginfod);
 
 /* NULL: it can be used. Else what is wrong. */

@@ -228,7 +228,7 @@ _Noreturn static void write_window(struct session *s, const struct picture *pic)
 
 	syscall(SYS_close_range, STDERR_FILENO + 1U, ~0U, 0);
 	setpriority(PRIO_PROCESS, 0, WRITER_NICE);
-	if (s->windows->failing && log__level() < LOG_LVL_VERBOSE)
+	if (s->windows->failing & (FILES_FAILED | PUSH_FAILED) && log__level() < LOG_LVL_VERBOSE)
 		be_silent();
 	if (outputs__write_window(s->outputs, pic))
 		failed |= FILES_FAILED;
