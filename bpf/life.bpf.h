@@ -14,12 +14,12 @@
 #define SIGNAL_GROUP_EXIT 4
 
 /* `th`, of which `open` calls are open, may be NULL. */
-SS_INLINE void life_send(struct task_struct *task, u32 type, u64 now, const struct wire_thread *th,
-			 u32 open)
+SS_INLINE void life_send(struct task_struct *task, u32 tid, u32 type, u64 now,
+			 const struct wire_thread *th, u32 open)
 {
 	struct wire_thread_event rec = {};
 
-	fill_header(&rec.h, type, now, task->tgid, task->pid);
+	fill_header(&rec.h, type, now, task->tgid, tid);
 	rec.h.size = sizeof(rec);
 	rec.start_ns = now;
 	rec.on_cpu_ns = task->se.sum_exec_runtime;
@@ -132,7 +132,7 @@ SS_INLINE void life_new(const struct wire_target *t, struct task_struct *child, 
 		th->off_since_ns = now;
 		th->wake_ns = now;
 	}
-	life_send(child, WIRE_THREAD_NEW, now, 0, 0);
+	life_send(child, child->pid, WIRE_THREAD_NEW, now, 0, 0);
 }
 
 SS_INLINE void life_forget(u32 tid)
@@ -176,16 +176,16 @@ SS_INLINE void life_exit(struct wire_target *t, struct task_struct *task, u64 no
 	if (open) {
 		if (!gone)
 			count_n(WIRE_CNT_CALL_ABANDONED, open);
-		site_open_abandoned(thread_entry(th), 0, open, gone);
+		site_open_abandoned(thread_entry(th), 0, open, gone ? now : 0);
 	}
 	/* no event of its own since before the session: it never left the call */
 	before = bpf_map_lookup_elem(&open_at_start, &tid);
 	if (before && known && before->epoch == t->epoch)
-		site_abandoned(tgid, before->site, 0, gone);
-	life_send(task, WIRE_THREAD_EXIT, now, th, open);
+		site_abandoned(tgid, before->site, 0, gone, 0);
+	life_send(task, tid, WIRE_THREAD_EXIT, now, th, open);
 	life_forget(task->pid);
 	if (task->signal->live.counter == 0) {
-		life_send(task, WIRE_PROC_EXIT, now, 0, 0);
+		life_send(task, tid, WIRE_PROC_EXIT, now, 0, 0);
 		target_remove(tgid);
 	}
 }
@@ -217,7 +217,7 @@ SS_INLINE void life_exec(struct wire_target *t, struct task_struct *task, u32 ol
 		th = thread_find(old_tid);
 		if (th)
 			hold_end_here(th, task, now);
-		life_send(task, WIRE_EXEC, now, 0, 0);
+		life_send(task, old_tid, WIRE_EXEC, now, th, 0);
 		target_remove(tgid);
 		life_forget(old_tid);
 		life_forget(tgid);

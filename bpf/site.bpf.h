@@ -70,15 +70,18 @@ SS_INLINE void site_add(struct wire_site *site, const struct wire_open *call, u6
 		__sync_fetch_and_add(&site->hist[slot], 1);
 }
 
-/* A call that will never come back. `exit`: because the process ends. */
-SS_INLINE void site_abandoned(u32 tgid, u64 site_addr, u32 flags, int exit)
+/* A call that will never come back. `exit`: because the process ends, after `wall` in it. */
+SS_INLINE void site_abandoned(u32 tgid, u64 site_addr, u32 flags, int exit, u64 wall)
 {
 	struct wire_site_key key = {
 		.site = site_addr, .tgid = tgid, .flags = flags & WIRE_CALL_INTERRUPTIBLE};
 	struct wire_site *site = site_get(&key);
 
-	if (site)
-		__sync_fetch_and_add(exit ? &site->open_at_exit : &site->abandoned, 1);
+	if (!site)
+		return;
+	__sync_fetch_and_add(exit ? &site->open_at_exit : &site->abandoned, 1);
+	if (exit)
+		__sync_fetch_and_add(&site->exit_wall_ns, wall);
 }
 
 /* A call that came back, off-CPU times in place of the thread's totals. */
@@ -92,8 +95,9 @@ SS_INLINE void site_finished(u32 tgid, const struct wire_open *call, u64 now)
 		site_add(site, call, calls_wall(call, now));
 }
 
-/* The thread's open calls from `from` on, below `to`, will never come back, as site_abandoned(). */
-SS_GLOBAL int site_open_abandoned(const struct wire_thread_entry *e, u32 from, u32 to, int exit)
+/* The thread's open calls from `from` on, below `to`, will never come back, as site_abandoned().
+ * exit_ns: when the process ended; 0: it goes on. */
+SS_GLOBAL int site_open_abandoned(const struct wire_thread_entry *e, u32 from, u32 to, u64 exit_ns)
 {
 	u32 i;
 
@@ -102,7 +106,8 @@ SS_GLOBAL int site_open_abandoned(const struct wire_thread_entry *e, u32 from, u
 #pragma GCC unroll 16
 	for (i = 0; i < WIRE_OPEN_MAX; i++)
 		if (i >= from && i < to)
-			site_abandoned(e->th.tgid, e->th.open[i].site, e->th.open[i].flags, exit);
+			site_abandoned(e->th.tgid, e->th.open[i].site, e->th.open[i].flags,
+				       exit_ns != 0, calls_wall(&e->th.open[i], exit_ns));
 	return 0;
 }
 

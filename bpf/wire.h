@@ -145,15 +145,16 @@ enum wire_type {
 	WIRE_TICK = 4,	      /* struct wire_tick */
 	WIRE_THREAD_NEW = 5,  /* struct wire_thread_event: a thread of a target was created */
 	WIRE_THREAD_EXIT = 6, /* struct wire_thread_event */
-	WIRE_EXEC = 7,	      /* struct wire_thread_event: the process runs another program now */
-	WIRE_PROC_EXIT = 8,   /* struct wire_thread_event: its last thread is gone */
-	WIRE_GC = 9,	      /* struct wire_gc: a probe on one end of a collection */
-	WIRE_PROC_NEW = 10,   /* struct wire_proc_new: any process runs a new program */
-	WIRE_READY = 11,      /* struct wire_thread_event: an unconfirmed target's first call */
-	WIRE_TSO = 14,	      /* struct wire_tso: an OS thread runs another Haskell thread */
-	WIRE_ALLOC = 15,      /* struct wire_alloc: who has used up a capability's nursery */
-	WIRE_HEAP = 16,	      /* struct wire_heap: the heap at a collection's end */
-	WIRE_ALLOCATED = 17,  /* struct wire_allocated: right after a WIRE_SAMPLE */
+	WIRE_EXEC = 7, /* struct wire_thread_event, of the thread that made the call: the process
+			  runs another program now */
+	WIRE_PROC_EXIT = 8,  /* struct wire_thread_event: its last thread is gone */
+	WIRE_GC = 9,	     /* struct wire_gc: a probe on one end of a collection */
+	WIRE_PROC_NEW = 10,  /* struct wire_proc_new: any process runs a new program */
+	WIRE_READY = 11,     /* struct wire_thread_event: an unconfirmed target's first call */
+	WIRE_TSO = 14,	     /* struct wire_tso: an OS thread runs another Haskell thread */
+	WIRE_ALLOC = 15,     /* struct wire_alloc: who has used up a capability's nursery */
+	WIRE_HEAP = 16,	     /* struct wire_heap: the heap at a collection's end */
+	WIRE_ALLOCATED = 17, /* struct wire_allocated: right after a WIRE_SAMPLE */
 };
 
 /* Every record starts with it. `size` is the whole record's, header included. */
@@ -566,8 +567,10 @@ struct wire_site {
 	__u32 hist[WIRE_HIST_SLOTS];
 	__u32 user; /* on whose account it is: a slot in `users` */
 	__u32 _pad;
+	/* what open_at_exit had lasted, if its begin was seen; not in wall_ns */
+	__u64 exit_wall_ns;
 };
-WIRE_ASSERT_SIZE(struct wire_site, 1344);
+WIRE_ASSERT_SIZE(struct wire_site, 1352);
 
 #define WIRE_OPEN_MAX 16
 

@@ -212,6 +212,9 @@ def test_exec(t):
     check(len(once) == 1, f"{len(once)} targets of the one that became another program")
     calls = sum(c["calls"] for c in once[0]["safe_calls"] if c["function"] == "forky_fork_1ms")
     check(calls == 20, f"{calls} calls before the exec")
+    check(sum(c["calls"] for c in once[0]["safe_calls"] if c["function"] == "forky_short") == 2000, "the short calls")
+    short = [lane["short_calls"] for lane in once[0]["lanes"] if lane["kind"] == "thread"]
+    check(sum(short) >= 1900, f"{short} of its 2000 short calls are its threads'")
 
 
 def test_exec_by_another(t):

@@ -55,6 +55,16 @@ def calls_of(function, field):
     return lambda target: sum(c[field] or 0 for c in target["safe_calls"] if c["function"] == function)
 
 
+def in_calls(reports):
+    """{function: ns in its calls, ended or not}"""
+    found = {}
+    for report in reports:
+        for target in report.json["targets"]:
+            for c in target["safe_calls"]:
+                found[c["function"]] = found.get(c["function"], 0) + c["wall_ns"] + c["open_wall_ns"]
+    return found
+
+
 def waited(target):
     return sum(lane["states"].get("idle", 0) for lane in target["lanes"] if lane["kind"] == "thread")
 
@@ -129,6 +139,7 @@ def test_sums(t, way):
     one, many = [Report(t.dir / "one.json")], windows(again)
     follow_each_other(many)
     states_are_whole(many)
+    check(in_calls(many) == in_calls(one), f"time in calls: {in_calls(many)} in windows, {in_calls(one)} in one")
     cpu = [total(reports, lambda target: sum(l["cpu_ns"] for l in target["lanes"] if l["kind"] == "thread"))
            for reports in (one, many)]
     check(cpu[0] == cpu[1], f"CPU time of the session and of its windows: {cpu}")
@@ -138,6 +149,76 @@ def test_sums(t, way):
         pause = total(reports, lambda target: target["gc"]["pause_ns"] or 0)
         whole = total(one, lambda target: target["gc"]["pause_ns"] or 0)
         check(pause == whole, f"{what}: {pause} ns of pauses, should be {whole}")
+
+
+def replayed(t, *options):
+    place = t.dir / f"replayed{len(options)}"
+    place.mkdir()
+    done = subprocess.run([SAFESCOPED, "--replay", t.dir / "capture", "-q", "-f", "json", "-o",
+                           place if options else place / "oneZ.json", *options],
+                          capture_output=True, text=True, timeout=120, check=False)
+    check(done.returncode == 0, f"the replay ended with {done.returncode}: {done.stderr}")
+    return windows(place)
+
+
+def open_ones(reports, function):
+    """(open at its begin, open at its end, seconds in them), of each window"""
+    return [tuple(calls_of(function, field)(report.json["targets"][0])
+                  for field in ("open_at_start", "open_at_end", "open_wall_ns")) for report in reports]
+
+
+def test_calls_all_along(t):
+    """Calls that began before the session, and of which none or one ends in it: each window has its part of them."""
+    target = t.target("Server", ready="waiting")
+    session, folder = attach(t, target, "--save", t.dir / "capture", window="0.5")
+    time.sleep(1.8)
+    target.say("wake")
+    target.wait_for("woken")
+    time.sleep(1)
+    session.signal(signal.SIGINT)
+    check(session.wait() == 0, f"safescoped ended so: {session.err.seen}")
+    live, many, one = windows(folder), replayed(t, "--window", "0.4"), replayed(t)
+    for reports, what in ((live, "live"), (many, "replayed")):
+        check(len(reports) >= 4, f"{len(reports)} windows")
+        for report, (at_start, at_end, ns) in zip(reports, open_ones(reports, "server_sleep_long")):
+            length = report.json["session"]["duration_ns"]
+            # looked at somewhat after the session's begin
+            least = length if report is not reports[0] else 0
+            check((at_start, at_end) == (1, 1) and least <= ns <= length,
+                  f"{what}: open {at_start} and {at_end} for {ns} of {length} ns")
+        woken = open_ones(reports, "server_wait_for_wake")
+        check(all(b[0] == a[1] or not b[0] for a, b in zip(woken, woken[1:])) and woken[0][:2] == (1, 1) and woken[-1][1] == 0,
+              f"{what}: the one that ends: {woken}")
+        check(in_calls(reports).keys() == in_calls(one).keys(), f"{what}: {in_calls(reports)}, in one {in_calls(one)}")
+        for function, ns in in_calls(one).items():
+            check_near(f"{what}: {function}", in_calls(reports)[function] / 1e6, ns / 1e6, 0 if reports is many else 5)
+
+
+def test_killed_in_calls(t):
+    """What is open as the process ends has its time, in one report as in windows."""
+    folder = t.dir / "windows"
+    folder.mkdir()
+    own = shutil.copy(program("Server"), t.dir / f"killed{os.getpid()}")
+    session = t.session("--comm", own.name, "-v", "-f", "json", "-o", folder, "--window", "0.5", *ALWAYS, "--save", t.dir / "capture")
+    check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
+    began = time.monotonic_ns()
+    target = Target([own], ready="waiting")
+    t.started.append(target)
+    ready = time.monotonic_ns()
+    time.sleep(1.7)
+    least = time.monotonic_ns() - ready
+    target.kill()
+    most = time.monotonic_ns() - began
+    session.signal(signal.SIGINT)
+    check(session.wait() == 0, f"safescoped ended so: {session.err.seen}")
+    one = in_calls(replayed(t))
+    for reports, what in ((windows(folder), "live"), (replayed(t, "--window", "0.4"), "replayed")):
+        got = in_calls(reports)
+        for function in ("server_sleep_long", "server_wait_for_wake"):
+            # it joins somewhat after its begin
+            check(least - 5e8 <= one[function] <= most, f"{function}: {one[function]} ns, should be {least} to {most}")
+            check_near(f"{what}: {function}", got[function] / 1e6, one[function] / 1e6, 5)
+        check(open_ones(reports, "server_sleep_long")[-1][1] == 1, f"{what}: at the end {open_ones(reports, 'server_sleep_long')}")
 
 
 def test_signals(t):

@@ -4,7 +4,7 @@
 -- Forky MODE COUNT: COUNT safe calls whose C forks a child and waits for it, then
 --
 --   fork   prints the totals and ends
---   exec   replaces itself, within a safe call, by a program that is not Haskell
+--   exec   makes 2000 short safe calls and replaces itself, within a safe call, by a program that is not Haskell
 --   shell  replaces itself by a shell, and that by what FORKY_NEXT has
 --   self   replaces itself by itself, in mode fork
 --   crash  dies by SIGSEGV within a safe call
@@ -17,6 +17,7 @@ import System.Exit
 import Ready
 
 foreign import ccall safe "forky_fork_1ms" forkyFork :: IO ()
+foreign import ccall safe "forky_short" forkyShort :: IO ()
 foreign import ccall safe "forky_exec" forkyExec :: IO ()
 foreign import ccall safe "forky_exec_shell" forkyExecShell :: IO ()
 foreign import ccall safe "forky_exec_self" forkyExecSelf :: IO ()
@@ -33,7 +34,7 @@ main = do
   replicateM_ n forkyFork
   case mode of
     "fork" -> forkyPrint
-    "exec" -> forkyExec
+    "exec" -> replicateM_ 2000 forkyShort >> forkyExec
     "shell" -> forkyExecShell
     "self" -> forkyExecSelf
     "crash" -> forkyCrash

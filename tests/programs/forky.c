@@ -26,6 +26,12 @@ void forky_fork_1ms(void)
 	tally__end(&tally, s);
 }
 
+void forky_short(void);
+void forky_short(void)
+{
+	tally__spin(2000);
+}
+
 void forky_exec(void);
 void forky_exec(void)
 {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -133,6 +134,83 @@ static void test_others(void **state)
 	end(pid);
 }
 
+enum { N_FREEZES = 400, SIGNALS_EVERY_US = 100 };
+
+static struct counts {
+	unsigned long sent, received, ready;
+} * counts;
+
+static void on_signal(int number)
+{
+	(void)number;
+	counts->received++;
+}
+
+static pid_t start_receiving(void)
+{
+	const struct sigaction act = {.sa_handler = on_signal};
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	sigaction(SIGRTMIN, &act, NULL);
+	__atomic_store_n(&counts->ready, 1, __ATOMIC_SEQ_CST);
+	spin(NULL);
+	_exit(0);
+}
+
+static pid_t start_sending(pid_t to)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	while (__atomic_load_n(&counts->ready, __ATOMIC_SEQ_CST) < 2) {
+		if (sigqueue(to, SIGRTMIN, (union sigval){0}) == 0)
+			counts->sent++;
+		usleep(SIGNALS_EVERY_US);
+	}
+	_exit(0);
+}
+
+/* A real-time signal is queued each time: whatever is sent is received, if late. */
+static void test_signals(void **state)
+{
+	bool until_now = false;
+	uint64_t ns = 0;
+	struct freeze *f;
+	pid_t pid, sender;
+
+	(void)state;
+	counts = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	assert_ptr_not_equal(counts, MAP_FAILED);
+	pid = start_receiving();
+	while (!__atomic_load_n(&counts->ready, __ATOMIC_SEQ_CST))
+		usleep(1000);
+	sender = start_sending(pid);
+	for (int n = 0; n < N_FREEZES;) {
+		int err = freeze__start(pid, 10000, &f);
+
+		/* the one before is still on its way out */
+		if (err == -EPERM)
+			continue;
+		assert_int_equal(err, 0);
+		freeze__end(f, &ns, &until_now);
+		n++;
+	}
+	__atomic_store_n(&counts->ready, 2, __ATOMIC_SEQ_CST);
+	assert_int_equal(waitpid(sender, NULL, 0), sender);
+	for (int i = 0; i < 2000 && counts->received != counts->sent; i++)
+		usleep(5000);
+	end(pid);
+	assert_true(counts->sent > N_FREEZES);
+	assert_int_equal(counts->received, counts->sent);
+	munmap(counts, sizeof(*counts));
+}
+
 /* -EPERM is the filter's; for a process that is not there the kernel returns -ESRCH. */
 static int refused(long request, long options)
 {
@@ -183,6 +261,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stops),
 		cmocka_unit_test(test_others),
+		cmocka_unit_test(test_signals),
 		cmocka_unit_test(test_requests),
 	};
 

@@ -67,7 +67,7 @@ struct ahead {
 	struct snap *snaps;
 	size_t n_snaps, snaps_cap;
 	/* by cut: the number of the last record that is of the time before it, and came after one
-	 * of later time; 0: none */
+	 * of later time, or that counters of such a time came after; 0: none */
 	uint64_t *late;
 	size_t n_late, late_cap, late_at;
 	uint64_t last_late;
@@ -352,6 +352,21 @@ static int look_at_snapshot(struct ahead *a, const struct intake_input *input)
 	return 0;
 }
 
+/* Those of a process that has ended are read some time after its end: its last window waits. */
+static int look_at_counters(struct ahead *a, const struct intake_input *input)
+{
+	struct track_key key = {0};
+	struct wire_site_key site;
+	const struct track *track;
+
+	if (input->size < sizeof(site))
+		return 0;
+	memcpy(&site, input->data, sizeof(site));
+	key.tgid = site.tgid;
+	HASH_FIND(hh, a->tracks, &key, sizeof(key), track);
+	return track && track->began_ns ? note_late(a, track->began_ns) : 0;
+}
+
 int ahead__look(struct ahead *ahead, const struct intake_input *input)
 {
 	switch (input->kind) {
@@ -367,6 +382,8 @@ int ahead__look(struct ahead *ahead, const struct intake_input *input)
 		return 0;
 	case TI_RECORD:
 		return look_at_record(ahead, input);
+	case TI_SITE_COUNTERS:
+		return look_at_counters(ahead, input);
 	case TI_THREAD_STATE:
 		return look_at_state(ahead, input);
 	case TI_OFF_STACK:
@@ -489,6 +506,7 @@ int ahead__give(struct ahead *ahead, struct intake *in, uint64_t cut_ns, uint64_
 {
 	int err = 0;
 
+	intake__looks_ahead(in);
 	for (size_t i = 0; !err && i < ahead->n_snaps; i++)
 		if (ahead->snaps[i].n_records >= n_records &&
 		    ahead->snaps[i].n_targets == ahead->n_targets)

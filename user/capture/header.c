@@ -15,27 +15,28 @@ static const struct {
 	const char *name;
 	uint32_t size;
 	bool newer;
+	uint32_t least; /* an older one's, which lacks what has been added at its end; 0: none */
 } sizes[] = {
-	{"hdr", sizeof(struct wire_hdr), false},
-	{"rts", sizeof(struct wire_rts), false},
-	{"stack", sizeof(struct wire_stack), false},
-	{"sample", sizeof(struct wire_sample), false},
-	{"off", sizeof(struct wire_off), false},
-	{"call", sizeof(struct wire_call), false},
-	{"tick", sizeof(struct wire_tick), false},
-	{"tick_cap", sizeof(struct wire_tick_cap), false},
-	{"thread_event", sizeof(struct wire_thread_event), false},
-	{"gc", sizeof(struct wire_gc), false},
-	{"site_key", sizeof(struct wire_site_key), false},
-	{"site", sizeof(struct wire_site), false},
-	{"thread", sizeof(struct wire_thread), false},
-	{"off_stack", sizeof(struct wire_off_stack), false},
-	{"target", sizeof(struct wire_target), false},
-	{"cost", sizeof(struct intake_cost), false},
-	{"alloc", sizeof(struct wire_alloc), true},
-	{"heap", sizeof(struct wire_heap), true},
-	{"allocated", sizeof(struct wire_allocated), true},
-	{"census", sizeof(struct target_census), true},
+	{"hdr", sizeof(struct wire_hdr), false, 0},
+	{"rts", sizeof(struct wire_rts), false, 0},
+	{"stack", sizeof(struct wire_stack), false, 0},
+	{"sample", sizeof(struct wire_sample), false, 0},
+	{"off", sizeof(struct wire_off), false, 0},
+	{"call", sizeof(struct wire_call), false, 0},
+	{"tick", sizeof(struct wire_tick), false, 0},
+	{"tick_cap", sizeof(struct wire_tick_cap), false, 0},
+	{"thread_event", sizeof(struct wire_thread_event), false, 0},
+	{"gc", sizeof(struct wire_gc), false, 0},
+	{"site_key", sizeof(struct wire_site_key), false, 0},
+	{"site", sizeof(struct wire_site), false, offsetof(struct wire_site, exit_wall_ns)},
+	{"thread", sizeof(struct wire_thread), false, 0},
+	{"off_stack", sizeof(struct wire_off_stack), false, 0},
+	{"target", sizeof(struct wire_target), false, 0},
+	{"cost", sizeof(struct intake_cost), false, 0},
+	{"alloc", sizeof(struct wire_alloc), true, 0},
+	{"heap", sizeof(struct wire_heap), true, 0},
+	{"allocated", sizeof(struct wire_allocated), true, 0},
+	{"census", sizeof(struct target_census), true, 0},
 };
 
 /* A session's options; `max`: larger ones are for no memory that there is. */
@@ -130,7 +131,8 @@ static int parse(const cJSON *root, struct header *h)
 		}
 		if (!cJSON_IsNumber(item))
 			return -EBADMSG;
-		if (item->valuedouble != sizes[i].size)
+		if (item->valuedouble != sizes[i].size &&
+		    (!sizes[i].least || item->valuedouble != sizes[i].least))
 			return -ENOTSUP;
 	}
 	part = cJSON_GetObjectItemCaseSensitive(root, "inputs");

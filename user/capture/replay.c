@@ -67,12 +67,14 @@ static int update_target(struct replay *r, const struct intake_input *in)
 static int add_site_counters(struct replay *r, const struct intake_input *in)
 {
 	struct wire_site_key key;
-	struct wire_site site;
+	struct wire_site site = {0};
 
-	if (in->size != sizeof(key) + sizeof(site))
+	/* as in header.c: older ones are without the last field */
+	if (in->size != sizeof(key) + sizeof(site) &&
+	    in->size != sizeof(key) + offsetof(struct wire_site, exit_wall_ns))
 		return -EBADMSG;
 	memcpy(&key, in->data, sizeof(key));
-	memcpy(&site, (const char *)in->data + sizeof(key), sizeof(site));
+	memcpy(&site, (const char *)in->data + sizeof(key), in->size - sizeof(key));
 	return intake__site_counters(r->in, &key, &site);
 }
 
@@ -110,14 +112,10 @@ static int finish(struct replay *r, uint64_t end_ns)
 
 static int add_snapshot(struct replay *r, const struct intake_input *in)
 {
-	int err = 0;
-
 	if (!in->snapshot)
 		return -EBADMSG;
-	if (in->n && !r->ending)
-		err = replay_windows__end(&r->windows, r->tl, UINT64_MAX);
-	r->ending |= in->n;
-	return err ? err : intake__snapshot(r->in, in->pid, in->snapshot, in->a, in->n);
+	r->ending |= in->n != 0;
+	return intake__snapshot(r->in, in->pid, in->snapshot, in->a, in->n);
 }
 
 static int add_record(struct replay *r, const struct intake_input *in)
@@ -277,6 +275,37 @@ static int apply(struct replay *r, const struct intake_input *in)
 	return -EBADMSG;
 }
 
+/* Whether the input is of the moment at which it was reported, and of no record. */
+static bool is_of_its_moment(enum intake_input_kind kind)
+{
+	switch (kind) {
+	case TI_RECORD:
+	case TI_TARGET:
+	case TI_UPDATE_TARGET:
+	case TI_END_TARGET:
+	case TI_FORGET_TARGET:
+	case TI_SETTLE_TARGET:
+	case TI_RETIRE_SETTLED:
+	case TI_RENAME:
+	case TI_CCS:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static int take(struct replay *r, const struct intake_input *in)
+{
+	r->n_inputs++;
+	if (!r->windows.every_ns)
+		return apply(r, in);
+	if (in->kind == TI_SNAPSHOT && in->n && !r->end_at)
+		r->end_at = r->n_inputs;
+	if (r->after_records)
+		return r->n_inputs >= r->end_at && is_of_its_moment(in->kind) ? apply(r, in) : 0;
+	return r->end_at && is_of_its_moment(in->kind) ? 0 : apply(r, in);
+}
+
 /* The kind by which this program knows it. */
 static enum intake_input_kind own_kind(const struct replay *r, unsigned kind)
 {
@@ -298,11 +327,11 @@ static int take_block(struct replay *r, struct codec *c, struct decoded *d)
 			continue;
 		}
 		if (own_kind(r, kind) == TI_NONE) {
-			r->notes.unknown_inputs++;
+			r->notes.unknown_inputs += !r->after_records;
 			continue;
 		}
 		in.kind = in.kind == TI_NONE ? TI_NONE : own_kind(r, kind);
-		err = apply(r, &in);
+		err = take(r, &in);
 		if (err == -ENOMEM || r->windows.stopped)
 			return err;
 		/* it was -ENOSPC in the session as well */
@@ -310,7 +339,7 @@ static int take_block(struct replay *r, struct codec *c, struct decoded *d)
 			r->notes.refused_inputs++;
 	}
 	if (err == -EBADMSG)
-		r->notes.refused_inputs++;
+		r->notes.refused_inputs += !r->after_records;
 	return 0;
 }
 
@@ -367,6 +396,24 @@ static int take_blocks(struct replay *r, FILE *in)
 	blocks__free(&blocks);
 	decoded__free(&d);
 	return err == -ENODATA ? 0 : err;
+}
+
+/* In windows, what is of the end itself is taken after all records, and after the last cut. */
+static int take_all(struct replay *r, FILE *in)
+{
+	off_t begin = ftello(in);
+	int err = take_blocks(r, in);
+
+	if (err || !r->end_at)
+		return err;
+	err = replay_windows__end(&r->windows, r->tl, UINT64_MAX);
+	if (!err && (begin < 0 || fseeko(in, begin, SEEK_SET)))
+		err = -errno;
+	if (err)
+		return err;
+	r->n_inputs = 0;
+	r->after_records = true;
+	return take_blocks(r, in);
 }
 
 /* ── the whole ───────────────────────────────────────────────────────────────────────────── */
@@ -481,7 +528,7 @@ int replay__read(FILE *in, const char *name, const struct replay_hooks *hooks,
 					     .ctx = r->hooks.ctx};
 	err = r->windows.every_ns ? look_ahead(r, in) : 0;
 	if (!err)
-		err = take_blocks(r, in);
+		err = take_all(r, in);
 	if (!err) {
 		report(r);
 		if (!r->finished)

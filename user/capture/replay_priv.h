@@ -41,6 +41,10 @@ struct replay {
 	bool finished;
 	bool looking_ahead;
 	bool ending; /* what comes is of the session's end */
+	/* In windows, the end's snapshots and states wait until all records have been taken: those
+	 * that come after them may be of a time before the last cut. */
+	uint64_t n_inputs, end_at; /* of the end's first input; 0: there is none so far */
+	bool after_records;
 };
 
 /* ── replay_answers.c: a namer that answers as the session's did; ctx: a replay_target ───── */

@@ -67,6 +67,7 @@ static void default_signals(void)
 	sigaction(SIGTERM, &ign, NULL);
 	sigaction(SIGHUP, &ign, NULL);
 	sigaction(SIGPIPE, &dfl, NULL);
+	sigaction(SIGALRM, &dfl, NULL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }

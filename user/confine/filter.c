@@ -174,7 +174,7 @@ static int add_flags(scmp_filter_ctx f)
  * that it traces. */
 static int add_trace(scmp_filter_ctx f)
 {
-	static const int calls[] = {SCMP_SYS(wait4), SCMP_SYS(setitimer)};
+	static const int calls[] = {SCMP_SYS(waitid), SCMP_SYS(setitimer)};
 	const struct scmp_arg_cmp seize[] = {SCMP_A0(SCMP_CMP_EQ, PTRACE_SEIZE, 0),
 					     SCMP_A3(SCMP_CMP_EQ, 0, 0)};
 	int err = allow(f, calls, ARRAY_SIZE(calls));

@@ -9,15 +9,35 @@
 static void add(struct seen *s, struct call_part *part, const struct wire_thread *then,
 		const struct wire_open *open)
 {
-	uint64_t cut = s->pub->attach_ns, off = 0;
+	uint64_t cut = s->pub->attach_ns, woken;
 	uint64_t start = MAX(open->start_ns + open->handover_ns, s->joined_ns);
 
+	/* states are read after the cut */
+	if (open->start_ns >= cut)
+		return;
 	part->wall_ns += cut - MIN(start, cut);
 	part->blocked_ns += then->blocked_ns - MIN(open->blocked_ns, then->blocked_ns);
 	part->runnable_ns += then->runnable_ns - MIN(open->runnable_ns, then->runnable_ns);
-	if (then->off_since_ns && then->off_since_ns < cut)
-		off = cut - then->off_since_ns;
-	*(then->off_state ? &part->blocked_ns : &part->runnable_ns) += off;
+	if (!then->off_since_ns || then->off_since_ns >= cut)
+		return;
+	woken = then->off_state
+			? MIN(then->wake_ns ? MAX(then->wake_ns, then->off_since_ns) : cut, cut)
+			: then->off_since_ns;
+	part->blocked_ns += woken - then->off_since_ns;
+	part->runnable_ns += cut - woken;
+}
+
+/* Of a call the record has the times of all its parts together: each gets its share. */
+static void add_share(struct call_part *part, const struct wire_call *rec, uint64_t begin,
+		      uint64_t cut)
+{
+	double share = rec->h.ns > begin
+			       ? (double)(cut - MIN(begin, cut)) / (double)(rec->h.ns - begin)
+			       : 0;
+
+	part->wall_ns += cut - MIN(begin, cut);
+	part->blocked_ns += (uint64_t)(share * (double)rec->blocked_ns);
+	part->runnable_ns += (uint64_t)(share * (double)rec->runnable_ns);
 }
 
 static uint32_t depth_of(const struct wire_thread *state)
@@ -25,16 +45,16 @@ static uint32_t depth_of(const struct wire_thread *state)
 	return state ? MIN(state->depth, (uint32_t)WIRE_OPEN_MAX) : 0;
 }
 
-void carried__record(struct seen *s, struct seen_thread *th, const struct wire_call *rec,
-		     struct seen_site *site)
+void carried__record(const struct intake *in, struct seen *s, struct seen_thread *th,
+		     const struct wire_call *rec, struct seen_site *site)
 {
 	struct call_part *part = &site->before[rec->flags & WIRE_CALL_INTERRUPTIBLE ? 1 : 0];
 	uint64_t begin = rec->start_ns + MIN(rec->handover_ns, rec->h.ns - rec->start_ns);
 	uint64_t cut = s->pub->attach_ns;
 
-	/* a replay has no states, but knows the record before its time */
-	if (!th->before) {
-		part->wall_ns += cut - MIN(MAX(begin, s->joined_ns), cut);
+	/* a replay has states of calls that never end only, but knew the record at the cut */
+	if (!th->before || in->looks_ahead) {
+		add_share(part, rec, MAX(begin, s->joined_ns), cut);
 		return;
 	}
 	/* one that had ended when the states were read is in no earlier window */
@@ -66,8 +86,23 @@ void carried__state(struct seen *s, struct seen_thread *th, const struct wire_th
 			ended(s, th, i);
 }
 
+/* Open when the thread, and most likely its process, ended. */
+static void outlasted(struct seen *s, const struct wire_open *open)
+{
+	uint64_t cut = s->pub->attach_ns;
+	uint64_t start = MAX(open->start_ns + open->handover_ns, s->joined_ns);
+	struct seen_site *site;
+
+	HASH_FIND(hh, s->sites, &open->site, sizeof(open->site), site);
+	if (site)
+		site->before[open->flags & WIRE_CALL_INTERRUPTIBLE ? 1 : 0].exit_wall_ns +=
+			cut - MIN(start, cut);
+}
+
 void carried__exit(struct seen *s, struct seen_thread *th, uint32_t open)
 {
+	for (uint32_t i = 0; i < MIN(open, depth_of(th->before)); i++)
+		outlasted(s, &th->before->open[i]);
 	for (uint32_t i = open; i < depth_of(th->before); i++)
 		ended(s, th, i);
 }

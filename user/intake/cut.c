@@ -287,6 +287,8 @@ static void cut_gcs(struct seen *s, uint64_t at_ns)
 	gcs->n -= gone;
 	if (gone && gcs->n)
 		memmove(gcs->v, gcs->v + gone, gcs->n * sizeof(*gcs->v));
+	for (size_t i = 0; i < gcs->n; i++)
+		gcs->v[i].late = false;
 	/* there is room for more again */
 	if (gcs->full) {
 		gcs->full = false;
@@ -358,6 +360,7 @@ static void cut_counters(struct seen *s, struct seen_counters *counters, uint64_
 		take_part(&part->wall_ns, value->wall_ns, base->wall_ns);
 		take_part(&part->blocked_ns, value->blocked_ns, base->blocked_ns);
 		take_part(&part->runnable_ns, value->runnable_ns, base->runnable_ns);
+		take_part(&part->exit_wall_ns, value->exit_wall_ns, base->exit_wall_ns);
 	}
 	counters->base = counters->value;
 	counters->base_ns = counters->value_ns;

@@ -67,6 +67,7 @@ static int by_end(struct seen *s, const struct wire_gc *rec)
 	struct gc_span *last = s->gcs.n ? &s->gcs.v[s->gcs.n - 1] : NULL;
 	struct gc_span span = {.start = rec->start_ns,
 			       .work = rec->start_ns,
+			       .late = true,
 			       .tid = (pid_t)rec->h.tid,
 			       .number = UINT64_MAX,
 			       .generation = -1};

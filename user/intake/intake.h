@@ -88,6 +88,8 @@ int intake__record(struct intake *in, const void *rec, size_t size);
  * forgets it again. As intake__record; nothing is counted, and -ENOSPC does not happen.
  */
 int intake__ahead(struct intake *in, const void *rec, size_t size);
+/* From here on each cut is preceded by the records, of those after it, that cross it. */
+void intake__looks_ahead(struct intake *in);
 /* The threads as they were at at_ns; at_end: the session's (or the target's) last one. */
 int intake__snapshot(struct intake *in, pid_t pid, const struct snapshot *snapshot, uint64_t at_ns,
 		     bool at_end);

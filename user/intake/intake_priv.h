@@ -22,7 +22,8 @@ struct intake {
 	size_t n_records;
 	size_t room_at; /* ask for room when so many are kept */
 	bool closed;
-	bool ahead; /* the record that is taken is known before its time */
+	bool ahead;	  /* the record that is taken is known before its time */
+	bool looks_ahead; /* a replay in windows: calls that end after a cut are known at it */
 	intake_tap tap;
 	void *tap_ctx;
 	/* Totals of the session by the last cut; what comes later is given as totals, too. */
@@ -143,8 +144,8 @@ int notes__starved(struct seen *s, uint64_t ns, uint64_t queued);
 
 /* carried.c: of a call that was open at the last cut: its record; the thread's state, or its end,
  * when so many calls were still open. */
-void carried__record(struct seen *s, struct seen_thread *th, const struct wire_call *rec,
-		     struct seen_site *site);
+void carried__record(const struct intake *in, struct seen *s, struct seen_thread *th,
+		     const struct wire_call *rec, struct seen_site *site);
 void carried__state(struct seen *s, struct seen_thread *th, const struct wire_thread *state);
 void carried__exit(struct seen *s, struct seen_thread *th, uint32_t open);
 

@@ -242,7 +242,7 @@ static int take_call(struct intake *in, struct seen *s, struct seen_thread *th, 
 	/* one that was over by then is none of those: its record comes late */
 	if (!err && s->was_cut && ev.site && rec.start_ns < s->pub->attach_ns &&
 	    rec.h.ns > s->pub->attach_ns)
-		carried__record(s, th, &rec, s->site_v[ev.site - 1]);
+		carried__record(in, s, th, &rec, s->site_v[ev.site - 1]);
 	if (!err)
 		err = notes__flow(s, th->tid, &ev);
 	return err ? err : keep(in, s, th, &th->calls, &ev);
@@ -312,6 +312,12 @@ void thread__take_name(struct seen_thread *th, const char comm[16])
 	th->name[sizeof(th->name) - 1] = 0;
 }
 
+static void take_shorts(struct seen_thread *th, const struct wire_thread_event *rec)
+{
+	th->shorts = (struct short_calls){true, rec->short_calls, rec->short_wall_ns,
+					  rec->short_blocked_ns, rec->short_runnable_ns};
+}
+
 static int take_event(struct intake *in, struct seen *s, struct seen_thread *th,
 		      const struct wire_thread_event *rec)
 {
@@ -325,11 +331,11 @@ static int take_event(struct intake *in, struct seen *s, struct seen_thread *th,
 		th->end_ns = rec->h.ns;
 		carried__exit(s, th, rec->open_calls);
 		thread__take_name(th, rec->comm);
-		th->shorts = (struct short_calls){true, rec->short_calls, rec->short_wall_ns,
-						  rec->short_blocked_ns, rec->short_runnable_ns};
+		take_shorts(th, rec);
 		seen__fit(th);
 		return 0;
 	case WIRE_EXEC:
+		take_shorts(th, rec);
 		return target__end(in, s, "exec", rec->h.ns);
 	default:
 		return target__end(in, s, "exited", rec->h.ns);
@@ -566,6 +572,11 @@ int intake__ahead(struct intake *in, const void *rec, size_t size)
 	}
 	in->ahead = false;
 	return err;
+}
+
+void intake__looks_ahead(struct intake *in)
+{
+	in->looks_ahead = true;
 }
 
 int intake__record(struct intake *in, const void *rec, size_t size)

@@ -136,6 +136,7 @@ struct seen_site {
 	 * interruptible: it is in the earlier windows. */
 	struct call_part {
 		uint64_t wall_ns, blocked_ns, runnable_ns;
+		uint64_t exit_wall_ns; /* of those that were still open at the exit */
 	} before[2];
 };
 
@@ -198,6 +199,7 @@ struct gc_span {
 	int32_t generation;  /* -1: not known */
 	pid_t tid;
 	bool synced; /* `start` is when the capabilities were asked to stop */
+	bool late;   /* when it began was not known before its end: no cut has a part of it */
 };
 
 struct seen_gcs {

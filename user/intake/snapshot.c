@@ -119,11 +119,11 @@ static int take_state(struct intake *in, pid_t tid, const struct wire_thread *st
 		return -ENOMEM;
 	*th->final = *state;
 	carried__state(s, th, state);
-	/* of one that has ended its own record has them */
+	/* of one that has ended its own record has them; a replay has none of a cut's time */
 	if (!th->end_ns)
-		th->shorts =
-			(struct short_calls){true, state->short_calls, state->short_wall_ns,
-					     state->short_blocked_ns, state->short_runnable_ns};
+		th->shorts = (struct short_calls){
+			!in->looks_ahead || state->short_calls, state->short_calls,
+			state->short_wall_ns, state->short_blocked_ns, state->short_runnable_ns};
 	top = state->depth ? &state->open[state->depth - 1] : NULL;
 	if (top) {
 		ev.call_start_ns = top->start_ns;

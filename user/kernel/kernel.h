@@ -149,9 +149,11 @@ typedef int (*kernel_record_fn)(void *ctx, const void *record, size_t size);
 int kernel__drain(struct kernel *kernel, int timeout_ms, kernel_record_fn fn, void *ctx);
 /*
  * Makes the kernel side send the short stays off the CPU that it holds (bpf/hold.bpf.h): to be
- * called before the drain that a reading of threads follows. None is held until that is over.
+ * called before the drain that a reading of threads follows. None is held before
+ * kernel__hold_again(), which the reading ends with.
  */
 void kernel__flush(struct kernel *kernel);
+void kernel__hold_again(struct kernel *kernel);
 /* Whether the sampler's frequency is so low that events are sparse, too (KERNEL_SPARSE_HZ). */
 bool kernel__is_sparse(const struct kernel *kernel);
 /* Readable when there are enough records to be worth a drain. */

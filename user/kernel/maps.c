@@ -115,8 +115,12 @@ int kernel__threads(struct kernel *kernel,
 		key = next;
 		at = &key;
 	}
-	__atomic_store_n(&kernel->skel->bss->hold_paused, 0, __ATOMIC_SEQ_CST);
 	return err;
+}
+
+void kernel__hold_again(struct kernel *kernel)
+{
+	__atomic_store_n(&kernel->skel->bss->hold_paused, 0, __ATOMIC_SEQ_CST);
 }
 
 int kernel__off_stack(struct kernel *kernel, pid_t tid, struct wire_off_stack *ret_stack)

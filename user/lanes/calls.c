@@ -25,7 +25,8 @@ static void count_open_at_end(struct call_counter *c, const struct seen_thread *
 			MAX(open->start_ns + open->handover_ns, c->l->seen->pub->attach_ns);
 		const struct seen_site *site = seen__site_at(c->l->seen, open->site);
 
-		if (!site)
+		/* the state is read after the cut */
+		if (!site || open->start_ns >= c->end)
 			continue;
 		c->open[site->index].at_end[flag]++;
 		c->open[site->index].wall_ns[flag] += c->end > start ? c->end - start : 0;
@@ -113,10 +114,17 @@ static bool was_open(const struct seen_thread *th, uint64_t start_ns)
 	return false;
 }
 
+/* count_open_before has it, without its record */
+static bool is_first_call(const struct thread_lane *lane, const struct ev *ev)
+{
+	return lane->began_in_first_call && ev->call_flags & WIRE_CALL_OPEN_AT_START;
+}
+
 /* Those of which there is a record already: open at the last cut, or at the window's end, unless
  * the counters of then have them whole. */
-static void count_recorded(struct call_counter *c, const struct seen_thread *th)
+static void count_recorded(struct call_counter *c, const struct thread_lane *lane)
 {
+	const struct seen_thread *th = lane->seen;
 	uint64_t begin = c->l->seen->pub->attach_ns;
 	bool counted = seen__counters_are_of(c->l->seen, c->end);
 
@@ -128,7 +136,7 @@ static void count_recorded(struct call_counter *c, const struct seen_thread *th)
 		if (!open || ev->t1 <= begin)
 			continue;
 		if (c->l->seen->was_cut && ev->t0 < begin && !was_open(th, ev->t0) &&
-		    !seen__is_counted(c->l->seen, ev, true))
+		    !is_first_call(lane, ev) && !seen__is_counted(c->l->seen, ev, true))
 			open->at_start[flag]++;
 		if (!c->l->goes_on || ev->t0 >= c->end || ev->t1 <= c->end ||
 		    (counted && seen__is_counted(c->l->seen, ev, false)))
@@ -136,6 +144,15 @@ static void count_recorded(struct call_counter *c, const struct seen_thread *th)
 		open->at_end[flag]++;
 		open->wall_ns[flag] += c->end - MIN(MAX(ev->wake_ns, begin), c->end);
 	}
+}
+
+/* The call of the attach's snapshot goes on at a cut; count_never_left has its time. */
+static void count_first_call(struct call_counter *c, const struct seen_thread *th)
+{
+	const struct seen_site *site = seen__site(c->l->seen, th->at_start.site);
+
+	if (site)
+		c->open[site->index].at_end[flag_of(c, site)]++;
 }
 
 /* Those of a thread that were open at the last cut. */
@@ -153,7 +170,7 @@ static void count_open_before(struct call_counter *c, const struct thread_lane *
 		const struct wire_open *open = &th->before->open[i];
 		const struct seen_site *site = seen__site_at(c->l->seen, open->site);
 
-		if (site)
+		if (site && open->start_ns < c->l->seen->pub->attach_ns)
 			c->open[site->index]
 				.at_start[open->flags & WIRE_CALL_INTERRUPTIBLE ? 1 : 0]++;
 	}
@@ -174,13 +191,15 @@ static void count_open(struct call_counter *c)
 
 			c->open[site->index].at_start[flag_of(c, site)]++;
 		}
-		count_recorded(c, th);
+		count_recorded(c, lane);
 		if (lane->in_first_call)
 			count_never_left(c, th, th->end_ns ? MIN(th->end_ns, c->end) : c->end);
 		if (th->end_ns)
 			continue;
 		if (th->has_final && th->final->depth)
 			count_open_at_end(c, th);
+		else if (c->l->goes_on && lane->in_first_call)
+			count_first_call(c, th);
 		else if (is_open_at_end(lane))
 			count_unseen_begin(c, lane);
 	}
@@ -213,6 +232,7 @@ static struct wire_site since_cut(const struct seen_counters *entry, const struc
 	v.cap_wait_ns = minus(v.cap_wait_ns, base->cap_wait_ns);
 	v.abandoned = minus(v.abandoned, base->abandoned);
 	v.open_at_exit = minus(v.open_at_exit, base->open_at_exit);
+	v.exit_wall_ns = minus(minus(v.exit_wall_ns, base->exit_wall_ns), before->exit_wall_ns);
 	for (unsigned i = 0; i < WIRE_HIST_SLOTS; i++) {
 		v.hist[i] -= base->hist[i];
 		if (!v.hist[i])
@@ -286,7 +306,7 @@ static bool fill_row(const struct call_counter *c, const struct seen_site *site,
 		.max_ns = UINT64_MAX,
 		.open_at_start = open->at_start[flag],
 		.open_at_end = open->at_end[flag] + v.open_at_exit,
-		.open_wall_ns = open->wall_ns[flag],
+		.open_wall_ns = open->wall_ns[flag] + v.exit_wall_ns,
 		.exact = true,
 		.observed_share = 1.0,
 		.called_back = site->called_back,

@@ -83,6 +83,22 @@ static int seize_new(struct threads *t, const char *tasks)
 	return err;
 }
 
+/*
+ * Whatever stops it, a signal that is delivered too, or its end. The stop stays unread: the kernel
+ * takes a signal as dealt with once its stop has been read (ptrace(2), signal-delivery-stop), and
+ * as the thread goes on without a word from us it would not get it.
+ */
+static int wait_for_stop(pid_t tid)
+{
+	siginfo_t info;
+	int err;
+
+	do {
+		err = waitid(P_PID, (id_t)tid, &info, WSTOPPED | WEXITED | WNOWAIT | __WALL);
+	} while (err && errno == EINTR);
+	return err && errno != ECHILD ? -errno : 0;
+}
+
 /* All of a process's threads; a round that finds no new one is the last. */
 static int stop_all(pid_t pid, uint32_t *ret_n)
 {
@@ -94,10 +110,8 @@ static int stop_all(pid_t pid, uint32_t *ret_n)
 	snprintf(tasks, sizeof(tasks), "/proc/%d/task", pid);
 	err = seize_new(&t, tasks);
 	for (int round = 0; !err && stopped < t.n; round++) {
-		/* whatever stops it, a signal that is delivered too, or its end */
 		for (; stopped < t.n; stopped++)
-			if (waitpid(t.tids[stopped], NULL, __WALL) < 0 && errno != ECHILD)
-				err = -errno;
+			err = wait_for_stop(t.tids[stopped]) ?: err;
 		if (!err)
 			err = round < MAX_ROUNDS ? seize_new(&t, tasks) : -ETIMEDOUT;
 	}

@@ -14,8 +14,6 @@
 /* With an end set for all: of what is left, the part that one guard gets; and the least. */
 #define SHARE	 4
 #define LEAST_MS 20
-/* A status file is a page or two. */
-#define STATUS_MAX 65536
 
 struct guard {
 	pid_t of;
@@ -35,22 +33,14 @@ void guard__all_until(uint64_t ns)
 	all.all_until_ns = ns;
 }
 
-/* The real one: the owner of /proc/PID is root for whoever forbids to be dumped. */
+/* Those whose account is not known have one together: that of the kernel's overflowuid. */
+#define UNKNOWN_USER 65534
+
 static uid_t user_of(pid_t pid)
 {
-	static const char key[] = "\nUid:";
-	uid_t user = CONFINE_NOBODY;
-	char path[64], *text, *line;
-	size_t len;
+	uid_t user;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (proc__text(path, STATUS_MAX, &text, &len))
-		return user;
-	line = strstr(text, key);
-	if (line)
-		user = (uid_t)strtoul(line + sizeof(key) - 1, NULL, 10);
-	free(text);
-	return user;
+	return proc__account(pid, &user) ? UNKNOWN_USER : user;
 }
 
 /* -EBUSY: no time for it. What nobody waits for takes nobody's time. */

@@ -156,6 +156,7 @@ int ending__read(struct session *s, uint64_t *ret_now)
 		if (err || time__monotonic_ns() - now < READ_QUICK_NS)
 			break;
 	}
+	kernel__hold_again(s->kernel);
 	records__gc_off(s);
 	set_cost(s, now);
 	set_losses(s);

@@ -198,6 +198,7 @@ static int read_figures(struct session *s, const struct scrape *sc)
 		err = ending__read_maps(s);
 	/* as at a cut */
 	records__take_all(s);
+	kernel__hold_again(s->kernel);
 	if (!err)
 		err = timeline__figures(s->tl, time__monotonic_ns());
 	return err ? err : intake__forget_states(s->in);
