@@ -64,6 +64,13 @@ def test_file_of_a_push(t, option):
     check(code == 64 and len(lines) == 1 and str(t.dir / "none") in lines[0], f"ended with {code}: {lines}")
 
 
+def test_ca_without_certificate(t):
+    path = t.dir / "ca"
+    path.write_text("none\n")
+    code, lines = check_config(t, f"{WINDOWS}push otlp+https://h\npush-ca {path}\n")
+    check(code == 64 and len(lines) == 1 and str(path) in lines[0] and "certificate" in lines[0], f"ended with {code}: {lines}")
+
+
 @cases(*WRONG)
 def test_wrong_line(t, case):
     """It is named with its file and number, whatever stands around it."""

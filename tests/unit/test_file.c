@@ -369,6 +369,52 @@ static void t_not_copied(void **state)
 	images__free(&images);
 }
 
+static struct image *mapped_anew(struct images *images, int fd)
+{
+	void *at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	struct image *image;
+
+	assert_ptr_not_equal(at, MAP_FAILED);
+	assert_int_equal(images__refresh(images, getpid()), 0);
+	assert_non_null(images__at(images, (uintptr_t)at));
+	image = images__at(images, (uintptr_t)at)->image;
+	munmap(at, 4096);
+	assert_int_equal(images__refresh(images, getpid()), 0);
+	return image;
+}
+
+/* A plugin that is written over in place and loaded again is another one; one that is removed while
+ * it is mapped stays the same. */
+static void t_rewritten(void **state)
+{
+	struct images images = {.uid = getuid()};
+	uint8_t text[TINY_BYTES + 64] = {0};
+	struct image *first;
+	char path[128];
+	int fd, tiny;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	tiny = open("tests/data/tiny.elf", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(read(tiny, text, TINY_BYTES), TINY_BYTES);
+	close(tiny);
+	path_of("rewritten", path);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(write(fd, text, TINY_BYTES), TINY_BYTES);
+	first = mapped_anew(&images, fd);
+	assert_non_null(first);
+	assert_ptr_equal(mapped_anew(&images, fd), first);
+	assert_int_equal(pwrite(fd, text, sizeof(text), 0), sizeof(text));
+	assert_ptr_not_equal(mapped_anew(&images, fd), first);
+	first = mapped_anew(&images, fd);
+	assert_int_equal(first->file->size, sizeof(text));
+	assert_int_equal(unlink(path), 0);
+	assert_ptr_equal(mapped_anew(&images, fd), first);
+	close(fd);
+	images__free(&images);
+}
+
 /* As of a process that loads plugins again and again: those that it has now are known, and of those
  * that it had some. */
 static void t_many_one_after_the_other(void **state)
@@ -441,6 +487,7 @@ int main(void)
 		cmocka_unit_test(t_users),
 		cmocka_unit_test(t_room_comes),
 		cmocka_unit_test(t_not_copied),
+		cmocka_unit_test(t_rewritten),
 		cmocka_unit_test(t_many_one_after_the_other),
 	};
 

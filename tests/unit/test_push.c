@@ -302,6 +302,37 @@ static uint64_t refused(const struct destination *d)
 	return stats.refused;
 }
 
+/* The status decides, though the rest of the answer never comes. */
+static void test_cut_off_answers(void **state)
+{
+	static const char taken[] = "HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\nsome",
+			  no[] = "HTTP/1.1 400 no\r\nContent-Length: 500\r\n\r\nsome",
+			  none[] = "HTTP/1.1 ";
+	struct sockaddr_in addr;
+	int server = listening(&addr);
+	uint16_t port = ntohs(addr.sin_port);
+	struct destination *d = open_destination(port);
+	struct push_stats stats;
+
+	(void)state;
+	for (unsigned i = 1; i <= 3; i++)
+		put_in_queue(d, port, i);
+	answer_one(d, server, 1, taken, taken);
+	destination__stats(d, &stats);
+	assert_int_equal(stats.delivered, 1);
+	answer_one(d, server, 1, no, no);
+	destination__stats(d, &stats);
+	assert_int_equal(stats.refused, 1);
+	assert_int_equal(stats.queued, 1);
+	answer_one(d, server, 1, none, none);
+	destination__stats(d, &stats);
+	assert_int_equal(stats.delivered + stats.refused, 2);
+	assert_int_equal(stats.failures, 1);
+	assert_int_equal(stats.queued, 1);
+	destination__free(d);
+	close(server);
+}
+
 /* One that fails at whatever it is sent has its time, also once a file has been given up. */
 static void test_always_500(void **state)
 {
@@ -429,11 +460,12 @@ static void test_unreadable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_backoff),	  cmocka_unit_test(test_urls),
-		cmocka_unit_test(test_labels),	  WITH_DIR(test_headers),
-		WITH_DIR(test_bad_headers),	  cmocka_unit_test(test_hostile_answers),
-		WITH_DIR(test_always_500),	  WITH_DIR(test_no_descriptors),
-		WITH_DIR(test_one_never_arrives), cmocka_unit_test(test_unreadable),
+		cmocka_unit_test(test_backoff),	   cmocka_unit_test(test_urls),
+		cmocka_unit_test(test_labels),	   WITH_DIR(test_headers),
+		WITH_DIR(test_bad_headers),	   cmocka_unit_test(test_hostile_answers),
+		WITH_DIR(test_always_500),	   WITH_DIR(test_no_descriptors),
+		WITH_DIR(test_one_never_arrives),  WITH_DIR(test_cut_off_answers),
+		cmocka_unit_test(test_unreadable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -195,6 +195,48 @@ static void test_vanished(void **state)
 	queue__free(q);
 }
 
+static void move(const char *from, const char *to)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s", in_dir(from));
+	assert_int_equal(rename(path, in_dir(to)), 0);
+}
+
+/* Whoever removes the directory, or puts another one in its place, has the queue go on there. */
+static void test_replaced(void **state)
+{
+	struct queue *q = open_queue(2), *other;
+
+	(void)state;
+	put_file(q, 1, 0, 'a', SMALL);
+	put_file(q, 2, 0, 'b', SMALL);
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(hold_first(q), 'a');
+	move("a/queue", "a/away");
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(queue__state(q).removed, 1);
+	assert_int_equal(queue__state(q).n, 0);
+	queue__let_go(q, true);
+	/* the bound is that of the new one */
+	put_file(q, 3, 0, 'c', SMALL);
+	put_file(q, 4, 0, 'd', SMALL);
+	put_file(q, 5, 0, 'e', SMALL);
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(queue__state(q).n, 2);
+	assert_int_equal(queue__state(q).dropped, 1);
+	assert_int_equal(queue__open(in_dir("a/queue"), 1000, 1000, &other), -EBUSY);
+	assert_int_equal(take_first(q), 'd');
+	move("a/away", "a/there");
+	move("a/queue", "a/gone");
+	move("a/there", "a/queue");
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(take_first(q), 'a');
+	assert_int_equal(take_first(q), 'b');
+	assert_int_equal(take_first(q), 0);
+	queue__free(q);
+}
+
 static void test_whose(void **state)
 {
 	struct queue *q = open_queue(20), *other;
@@ -372,11 +414,11 @@ static void test_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_DIR(test_order),	   WITH_DIR(test_same_time),	 WITH_DIR(test_kept),
-		WITH_DIR(test_oldest_go),  WITH_DIR(test_too_large),	 WITH_DIR(test_vanished),
-		WITH_DIR(test_whose),	   WITH_DIR(test_ahead),	 WITH_DIR(test_many),
-		WITH_DIR(test_disk_space), WITH_DIR(test_not_removable), WITH_DIR(test_again),
-		WITH_DIR(test_left_over),
+		WITH_DIR(test_order),	  WITH_DIR(test_same_time),  WITH_DIR(test_kept),
+		WITH_DIR(test_oldest_go), WITH_DIR(test_too_large),  WITH_DIR(test_vanished),
+		WITH_DIR(test_replaced),  WITH_DIR(test_whose),	     WITH_DIR(test_ahead),
+		WITH_DIR(test_many),	  WITH_DIR(test_disk_space), WITH_DIR(test_not_removable),
+		WITH_DIR(test_again),	  WITH_DIR(test_left_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

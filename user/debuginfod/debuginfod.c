@@ -470,11 +470,19 @@ static int add_want(struct debuginfod *d, uid_t account, const char *build_id, s
 	return 0;
 }
 
+/* Others keep their files in the same place, and remove what nobody has read for some days. */
+static bool is_gone(const struct debuginfod *d, const struct want *w)
+{
+	char path[PATH_MAX];
+
+	return !path_of(d, w, path) && access(path, F_OK) && errno == ENOENT;
+}
+
 /* A server may have been down, or the disk full. */
 static void try_again(struct debuginfod *d, struct want *w)
 {
-	if (!w->err || w->err == -EAGAIN || w->err == -ENOENT ||
-	    time__monotonic_ns() - w->over_ns < OVER_NS)
+	if (w->err == -EAGAIN || w->err == -ENOENT ||
+	    (w->err ? time__monotonic_ns() - w->over_ns < OVER_NS : !is_gone(d, w)))
 		return;
 	w->kind = DEBUGINFOD_DEBUGINFO;
 	w->err = -EAGAIN;

@@ -120,11 +120,26 @@ static bool mapping_bias(const struct elf_file *elf, const struct proc_map *map,
 	return false;
 }
 
-static struct image *find(const struct images *images, uint64_t dev, uint64_t ino)
+/* By its contents alone: a file that is mapped may be removed meanwhile, as in an upgrade. */
+static bool is_as_it_was(const struct file *file, const struct stat *st)
 {
-	for (size_t i = 0; i < images->n; i++)
-		if (images->images[i]->dev == dev && images->images[i]->ino == ino)
-			return images->images[i];
+	return file->size == (uint64_t)st->st_size && file->mtime.tv_sec == st->st_mtim.tv_sec &&
+	       file->mtime.tv_nsec == st->st_mtim.tv_nsec;
+}
+
+/* Not one that has been rewritten since, and is mapped once more. */
+static struct image *find(const struct images *images, int fd, uint64_t dev, uint64_t ino)
+{
+	struct stat st;
+	bool known = fetch__stat(fd, &st) == 0;
+
+	for (size_t i = 0; i < images->n; i++) {
+		struct image *image = images->images[i];
+
+		if (image->dev == dev && image->ino == ino &&
+		    (!known || is_as_it_was(image->file, &st)))
+			return image;
+	}
 	return NULL;
 }
 
@@ -187,7 +202,7 @@ static int image__open(struct images *images, pid_t pid, const struct proc_map *
 	err = proc__open_map(pid, map, path, &fd, &dev, &ino);
 	if (err < 0)
 		return err;
-	image = find(images, dev, ino);
+	image = find(images, fd, dev, ino);
 	if (image) {
 		fd__close(&fd);
 		*ret_image = image;

@@ -13,6 +13,8 @@
 #include "push_priv.h"
 
 #define CA_MAX (4U << 20)
+/* What ends the first line of each, with "BEGIN " or "BEGIN TRUSTED " before it. */
+#define PEM_MARK "CERTIFICATE-----"
 /* A server that fails at one file in particular would keep all others waiting. */
 #define MOST_500 5U
 /*
@@ -367,7 +369,7 @@ void destination__stats(const struct destination *d, struct push_stats *ret_stat
 		.failures = d->failures,
 		.refused = d->refused,
 		.rejected = d->rejected,
-		.dropped = state.dropped,
+		.dropped = state.dropped + state.removed,
 		.queued = state.n,
 		.queued_bytes = state.bytes,
 		.oldest_unix_ns = state.oldest_unix_ns,
@@ -380,11 +382,11 @@ void destination__report(const struct destination *d)
 	struct queue_state state = queue__state(d->queue);
 	char lost[160] = "", left[96] = "";
 
-	if (d->refused || d->rejected || state.dropped)
+	if (d->refused || d->rejected || state.dropped + state.removed)
 		snprintf(lost, sizeof(lost),
 			 "; %" PRIu64 " refused, %" PRIu64 " profiles rejected, %" PRIu64
 			 " dropped",
-			 d->refused, d->rejected, state.dropped);
+			 d->refused, d->rejected, state.dropped + state.removed);
 	if (state.n)
 		snprintf(left, sizeof(left), "; %" PRIu64 " are still queued (%s)", state.n,
 			 human__bytes(state.bytes).s);
@@ -457,8 +459,15 @@ static int read_files(const struct push_to *to, const struct push_opts *opts,
 	size_t len;
 	int err = push_headers__read(to->headers, opts->owner, ret_headers);
 
-	if (!err && to->ca)
-		err = push_file__read(to->ca, CA_MAX, opts->owner, ret_ca, &len);
+	if (err || !to->ca)
+		return err;
+	err = push_file__read(to->ca, CA_MAX, opts->owner, ret_ca, &len);
+	if (!err && !strstr(*ret_ca, PEM_MARK)) {
+		log_error("%s: has no certificate in PEM", to->ca);
+		free(*ret_ca);
+		*ret_ca = NULL;
+		err = -EINVAL;
+	}
 	return err;
 }
 

@@ -13,7 +13,7 @@
 #include "push_priv.h"
 
 #define CONNECT_TIMEOUT_MS 10000L
-/* What an answer may have; the rest is not looked at. */
+/* What an answer may have: a longer one is not waited for. */
 #define ANSWER_MAX 65536
 
 struct post {
@@ -61,8 +61,8 @@ static size_t take_answer(char *data, size_t size, size_t n, void *ctx)
 
 	memcpy(p->answer + p->answer_len, data, len);
 	p->answer_len += len;
-	/* a server that goes on for ever is cut off by the timeout */
-	return size * n;
+	/* less than there is: libcurl ends the transfer */
+	return len;
 }
 
 /* ── the request ─────────────────────────────────────────────────────────────────────────── */
@@ -203,6 +203,15 @@ static void read_answer(struct post *p, struct sender_answer *a)
 		     a);
 }
 
+/*
+ * Whether the headers have said it all, though the rest of the answer did not come: a body that is
+ * cut off, too long or too late. A request that was not read to its end is not taken.
+ */
+static bool is_decided(const struct post *p, long status)
+{
+	return status >= 300 || (status >= 200 && p->at == p->size);
+}
+
 void post__file(struct post *p, int fd, struct sender_answer *ret_answer)
 {
 	struct sender_answer *a = ret_answer;
@@ -217,16 +226,19 @@ void post__file(struct post *p, int fd, struct sender_answer *ret_answer)
 	/* by read_body, the only one that does */
 	if (code == CURLE_ABORTED_BY_CALLBACK)
 		return;
-	if (code != CURLE_OK) {
+	curl_easy_getinfo(p->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (code != CURLE_OK && !is_decided(p, status)) {
 		a->outcome = SENDER_FAILED;
 		answer__keep_text(a, p->error[0] ? p->error : curl_easy_strerror(code), SIZE_MAX);
 		return;
 	}
 	a->outcome = SENDER_ANSWERED;
-	curl_easy_getinfo(p->curl, CURLINFO_RESPONSE_CODE, &status);
 	a->status = (uint32_t)status;
 	if (curl_easy_getinfo(p->curl, CURLINFO_RETRY_AFTER, &retry_after) == CURLE_OK &&
 	    retry_after > 0)
 		a->retry_after_s = (uint64_t)retry_after;
-	read_answer(p, a);
+	if (code == CURLE_OK)
+		read_answer(p, a);
+	else
+		answer__keep_text(a, p->error[0] ? p->error : curl_easy_strerror(code), SIZE_MAX);
 }

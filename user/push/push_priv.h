@@ -81,9 +81,9 @@ void queue__free(struct queue *queue);
 /* The path of a new file: the n-th of a window, or the next one that is not there. */
 int queue__path(const struct queue *queue, uint64_t unix_ns, unsigned n, char ret_path[PATH_MAX]);
 /*
- * Reads the directory anew. While there are too many bytes, of the disk, or files, some go: first
- * those whose time is yet to come, since each new window would be older than they are, then the
- * oldest ones.
+ * Reads the directory anew; another one, if that has its name now. While there are too many bytes,
+ * of the disk, or files, some go: first those whose time is yet to come, since each new window
+ * would be older than they are, then the oldest ones.
  */
 int queue__look(struct queue *queue);
 /*
@@ -98,7 +98,9 @@ int queue__hold_second(struct queue *queue, int *ret_fd);
 void queue__let_go(struct queue *queue, bool remove);
 
 struct queue_state {
-	uint64_t n, bytes, oldest_unix_ns, dropped;
+	uint64_t n, bytes, oldest_unix_ns;
+	uint64_t dropped; /* as the queue was too full */
+	uint64_t removed; /* with the directory, by somebody else */
 };
 struct queue_state queue__state(const struct queue *queue);
 

@@ -13,6 +13,10 @@
 #include "base/base.h"
 #include "push_priv.h"
 
+/* A session that was killed holds its queue until its children have ended, too. */
+#define BUSY_WAIT_MS 3000
+#define BUSY_STEP_MS 100
+
 /* "01767225600123456789-00000.push": they sort by time. */
 #define NAME_FORMAT "%020" PRIu64 "-%05u.push"
 #define NAME_SHAPE  "00000000000000000000-00000.push"
@@ -27,7 +31,7 @@ struct entry {
 struct queue {
 	char *path;
 	int dir; /* locked: there is one queue for a directory */
-	uint64_t max_bytes, bytes, dropped;
+	uint64_t max_bytes, bytes, dropped, removed;
 	size_t max_files;
 	struct entry *v; /* in order of their names, from `first` on; what is held comes first */
 	size_t n, cap, first;
@@ -84,6 +88,10 @@ int queue__open(const char *dir, uint64_t max_bytes, size_t max_files, struct qu
 	}
 	if (q && q->path)
 		err = open_directory(dir, &q->dir);
+	for (int ms = 0; err == -EBUSY && ms < BUSY_WAIT_MS; ms += BUSY_STEP_MS) {
+		usleep(BUSY_STEP_MS * 1000);
+		err = open_directory(dir, &q->dir);
+	}
 	if (!err) {
 		outfile__sweep(q->dir, (uid_t)-1);
 		err = queue__look(q);
@@ -242,13 +250,41 @@ static void forget_held(struct queue *q)
 	q->held = false;
 }
 
+/*
+ * Files are put by the directory's name: where another one has it by now, since somebody removed or
+ * replaced it or mounted something there, that one is the queue.
+ */
+static int follow_name(struct queue *q)
+{
+	struct stat ours, there;
+	int dir, err;
+
+	if (fstat(q->dir, &ours))
+		return -errno;
+	if (stat(q->path, &there) == 0 && there.st_dev == ours.st_dev &&
+	    there.st_ino == ours.st_ino)
+		return 0;
+	err = open_directory(q->path, &dir);
+	if (err)
+		return err;
+	fd__close(&q->dir);
+	q->dir = dir;
+	q->gone[0] = '\0';
+	q->removed += q->n - q->first - q->held;
+	log_warn("%s: was removed or replaced, with %zu files that were queued", q->path,
+		 q->n - q->first - q->held);
+	return 0;
+}
+
 int queue__look(struct queue *q)
 {
 	bool seen = false;
 	struct dirent *e;
 	DIR *d;
-	int err = dir__stream(q->dir, &d);
+	int err = follow_name(q);
 
+	if (!err)
+		err = dir__stream(q->dir, &d);
 	if (err)
 		return err;
 	empty(q);
@@ -342,7 +378,10 @@ void queue__let_go(struct queue *q, bool remove)
 
 struct queue_state queue__state(const struct queue *q)
 {
-	struct queue_state state = {.n = q->n - q->first, .bytes = q->bytes, .dropped = q->dropped};
+	struct queue_state state = {.n = q->n - q->first,
+				    .bytes = q->bytes,
+				    .dropped = q->dropped,
+				    .removed = q->removed};
 
 	if (state.n)
 		state.oldest_unix_ns = strtoull(q->v[q->first].name, NULL, 10);

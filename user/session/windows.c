@@ -259,6 +259,8 @@ static void start_writer(struct session *s, const struct picture *pic)
 		drop(w, WRITERS_BUSY, "those before it are still being written");
 		return;
 	}
+	if (s->push)
+		push__look(s->push);
 	pid = fork();
 	if (!pid)
 		write_window(s, pic);

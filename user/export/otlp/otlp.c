@@ -152,6 +152,8 @@ static void make_id(const struct writer *w, const struct pic_target *target, enu
 
 		id = mix(id, target->start_time_ns);
 		id = mix(id, (uint64_t)target->pid);
+		/* an exec leaves all of these as they are */
+		id = mix(id, target->attach_ns);
 		id = mix(id, type + 1);
 		for (const char *c = host; *c; c++)
 			id = mix(id, (unsigned char)*c);
