@@ -275,6 +275,28 @@ def manual_has_them(series):
     check(listed == known, f"in the manual only: {listed - known}; in the figures only: {known - listed}")
 
 
+def test_stays_are_held_after_a_reading(t):
+    """At 19 Hz short stays off the CPU become a record together: before the first scrape, and after it."""
+    target = t.target("Work", "gmp", 30, rts=("-V0.001",))
+    session = t.attach(target, "-F", "19", "--metrics", "127.0.0.1:0")
+    target.go()
+    where = address(session)
+    ticker = next(task for task in Path(f"/proc/{target.pid}/task").iterdir() if (task / "comm").read_text() == "ghc_ticker\n")
+
+    def turns():
+        return int((ticker / "schedstat").read_text().split()[2])
+
+    scrape(where)
+    for _ in range(2):
+        # the figures of one scrape are not older than the one before it
+        records, before = total(scrape(where), "records_total"), turns()
+        time.sleep(3)
+        records, ticks = total(scrape(where), "records_total") - records, turns() - before
+        check(ticks > 300 and records < 1.5 * ticks, f"{records} records in {ticks} ticks")
+    session.signal(signal.SIGINT)
+    check(session.wait() == 0, f"safescoped ended so: {session.err.seen[-5:]}")
+
+
 def test_probes_that_come_off(t):
     """Calls that are too many to be counted: for how long they were not is there, as in the report."""
     target = t.target("Calls", 1, "safe_spin_5us=800000")
