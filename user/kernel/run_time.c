@@ -23,6 +23,8 @@
 /* … and for a short session, from which there is little, longer. */
 #define AT_FIRST_NS 500000000ULL
 
+#define ASK_AGAIN_NS 10000000000ULL
+
 struct run_time {
 	struct bpf_object *object;
 	struct keeper *keeper;
@@ -82,11 +84,19 @@ static void end(struct run_time *r, uint64_t now)
 	r->kept = false;
 }
 
-/* The keeper, which may be busy, is not waited for. */
-static void ask(struct run_time *r, bool wanted)
+/* The keeper, which may be busy, is not waited for. False: it takes nothing at the moment, and is
+ * asked again; what is kept until then costs only. */
+static bool ask(struct run_time *r, bool wanted, uint64_t now)
 {
+	int err = keeper__account(r->keeper, wanted, &r->asked);
+
+	r->failed = err && err != -ETIMEDOUT;
+	if (err) {
+		r->next_ns = now + ASK_AGAIN_NS;
+		return false;
+	}
 	r->wanted = wanted;
-	r->failed = keeper__account(r->keeper, wanted, &r->asked) != 0;
+	return true;
 }
 
 int run_time__new(struct bpf_object *object, struct keeper *keeper, bool sparse,
@@ -101,9 +111,8 @@ int run_time__new(struct bpf_object *object, struct keeper *keeper, bool sparse,
 	r->whole_ns = sparse ? SPARSE_WHOLE_NS : WHOLE_NS;
 	r->part_ns = sparse ? SPARSE_PART_NS : PART_NS;
 	r->began_ns = time__monotonic_ns();
-	ask(r, true);
 	/* it has nothing else to do yet, and the loop begins late */
-	if (!r->failed && keeper__await(r->keeper, r->asked))
+	if (ask(r, true, r->began_ns) && keeper__await(r->keeper, r->asked))
 		run_time__turn(r, time__monotonic_ns());
 	*ret_run_time = r;
 	return 0;
@@ -130,9 +139,8 @@ void run_time__turn(struct run_time *r, uint64_t now)
 	if (now < r->next_ns)
 		return;
 	wanted = !r->kept;
-	if (r->kept)
+	if (ask(r, wanted, now) && !wanted)
 		end(r, now);
-	ask(r, wanted);
 }
 
 bool run_time__sum(const struct run_time *r, uint64_t now, uint64_t *ret_ns)

@@ -90,13 +90,17 @@ static int seize_new(struct threads *t, const char *tasks)
  */
 static int wait_for_stop(pid_t tid)
 {
+	const int what = WSTOPPED | WEXITED | WNOWAIT | __WALL;
 	siginfo_t info;
-	int err;
 
-	do {
-		err = waitid(P_PID, (id_t)tid, &info, WSTOPPED | WEXITED | WNOWAIT | __WALL);
-	} while (err && errno == EINTR);
-	return err && errno != ECHILD ? -errno : 0;
+	while (waitid(P_PID, (id_t)tid, &info, what)) {
+		/* one that has ended, and that somebody else has waited for */
+		if (errno == ECHILD)
+			return 0;
+		if (errno != EINTR)
+			return -errno;
+	}
+	return 0;
 }
 
 /* All of a process's threads; a round that finds no new one is the last. */
@@ -110,8 +114,8 @@ static int stop_all(pid_t pid, uint32_t *ret_n)
 	snprintf(tasks, sizeof(tasks), "/proc/%d/task", pid);
 	err = seize_new(&t, tasks);
 	for (int round = 0; !err && stopped < t.n; round++) {
-		for (; stopped < t.n; stopped++)
-			err = wait_for_stop(t.tids[stopped]) ?: err;
+		for (; !err && stopped < t.n; stopped++)
+			err = wait_for_stop(t.tids[stopped]);
 		if (!err)
 			err = round < MAX_ROUNDS ? seize_new(&t, tasks) : -ETIMEDOUT;
 	}
