@@ -112,6 +112,16 @@ def test_always_500(t):
     check(waited >= 8, f"it waited for {waited} s after the fifth failure")
 
 
+def test_not_waited_for(t):
+    """What a server wants in an hour is left in the queue at once."""
+    server = Server(t, [answer(429, headers=["Retry-After: 3600"])])
+    began = time.monotonic()
+    pushed = Pushed(t, server.url())
+    took = time.monotonic() - began
+    check(pushed.code == 1 and len(server.requests) == 1, f"it ended with {pushed.code} after {len(server.requests)} requests")
+    check(pushed.queued() == pushed.windows() and took < 25, f"{len(pushed.queued())} are queued after {took} s")
+
+
 @cases("429", "503")
 def test_retry_after(t, status):
     server = Server(t, [answer(int(status), headers=["Retry-After: 3"])])

@@ -52,8 +52,10 @@ void carried__record(const struct intake *in, struct seen *s, struct seen_thread
 	uint64_t begin = rec->start_ns + MIN(rec->handover_ns, rec->h.ns - rec->start_ns);
 	uint64_t cut = s->pub->attach_ns;
 
+	bool first = (rec->flags & WIRE_CALL_OPEN_AT_START) != 0;
+
 	/* a replay has states of calls that never end only, but knew the record at the cut */
-	if (!th->before || in->looks_ahead) {
+	if (in->looks_ahead || (first ? th->first_call_goes_on : !th->before)) {
 		add_share(part, rec, MAX(begin, s->joined_ns), cut);
 		return;
 	}

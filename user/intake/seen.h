@@ -87,6 +87,8 @@ struct seen_thread {
 	/* of calls from the place of at_start's: one that was open at the attach has ended; the
 	 * begin of one was seen */
 	bool ended_before_call, began_same_call;
+	/* Of that of at_start itself: it went on at the last cut, and the window had its part. */
+	bool first_call_goes_on;
 	struct evs samples, offs, calls; /* in time order after seen__sort */
 	struct ev final_off; /* the interval that it is still in; hs and c if there was a stack */
 	struct wire_thread *final; /* its state in the kernel's map; NULL: none */

@@ -543,6 +543,7 @@ static int cut_thread(struct lanes *l, struct thread_lane *lane, uint64_t end_ns
 	lane->sampled_states = 0;
 	lane->in_first_call = lane->in_first_call && !lane->complete;
 	lane->began_in_first_call = lane->in_first_call;
+	lane->seen->first_call_goes_on = lane->in_first_call;
 	return seen__renumber(l->in, &lane->prev);
 }
 

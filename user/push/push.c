@@ -145,12 +145,14 @@ bool push__has_more(const struct push *p)
 	return more;
 }
 
-static bool is_idle(const struct push *p)
+/* Whether nothing is on its way, nor due by then. */
+static bool is_idle_until(const struct push *p, uint64_t until_ns)
 {
 	bool idle = true;
 
 	for (size_t i = 0; i < p->n; i++)
-		idle &= destination__is_idle(p->v[i]);
+		idle &= destination__is_idle(p->v[i]) ||
+			destination__next_due(p->v[i]) >= until_ns;
 	return idle;
 }
 
@@ -172,7 +174,7 @@ void push__finish(struct push *p, uint64_t until_ns, int signal_fd)
 
 	push__look(p);
 	push__turn(p, now);
-	while (!is_idle(p) && now < until_ns && !wait_a_while(p, signal_fd)) {
+	while (!is_idle_until(p, until_ns) && now < until_ns && !wait_a_while(p, signal_fd)) {
 		now = time__monotonic_ns();
 		push__turn(p, now);
 	}

@@ -131,7 +131,8 @@ static void look_at_other(struct session *s, const struct kernel_mapping *map)
 	found = discover__mapping(s->cache, map->pid, map->start, map->ino);
 	if (found == 0)
 		remember_plain(s->mapped, &key);
-	else if (found > 0 && !is_exe(map))
+	/* where there was no time for it the process is looked at again */
+	else if ((found > 0 || found == -EBUSY) && !is_exe(map))
 		follow__on_mapped(s, map->pid);
 }
 

@@ -21,7 +21,8 @@
 /* Not NULL: the file holds a runtime. */
 static const struct slot_key runtime_key;
 
-static bool file_is_runtime(struct file *file)
+/* 1: it holds one; 0; -EBUSY: there may be time for it later. */
+static int look_into(struct file *file)
 {
 	void *holds;
 	int found;
@@ -29,12 +30,16 @@ static bool file_is_runtime(struct file *file)
 	if (slots__get(&file->slots, &runtime_key, &holds))
 		return holds != NULL;
 	if (file__may_be_read_later(file))
-		return false;
+		return -EBUSY;
 	found = file->elf ? rts__maybe_in(file->elf) : 0;
-	/* there may be time for it later */
 	if (found == -EBUSY)
-		return false;
+		return -EBUSY;
 	return slots__put(&file->slots, &runtime_key, found > 0 ? file : NULL) != NULL;
+}
+
+static bool file_is_runtime(struct file *file)
+{
+	return look_into(file) > 0;
 }
 
 static bool exe_is_runtime(struct target_cache *cache, pid_t pid, int fd)
@@ -135,7 +140,7 @@ int discover__mapping(struct target_cache *cache, pid_t pid, uint64_t start, uin
 	err = file__get(target_cache__files(cache), pid, fd, "", &file);
 	if (err < 0)
 		return err;
-	found = file_is_runtime(file);
+	found = look_into(file);
 	file__put(file);
 	return found;
 }

@@ -255,8 +255,8 @@ void target__confirmed(const struct target *target, struct target_confirmed *ret
  * may not be looked at). Each file is looked through once for a cache.
  */
 int discover__process(struct target_cache *cache, pid_t pid);
-/* The same of the mapping of file `ino` at `start`; -ESRCH and others if it is gone, so that
- * nothing is known. */
+/* The same of the mapping of file `ino` at `start`; -EBUSY: there was no time for it, and there may
+ * be later; -ESRCH and others if it is gone, so that nothing is known. */
 int discover__mapping(struct target_cache *cache, pid_t pid, uint64_t start, uint64_t ino);
 /*
  * Calls fn for every process for which the above returns 1, and before_each (or NULL) before it
