@@ -131,11 +131,12 @@ def test_sums(t, way):
         done = subprocess.run([SAFESCOPED, "--replay", t.dir / "capture", "-q", "-f", "json", "-o", place, *options],
                               capture_output=True, text=True, timeout=120, check=False)
         check(done.returncode == 0, f"the replay ended with {done.returncode}: {done.stderr}")
-    done = subprocess.run([SAFESCOPED, "--replay", t.dir / "capture", "--window", "0.7", "-f", "json", "-o", t.dir / "none"],
-                          capture_output=True, text=True, timeout=120, check=False)
-    check(done.returncode == 2 and done.stderr.splitlines() ==
-          [f"safescoped: {t.dir}/none: not a directory; windows need one for their files"],
-          f"a replay into no directory ended with {done.returncode}: {done.stderr}")
+    for place, what in ((t.dir / "none", "there is no such directory"), (t.dir / "capture", "not a directory")):
+        done = subprocess.run([SAFESCOPED, "--replay", t.dir / "capture", "--window", "0.7", "-f", "json", "-o", place],
+                              capture_output=True, text=True, timeout=120, check=False)
+        check(done.returncode == 2 and done.stderr.splitlines() ==
+              [f"safescoped: {place}: {what}; windows need one for their files"],
+              f"a replay into no directory ended with {done.returncode}: {done.stderr}")
     one, many = [Report(t.dir / "one.json")], windows(again)
     follow_each_other(many)
     states_are_whole(many)

@@ -153,7 +153,9 @@ int outputs__check(const struct output_opts *opts)
 	if (!opts->windows || !opts->path || !strcmp(opts->path, "-") ||
 	    place__is_directory(opts->path))
 		return 0;
-	log_error("%s: not a directory; windows need one for their files", opts->path);
+	log_error("%s: %s; windows need one for their files", opts->path,
+		  access(opts->path, F_OK) && errno == ENOENT ? "there is no such directory"
+							      : "not a directory");
 	return -ENOTDIR;
 }
 
