@@ -163,36 +163,39 @@ def replayed(t, *options):
 
 
 def open_ones(reports, function):
-    """(open at its begin, open at its end, seconds in them), of each window"""
-    return [tuple(calls_of(function, field)(report.json["targets"][0])
-                  for field in ("open_at_start", "open_at_end", "open_wall_ns")) for report in reports]
+    """(open at its begin, open at its end, ns in them), of each window; of one without the process none"""
+    return [tuple(total([report], calls_of(function, field)) for field in ("open_at_start", "open_at_end", "open_wall_ns"))
+            for report in reports]
 
 
 def test_calls_all_along(t):
     """Calls that began before the session, and of which none or one ends in it: each window has its part of them."""
     target = t.target("Server", ready="waiting")
-    session, folder = attach(t, target, "--save", t.dir / "capture", window="0.5")
-    time.sleep(1.8)
+    session, folder = attach(t, target, "--save", t.dir / "capture")
+    time.sleep(2.3)
     target.say("wake")
     target.wait_for("woken")
-    time.sleep(1)
+    time.sleep(1.4)
     session.signal(signal.SIGINT)
     check(session.wait() == 0, f"safescoped ended so: {session.err.seen}")
     live, many, one = windows(folder), replayed(t, "--window", "0.4"), replayed(t)
     for reports, what in ((live, "live"), (many, "replayed")):
-        check(len(reports) >= 4, f"{len(reports)} windows")
-        for report, (at_start, at_end, ns) in zip(reports, open_ones(reports, "server_sleep_long")):
-            length = report.json["session"]["duration_ns"]
-            # looked at somewhat after the session's begin
-            least = length if report is not reports[0] else 0
-            check((at_start, at_end) == (1, 1) and least <= ns <= length,
-                  f"{what}: open {at_start} and {at_end} for {ns} of {length} ns")
-        woken = open_ones(reports, "server_wait_for_wake")
+        lengths = [report.json["session"]["duration_ns"] for report in reports]
+        sleeps = open_ones(reports, "server_sleep_long")
+        # a busy machine may look at the process later than it joins
+        first = next(i for i, (_, at_end, _) in enumerate(sleeps) if at_end)
+        check(len(reports) >= first + 3, f"{len(reports)} windows")
+        for i in range(first, len(reports)):
+            at_start, at_end, ns = sleeps[i]
+            check((at_start, at_end) == (1, 1) and (i == first or ns >= lengths[i]) and ns <= lengths[i],
+                  f"{what}: open {at_start} and {at_end} for {ns} of {lengths[i]} ns")
+        woken = open_ones(reports, "server_wait_for_wake")[first:]
         check(all(b[0] == a[1] or not b[0] for a, b in zip(woken, woken[1:])) and woken[0][:2] == (1, 1) and woken[-1][1] == 0,
               f"{what}: the one that ends: {woken}")
         check(in_calls(reports).keys() == in_calls(one).keys(), f"{what}: {in_calls(reports)}, in one {in_calls(one)}")
+        slack = 0 if reports is many else 5e6 + sum(lengths[:first + 1]) * (first > 0)
         for function, ns in in_calls(one).items():
-            check_near(f"{what}: {function}", in_calls(reports)[function] / 1e6, ns / 1e6, 0 if reports is many else 5)
+            check_near(f"{what}: time in {function}", in_calls(reports)[function], ns, slack)
 
 
 def test_killed_in_calls(t):
@@ -216,9 +219,9 @@ def test_killed_in_calls(t):
     for reports, what in ((windows(folder), "live"), (replayed(t, "--window", "0.4"), "replayed")):
         got = in_calls(reports)
         for function in ("server_sleep_long", "server_wait_for_wake"):
-            # it joins somewhat after its begin
-            check(least - 5e8 <= one[function] <= most, f"{function}: {one[function]} ns, should be {least} to {most}")
-            check_near(f"{what}: {function}", got[function] / 1e6, one[function] / 1e6, 5)
+            # it joins after its begin, on a busy machine later
+            check(least / 2 <= one[function] <= most, f"{function}: {one[function]} ns, should be {least} to {most}")
+            check_near(f"{what}: time in {function}", got[function], one[function], 5e6)
         check(open_ones(reports, "server_sleep_long")[-1][1] == 1, f"{what}: at the end {open_ones(reports, 'server_sleep_long')}")
 
 
