@@ -111,9 +111,10 @@ static void put_state(struct kit *kit, uint64_t open_since, uint64_t blocked_ns)
 
 /*
  * Whenever a call ends and whatever shows it, a record or only the counters: what windows have of
- * it adds up to what the counters have. `seen_open`: the states at the cut showed it.
+ * it adds up to what the counters have. `seen_open`: the states at the cut showed it. `drained`:
+ * its record came after those, and before the window was made.
  */
-static void call_over_a_cut(bool seen_open, bool recorded, bool at_exit)
+static void call_over_a_cut(bool seen_open, bool recorded, bool at_exit, bool drained)
 {
 	const uint64_t cut = T0 + 2000000000ULL, begin = cut - 300000, end = cut + 100000;
 	struct kit kit;
@@ -127,13 +128,15 @@ static void call_over_a_cut(bool seen_open, bool recorded, bool at_exit)
 	put(&kit, mk_call(&r, 7, T0 + 1000, T0 + 51000, SITE(1), STOP));
 	put_counters(&kit, 1, 50000);
 	put_state(&kit, seen_open ? begin : 0, 0);
+	if (drained)
+		put(&kit, mk_call(&r, 7, begin, end, SITE(1), STOP));
 	t = window(&kit, cut, &pic);
 	assert_int_equal(t->calls[0].calls, 1);
-	assert_int_equal(t->calls[0].open_at_end, seen_open);
+	assert_int_equal(t->calls[0].open_at_end, seen_open || drained);
 	wall = t->calls[0].wall_ns + t->calls[0].open_wall_ns;
-	assert_int_equal(wall, seen_open ? 350000 : 50000);
+	assert_int_equal(wall, seen_open || drained ? 350000 : 50000);
 	picture__free(pic);
-	if (recorded)
+	if (recorded && !drained)
 		put(&kit, mk_call(&r, 7, begin, end, SITE(1), STOP));
 	put_counters(&kit, 2, 450000);
 	if (at_exit)
@@ -142,6 +145,7 @@ static void call_over_a_cut(bool seen_open, bool recorded, bool at_exit)
 		put_state(&kit, 0, 0);
 	t = finish(&kit);
 	assert_int_equal(t->calls[0].calls, 1);
+	assert_int_equal(t->calls[0].open_at_start, seen_open || recorded);
 	assert_int_equal(wall + t->calls[0].wall_ns, 450000);
 	timeline__free(kit.tl);
 }
@@ -149,8 +153,9 @@ static void call_over_a_cut(bool seen_open, bool recorded, bool at_exit)
 static void test_call_over_a_cut(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < 8; i++)
-		call_over_a_cut(i & 1, i & 2, i & 4);
+	for (unsigned i = 0; i < 16; i++)
+		if (!(i & 8) || i & 2)
+			call_over_a_cut(i & 1, i & 2, i & 4, i & 8);
 }
 
 /* Calls, and their time, of a picture's one site. */

@@ -233,7 +233,8 @@ static void forget_ahead(struct intake *in, struct evs *evs)
 }
 
 /* Calls of which the records are there already, and that go on at the cut: the window that began at
- * from_ns had a part of them, but for those that it has whole. */
+ * from_ns had a part of them, but for those that it has whole. Those that its threads' states have
+ * are carried.c's. */
 static void count_parts(struct seen *s, const struct seen_thread *th, uint64_t from_ns,
 			uint64_t at_ns)
 {
@@ -242,6 +243,7 @@ static void count_parts(struct seen *s, const struct seen_thread *th, uint64_t f
 		int flag = ev->call_flags & WIRE_CALL_INTERRUPTIBLE ? 1 : 0;
 
 		if (ev->site && ev->wake_ns < at_ns && ev->t1 > at_ns &&
+		    !seen__has_open(th->before, ev->t0) &&
 		    !(seen__counters_are_of(s, at_ns) && seen__is_counted(s, ev, false)))
 			s->site_v[ev->site - 1]->before[flag].wall_ns +=
 				at_ns - MAX(ev->wake_ns, from_ns);
@@ -382,14 +384,15 @@ static int cut_target(struct intake *in, struct seen *s, uint64_t at_ns)
 		err = allocs__cut(in, s, at_ns);
 	for (size_t i = 0; i < s->n_flows; i++)
 		s->flows[i].function = moved_text(in, s->flows[i].function);
+	/* before the parts of those calls are added that the next sums have to be without */
+	HASH_ITER (hh, s->counters, counters, next)
+		cut_counters(s, counters, at_ns);
 	for (struct seen_thread *th = s->thread_list; !err && th; th = th->next) {
 		err = cut_thread(in, th, at_ns);
 		count_parts(s, th, from_ns, at_ns);
 	}
 	HASH_ITER (hh, s->tso_infos, tso, next_tso)
 		tso->label = moved_text(in, tso->label);
-	HASH_ITER (hh, s->counters, counters, next)
-		cut_counters(s, counters, at_ns);
 	s->cost_before = s->cost;
 	s->left_out = s->blind_ns = 0;
 	s->was_cut = true;

@@ -427,6 +427,16 @@ static inline uint64_t gc__end(const struct gc_span *gc)
 /* NULL for number 0 and for one that is not known. */
 const struct seen_site *seen__site(const struct seen *s, uint32_t no);
 const struct seen_site *seen__site_at(const struct seen *s, uint64_t addr);
+/* Whether the state, if there is one, has the call that began then. */
+static inline bool seen__has_open(const struct wire_thread *state, uint64_t start_ns)
+{
+	uint32_t depth = state ? MIN(state->depth, (uint32_t)WIRE_OPEN_MAX) : 0;
+
+	for (uint32_t i = 0; i < depth; i++)
+		if (state->open[i].start_ns == start_ns)
+			return true;
+	return false;
+}
 const struct seen_counters *seen__counters(const struct seen *s, uint64_t site, bool interruptible);
 /*
  * Whether counters that are there may be of that time. Those that are read as a process joins come

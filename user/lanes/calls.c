@@ -106,14 +106,6 @@ static void count_unseen_begin(struct call_counter *c, const struct thread_lane 
 			c->end - MAX(th->final->off_since_ns, c->l->seen->pub->attach_ns);
 }
 
-static bool was_open(const struct seen_thread *th, uint64_t start_ns)
-{
-	for (uint32_t i = 0; th->before && i < th->before->depth; i++)
-		if (th->before->open[i].start_ns == start_ns)
-			return true;
-	return false;
-}
-
 /* count_open_before has it, without its record */
 static bool is_first_call(const struct thread_lane *lane, const struct ev *ev)
 {
@@ -135,10 +127,12 @@ static void count_recorded(struct call_counter *c, const struct thread_lane *lan
 
 		if (!open || ev->t1 <= begin)
 			continue;
-		if (c->l->seen->was_cut && ev->t0 < begin && !was_open(th, ev->t0) &&
+		if (c->l->seen->was_cut && ev->t0 < begin && !seen__has_open(th->before, ev->t0) &&
 		    !is_first_call(lane, ev) && !seen__is_counted(c->l->seen, ev, true))
 			open->at_start[flag]++;
+		/* one that ended since its thread's state was read is in that, and counted by it */
 		if (!c->l->goes_on || ev->t0 >= c->end || ev->t1 <= c->end ||
+		    seen__has_open(th->final, ev->t0) ||
 		    (counted && seen__is_counted(c->l->seen, ev, false)))
 			continue;
 		open->at_end[flag]++;
