@@ -151,8 +151,7 @@ static bool is_idle_until(const struct push *p, uint64_t until_ns)
 	bool idle = true;
 
 	for (size_t i = 0; i < p->n; i++)
-		idle &= destination__is_idle(p->v[i]) ||
-			destination__next_due(p->v[i]) >= until_ns;
+		idle &= destination__is_idle(p->v[i]) || destination__next_due(p->v[i]) >= until_ns;
 	return idle;
 }
 
