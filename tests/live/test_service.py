@@ -253,7 +253,7 @@ def test_wrong_reload(t):
     s.manager.wait_for("READY")
     child = s.child()
     for text, why in ((s.config.read_text() + "windw 3\n", f"{s.config}:6: windw"), (f"save {t.dir / 'x.sscap'}\n", "without windows"),
-                      (s.config.read_text().replace(str(s.folder), f"{t.dir / 'none'}"), f"{t.dir / 'none'}: not a directory"),
+                      (s.config.read_text().replace(str(s.folder), f"{t.dir / 'none'}"), f"{t.dir / 'none'}: there is no such directory"),
                       (s.config.read_text() + f"push otlp+http://127.0.0.1:9\npush-headers {t.dir / 'none'}\n",
                        f"{t.dir / 'none'}: cannot be read"),
                       (None, "cannot be read"), (s.config.read_text() + "# a word\n", "nothing has changed")):

@@ -237,7 +237,8 @@ void post__file(struct post *p, int fd, struct sender_answer *ret_answer)
 	if (curl_easy_getinfo(p->curl, CURLINFO_RETRY_AFTER, &retry_after) == CURLE_OK &&
 	    retry_after > 0)
 		a->retry_after_s = (uint64_t)retry_after;
-	if (code == CURLE_OK)
+	/* of one that is too long the begin says what it is */
+	if (code == CURLE_OK || code == CURLE_WRITE_ERROR)
 		read_answer(p, a);
 	else
 		answer__keep_text(a, p->error[0] ? p->error : curl_easy_strerror(code), SIZE_MAX);
