@@ -506,7 +506,6 @@ int ahead__give(struct ahead *ahead, struct intake *in, uint64_t cut_ns, uint64_
 {
 	int err = 0;
 
-	intake__looks_ahead(in);
 	for (size_t i = 0; !err && i < ahead->n_snaps; i++)
 		if (ahead->snaps[i].n_records >= n_records &&
 		    ahead->snaps[i].n_targets == ahead->n_targets)

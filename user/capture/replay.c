@@ -526,7 +526,10 @@ int replay__read(FILE *in, const char *name, const struct replay_hooks *hooks,
 					     .next_ns = r->last_ns + r->hooks.window_ns,
 					     .take = r->hooks.window,
 					     .ctx = r->hooks.ctx};
-	err = r->windows.every_ns ? look_ahead(r, in) : 0;
+	if (r->windows.every_ns) {
+		err = look_ahead(r, in);
+		intake__looks_ahead(r->in);
+	}
 	if (!err)
 		err = take_all(r, in);
 	if (!err) {

@@ -20,9 +20,10 @@ static void add(struct seen *s, struct call_part *part, const struct wire_thread
 	part->runnable_ns += then->runnable_ns - MIN(open->runnable_ns, then->runnable_ns);
 	if (!then->off_since_ns || then->off_since_ns >= cut)
 		return;
-	woken = then->off_state
-			? MIN(then->wake_ns ? MAX(then->wake_ns, then->off_since_ns) : cut, cut)
-			: then->off_since_ns;
+	/* where it slept: until it was woken, if it was by then */
+	woken = then->off_since_ns;
+	if (then->off_state)
+		woken = MAX(woken, then->wake_ns ? MIN(then->wake_ns, cut) : cut);
 	part->blocked_ns += woken - then->off_since_ns;
 	part->runnable_ns += cut - woken;
 }

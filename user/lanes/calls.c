@@ -140,13 +140,14 @@ static void count_recorded(struct call_counter *c, const struct thread_lane *lan
 	}
 }
 
-/* The call of the attach's snapshot goes on at a cut; count_never_left has its time. */
-static void count_first_call(struct call_counter *c, const struct seen_thread *th)
+/* The call of the attach's snapshot; count_never_left has its time. */
+static void count_first_call(struct call_counter *c, const struct seen_thread *th, bool at_end)
 {
 	const struct seen_site *site = seen__site(c->l->seen, th->at_start.site);
+	struct open_calls *open = site ? &c->open[site->index] : NULL;
 
-	if (site)
-		c->open[site->index].at_end[flag_of(c, site)]++;
+	if (open)
+		(at_end ? open->at_end : open->at_start)[flag_of(c, site)]++;
 }
 
 /* Those of a thread that were open at the last cut. */
@@ -154,12 +155,8 @@ static void count_open_before(struct call_counter *c, const struct thread_lane *
 {
 	const struct seen_thread *th = lane->seen;
 
-	if (lane->began_in_first_call) {
-		const struct seen_site *site = seen__site(c->l->seen, th->at_start.site);
-
-		if (site)
-			c->open[site->index].at_start[flag_of(c, site)]++;
-	}
+	if (lane->began_in_first_call)
+		count_first_call(c, th, false);
 	for (uint32_t i = 0; th->before && i < th->before->depth; i++) {
 		const struct wire_open *open = &th->before->open[i];
 		const struct seen_site *site = seen__site_at(c->l->seen, open->site);
@@ -178,13 +175,10 @@ static void count_open(struct call_counter *c)
 
 		if (!th)
 			continue;
-		if (c->l->seen->was_cut) {
+		if (c->l->seen->was_cut)
 			count_open_before(c, lane);
-		} else if (was_before(c->l->seen, th)) {
-			const struct seen_site *site = seen__site(c->l->seen, th->at_start.site);
-
-			c->open[site->index].at_start[flag_of(c, site)]++;
-		}
+		else if (was_before(c->l->seen, th))
+			count_first_call(c, th, false);
 		count_recorded(c, lane);
 		if (lane->in_first_call)
 			count_never_left(c, th, th->end_ns ? MIN(th->end_ns, c->end) : c->end);
@@ -193,7 +187,7 @@ static void count_open(struct call_counter *c)
 		if (th->has_final && th->final->depth)
 			count_open_at_end(c, th);
 		else if (c->l->goes_on && lane->in_first_call)
-			count_first_call(c, th);
+			count_first_call(c, th, true);
 		else if (is_open_at_end(lane))
 			count_unseen_begin(c, lane);
 	}

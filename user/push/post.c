@@ -204,7 +204,7 @@ static void read_answer(struct post *p, struct sender_answer *a)
 }
 
 /*
- * Whether the headers have said it all, though the rest of the answer did not come: a body that is
+ * Whether the headers are enough, though the rest of the answer did not come: a body that is
  * cut off, too long or too late. A request that was not read to its end is not taken.
  */
 static bool is_decided(const struct post *p, long status)
@@ -237,7 +237,7 @@ void post__file(struct post *p, int fd, struct sender_answer *ret_answer)
 	if (curl_easy_getinfo(p->curl, CURLINFO_RETRY_AFTER, &retry_after) == CURLE_OK &&
 	    retry_after > 0)
 		a->retry_after_s = (uint64_t)retry_after;
-	/* of one that is too long the begin says what it is */
+	/* of one that is too long the beginning shows what it is */
 	if (code == CURLE_OK || code == CURLE_WRITE_ERROR)
 		read_answer(p, a);
 	else

@@ -259,6 +259,8 @@ static void start_writer(struct session *s, const struct picture *pic)
 		drop(w, WRITERS_BUSY, "those before it are still being written");
 		return;
 	}
+	/* what was put before is counted, and a queue that was removed is made anew: the writer
+	 * only puts */
 	if (s->push)
 		push__look(s->push);
 	pid = fork();
