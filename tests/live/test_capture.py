@@ -9,9 +9,10 @@ import signal
 import subprocess
 import time
 
-from harness import ROOT, SAFESCOPED, cases, check, run
+from harness import ROOT, SAFESCOPED, cases, check, check_near, run
 from test_calls import ALWAYS
 from test_join import ROUNDS, Joined
+from test_windows import windows
 
 FORMATS = ("speedscope", "chrome", "folded", "pprof", "html", "json")
 SUFFIXES = {"speedscope": ".speedscope.json", "chrome": ".trace.json", "folded": ".folded", "pprof": ".pb.gz", "html": ".html",
@@ -109,6 +110,49 @@ def test_whole_host(t):
     again, said = replay(t, t.dir / "capture")
     check(again == code, f"the replay ended with {again}: {said}")
     same(t)
+
+
+def plugin(t, function):
+    """A library for Plugins.hs, of the same size whatever its function's name."""
+    path = t.dir / f"{function}.so"
+    done = subprocess.run(["gcc", "-O2", "-fPIC", "-shared", f"-DPLUGIN={function}", "-o", path,
+                           ROOT / "tests" / "programs" / "plugins.c"], capture_output=True, text=True)
+    check(done.returncode == 0, f"{function} was not compiled: {done.stderr}")
+    return path
+
+
+PLUGINS = ("plugin_alpha", "plugin_gamma")
+
+
+def samples_of_plugins(reports):
+    functions = [f for r in reports for t in r.json["targets"] for f in t["functions"]]
+    return [sum(f["total_samples"] for f in functions if f["name"] == name) for name in PLUGINS]
+
+
+def same_share(reports):
+    alpha, gamma = samples_of_plugins(reports)
+    check_near("samples of the two libraries", gamma, alpha, alpha * 0.15)
+    return alpha, gamma
+
+
+def test_libraries_in_one_place(t):
+    """What comes to where another library was, has its own names; in a replay, too, and in its windows."""
+    libraries = [plugin(t, name) for name in PLUGINS]
+    target = t.target("Plugins", "1200", *libraries, *libraries)
+    session = t.attach(target, *ALWAYS, "-F", "499", "--save", t.dir / "capture", formats=",".join(FORMATS))
+    target.go()
+    places = target.result()
+    check(len(set(places)) == 1, f"the libraries were not in one place: {places}")
+    check(session.wait() == 0, f"{session.err.seen}")
+    seen = same_share([t.report()])
+    code, said = replay(t, t.dir / "capture")
+    check(code == 0, f"the replay ended with {code}: {said}")
+    same(t)
+    (t.dir / "windows").mkdir()
+    done = subprocess.run([SAFESCOPED, "--replay", t.dir / "capture", "--window", "1", "-f", "json", "-o", t.dir / "windows"],
+                          capture_output=True, text=True, timeout=120)
+    check(done.returncode == 0, f"the replay in windows ended with {done.returncode}: {done.stderr}")
+    check(same_share(windows(t.dir / "windows")) == seen, f"other samples than {seen} in windows")
 
 
 def test_killed(t):

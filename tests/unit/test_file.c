@@ -415,6 +415,50 @@ static void t_rewritten(void **state)
 	images__free(&images);
 }
 
+/* Where a file is mapped in another's place, at once or later, its names are not that one's. */
+static void t_retaken(void **state)
+{
+	struct images images = {.uid = getuid()};
+	int fd = open("tests/data/tiny.elf", O_RDONLY | O_CLOEXEC);
+	int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct image_place place;
+	uint8_t *at;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	at = mmap(NULL, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	assert_ptr_not_equal(at, MAP_FAILED);
+	munmap(at + 4096, 4096);
+	assert_int_equal(images__refresh(&images, getpid()), 0);
+	assert_false(images__take_retaken(&images, &place));
+	/* the same once more */
+	munmap(at, 4096);
+	assert_int_equal(images__refresh(&images, getpid()), 0);
+	assert_ptr_equal(mmap(at, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0), at);
+	assert_int_equal(images__refresh(&images, getpid()), 0);
+	assert_false(images__take_retaken(&images, &place));
+	/* another one, unseen in between; then one after it was seen to be gone */
+	for (int i = 0; i < 2; i++) {
+		munmap(at, 4096);
+		if (i)
+			assert_int_equal(images__refresh(&images, getpid()), 0);
+		assert_ptr_equal(
+			mmap(at, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, i ? fd : self, 0), at);
+		assert_int_equal(images__refresh(&images, getpid()), 0);
+		assert_true(images__take_retaken(&images, &place));
+		assert_int_equal(place.start, (uintptr_t)at);
+		assert_int_equal(place.end, (uintptr_t)at + 4096);
+		assert_false(images__take_retaken(&images, &place));
+		assert_int_equal(images__refresh(&images, getpid()), 0);
+		assert_false(images__take_retaken(&images, &place));
+	}
+	munmap(at, 4096);
+	close(self);
+	close(fd);
+	images__free(&images);
+}
+
 /* As of a process that loads plugins again and again: those that it has now are known, and of those
  * that it had some. */
 static void t_many_one_after_the_other(void **state)
@@ -488,6 +532,7 @@ int main(void)
 		cmocka_unit_test(t_room_comes),
 		cmocka_unit_test(t_not_copied),
 		cmocka_unit_test(t_rewritten),
+		cmocka_unit_test(t_retaken),
 		cmocka_unit_test(t_many_one_after_the_other),
 	};
 

@@ -254,6 +254,9 @@ static int apply(struct replay *r, const struct intake_input *in)
 		return intake__retire_settled(r->in, in->a);
 	case TI_RENAME:
 		return intake__rename(r->in);
+	case TI_RETAKEN:
+		r->n_retaken++;
+		return intake__retaken(r->in, in->pid, in->a, in->b);
 	case TI_CUT:
 		return intake__forget_states(r->in);
 	case TI_FINISH:
@@ -287,6 +290,7 @@ static bool is_of_its_moment(enum intake_input_kind kind)
 	case TI_SETTLE_TARGET:
 	case TI_RETIRE_SETTLED:
 	case TI_RENAME:
+	case TI_RETAKEN:
 	case TI_CCS:
 		return false;
 	default:
@@ -362,6 +366,8 @@ static int look_ahead(struct replay *r, FILE *in)
 			input.kind = own_kind(r, kind);
 			if (input.kind == TI_NAME || input.kind == TI_SITE)
 				err = replay__take_answer(r, &input);
+			else if (input.kind == TI_RETAKEN)
+				r->n_retaken_ahead++;
 			else
 				err = replay_windows__look(&r->windows, &input);
 		}

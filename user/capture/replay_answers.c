@@ -13,6 +13,7 @@
 struct answer {
 	struct answer *next;
 	int err;
+	uint32_t retaken; /* how often code had taken another's place by then */
 	union {
 		struct code_name name;
 		struct target_site site;
@@ -42,6 +43,11 @@ static struct answers *find(const struct replay *r, uint32_t target, unsigned ki
 	return answers;
 }
 
+static bool is_due(const struct replay *r, const struct answer *answer)
+{
+	return answer && answer->retaken <= r->n_retaken;
+}
+
 static const struct answer *ask(struct replay_target *t, unsigned kind, uint64_t what)
 {
 	struct answers *answers = find(t->replay, t->no, kind, what);
@@ -49,9 +55,14 @@ static const struct answer *ask(struct replay_target *t, unsigned kind, uint64_t
 
 	if (!answers)
 		return NULL;
+	/* in windows more is asked than in the session: what was answered of the code that is there
+	 */
+	while (is_due(t->replay, answers->at->next) &&
+	       answers->at->next->retaken > answers->at->retaken)
+		answers->at = answers->at->next;
 	answer = answers->at;
 	answers->given = !answer->next;
-	if (answer->next)
+	if (is_due(t->replay, answer->next))
 		answers->at = answer->next;
 	return answer;
 }
@@ -161,6 +172,7 @@ int replay__take_answer(struct replay *r, const struct intake_input *in)
 		return -ENOMEM;
 	r->all[r->n_all++] = answer;
 	answer->err = err;
+	answer->retaken = r->looking_ahead ? r->n_retaken_ahead : r->n_retaken;
 	if (in->kind == TI_NAME && in->name)
 		answer->name = *in->name;
 	else if (in->kind == TI_SITE && in->site)

@@ -31,6 +31,9 @@ struct replay {
 	struct answers *answers;
 	struct answer **all; /* answers, to be freed */
 	size_t n_all, all_cap;
+	/* How many places were taken over by another file's code: so far, and when an answer was
+	 * given. */
+	uint32_t n_retaken, n_retaken_ahead;
 	struct replay_target **targets;
 	size_t n_targets, targets_cap;
 	uint64_t last_ns; /* the latest time that an input had */

@@ -59,6 +59,35 @@ void seen__forget_tsos(struct seen *s, bool (*keep)(void *ctx, uint64_t tso), vo
 	}
 }
 
+static int ask_again(struct intake *in, struct seen *s, uint64_t start, uint64_t end)
+{
+	struct seen_addr *addr, *next;
+	int err = 0;
+
+	addrs__forget_recent(s);
+	HASH_ITER (hh, s->addrs, addr, next) {
+		if (!frame__is_within(addr->key, start, end))
+			continue;
+		HASH_DEL(s->addrs, addr);
+		free(addr);
+	}
+	for (size_t i = 0; !err && i < s->n_sites; i++)
+		if (s->site_v[i]->addr >= start && s->site_v[i]->addr <= end)
+			err = name__site_again(in, s, s->site_v[i]);
+	return err;
+}
+
+int intake__retaken(struct intake *in, pid_t pid, uint64_t start, uint64_t end)
+{
+	const struct intake_input input = {.kind = TI_RETAKEN, .pid = pid, .a = start, .b = end};
+	struct seen *s = intake__find(in, pid);
+	int err = in->closed ? -EINVAL : s ? 0 : -ENOENT;
+
+	if (!err)
+		err = ask_again(in, s, start, end);
+	return tap__report(in, err, &input);
+}
+
 static void fit(struct evs *evs)
 {
 	struct ev *smaller = NULL;

@@ -114,6 +114,12 @@ int intake__end_target(struct intake *in, pid_t pid, const char *end, uint64_t a
  */
 int intake__rename(struct intake *in);
 /*
+ * Where code from start up to end was another file's is: names of it are asked for again, for
+ * what comes from now on. Its sites of safe calls have one name for all that is not cut yet.
+ * -ENOMEM.
+ */
+int intake__retaken(struct intake *in, pid_t pid, uint64_t start, uint64_t end);
+/*
  * Of the target that was added last with this pid, which has ended, nothing more comes but what the
  * session sets: its namer is not asked any more, and what only names were found by goes.
  */

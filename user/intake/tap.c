@@ -31,6 +31,7 @@ const char *intake_input__name(enum intake_input_kind kind)
 		[TI_CUT] = "cut",
 		[TI_CENSUS] = "census",
 		[TI_RENAME] = "rename",
+		[TI_RETAKEN] = "retaken",
 	};
 
 	return (unsigned)kind < TI_MAX ? names[kind] : "";

@@ -48,6 +48,7 @@ enum intake_input_kind {
 	TI_CUT = 23,		/* a: at_ns */
 	TI_CENSUS = 24,		/* pid, data: struct target_census up to its last entry; a: at_ns */
 	TI_RENAME = 25,
+	TI_RETAKEN = 26, /* pid; a: start, b: end */
 	TI_MAX,
 };
 

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "wire.h"
+
 /* The name of the code that a signal handler returns to, whatever the file's symbols call it. */
 #define NAMES_SIGNAL_RETURN "__restore_rt"
 
@@ -56,6 +58,22 @@ struct code_name {
 			  reader */
 	struct code_at at;
 };
+
+/* Whether it is a place in the process's code. */
+static inline bool frame__is_code(uint64_t frame)
+{
+	unsigned kind = (unsigned)(frame >> WIRE_FRAME_KIND_SHIFT);
+
+	return kind != WIRE_FRAME_ELIDED && kind != WIRE_FRAME_KERNEL;
+}
+
+/* Whether it is one of code from start up to end, or returns to right after that. */
+static inline bool frame__is_within(uint64_t frame, uint64_t start, uint64_t end)
+{
+	uint64_t addr = frame & WIRE_FRAME_ADDR_MASK;
+
+	return frame__is_code(frame) && addr >= start && addr <= end;
+}
 
 /* A safe call's site. */
 struct target_site {

@@ -243,11 +243,17 @@ static void name_frame(struct names *names, uint64_t frame, struct code_name *n)
 	n->name = "[unknown frame]";
 }
 
-static bool kind_is_code(uint64_t frame)
+void names__forget(struct names *names, uint64_t start, uint64_t end)
 {
-	enum wire_frame_kind kind = (enum wire_frame_kind)(frame >> WIRE_FRAME_KIND_SHIFT);
+	struct cached *c, *next;
 
-	return kind != WIRE_FRAME_ELIDED && kind != WIRE_FRAME_KERNEL;
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
+	HASH_ITER (hh, names->cache, c, next) {
+		if (!frame__is_within(c->frame, start, end))
+			continue;
+		HASH_DEL(names->cache, c);
+		free(c);
+	}
 }
 
 void names__frame(struct names *names, uint64_t frame, struct code_name *ret_name)
@@ -263,7 +269,7 @@ void names__frame(struct names *names, uint64_t frame, struct code_name *ret_nam
 	}
 	if (is_full(names))
 		make_room(names);
-	if (kind_is_code(frame))
+	if (frame__is_code(frame))
 		names__want_mapped(names, frame & WIRE_FRAME_ADDR_MASK);
 	names->incomplete = false;
 	name_frame(names, frame, &n);

@@ -55,6 +55,9 @@ int names__preparing(const struct names *names);
  */
 void names__frame(struct names *names, uint64_t frame, struct code_name *ret_name);
 
+/* Frames of code from start up to end are looked up again: another file's code is there now. */
+void names__forget(struct names *names, uint64_t start, uint64_t end);
+
 /*
  * The site of a suspendThread or resumeThread call's return address. -ENOENT: it is none; -EBUSY:
  * there was no time to find out.

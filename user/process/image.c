@@ -322,6 +322,56 @@ static void keep_past(struct images *images, const struct image_map *old, size_t
 	}
 }
 
+static bool is_same_code(const struct image_map *a, const struct image_map *b)
+{
+	return a->image == b->image && a->bias == b->bias;
+}
+
+static bool has_other(const struct image_map *maps, size_t n, const struct image_map *map)
+{
+	for (size_t i = 0; i < n; i++)
+		if (maps[i].start < map->end && maps[i].end > map->start &&
+		    !is_same_code(&maps[i], map))
+			return true;
+	return false;
+}
+
+static void add_retaken(struct images *images, const struct image_map *map)
+{
+	struct image_place *last = &images->retaken[IMAGES_RETAKEN_MAX - 1];
+
+	if (images->n_retaken < IMAGES_RETAKEN_MAX) {
+		images->retaken[images->n_retaken++] =
+			(struct image_place){.start = map->start, .end = map->end};
+		return;
+	}
+	last->start = MIN(last->start, map->start);
+	last->end = MAX(last->end, map->end);
+}
+
+/* What has come since the previous reading, to where something else was by then, or before. */
+static void note_retaken(struct images *images, const struct image_map *old, size_t n_old)
+{
+	for (size_t i = 0; i < images->n_maps; i++) {
+		const struct image_map *map = &images->maps[i];
+		size_t first = search__first(n_old, k, old[k].end > map->start);
+		size_t end = search__first(n_old, k, old[k].start >= map->end);
+		bool is_new = first == end || !is_same_code(&old[first], map);
+
+		if (has_other(old + first, end - first, map) ||
+		    (is_new && has_other(images->past, images->n_past, map)))
+			add_retaken(images, map);
+	}
+}
+
+bool images__take_retaken(struct images *images, struct image_place *ret_place)
+{
+	if (!images->n_retaken)
+		return false;
+	*ret_place = images->retaken[--images->n_retaken];
+	return true;
+}
+
 /* How many images are of files that are mapped no more, and may go. */
 static size_t mark_unmapped(struct images *images)
 {
@@ -392,6 +442,7 @@ int images__refresh(struct images *images, pid_t pid)
 	for (size_t i = 0; i < proc.n && err == 0; i++)
 		if (proc.maps[i].exec)
 			err = add_map(images, pid, &proc.maps[i], &reading);
+	note_retaken(images, old, n_old);
 	keep_past(images, old, n_old);
 	make_room(images);
 	free(old);

@@ -59,6 +59,12 @@ struct image_map {
 	enum image_lack lack;
 };
 
+/* Places where code of another file lies than before, at most so many: the last has the rest. */
+#define IMAGES_RETAKEN_MAX 32U
+struct image_place {
+	uint64_t start, end;
+};
+
 /* How many files are kept for a process, and their sizes together. */
 #define IMAGES_MAX	 1024U
 #define IMAGES_MAX_BYTES (8ULL << 30)
@@ -71,6 +77,8 @@ struct images {
 	size_t n_maps, cap_maps;
 	struct image_map *past; /* of files, that are mapped no more and whose place is free */
 	size_t n_past, cap_past;
+	struct image_place retaken[IMAGES_RETAKEN_MAX]; /* until they are taken */
+	size_t n_retaken;
 	struct proc_maps proc;	  /* all mappings, as last read */
 	struct file_cache *cache; /* where files come from; NULL: none is shared */
 	uid_t uid;		  /* on whose account they are */
@@ -82,6 +90,11 @@ size_t images__left_out(const struct images *images, enum image_lack why);
 
 /* Reads the process's maps (again) and opens the files that are new. */
 int images__refresh(struct images *images, pid_t pid);
+/*
+ * A place where names that were found before may be those of a file that is mapped no more, since
+ * another one came there. false: there is none that was not taken yet.
+ */
+bool images__take_retaken(struct images *images, struct image_place *ret_place);
 /*
  * A file that no process maps yet, at the addresses that the file itself says. fd stays the
  * caller's; `path` opens the same file.

@@ -83,7 +83,11 @@ static void load_more_rows(struct session *s, struct member *m)
 void member__read_maps(struct session *s, struct member *m)
 {
 	int err = target__refresh_maps(m->target);
+	uint64_t start, end;
 
+	while (target__take_retaken(m->target, &start, &end))
+		if (intake__retaken(s->in, m->pid, start, end) == -ENOMEM)
+			feed__failed(s->feed);
 	if (err)
 		log_debug("pid %d: its mappings cannot be read again: %s", m->pid, strerror(-err));
 	else if (!m->rows_later)

@@ -206,8 +206,14 @@ bool target__runs_same(const struct target *target);
 /* True if the last look (target__take_check) showed a runtime that was not initialised at all. */
 bool target__untouched(const struct target *target);
 
-/* Reads /proc/PID/maps again (dlopen, exec); names resolved before stay valid. */
+/* Reads /proc/PID/maps again (dlopen, exec); names resolved before stay valid, but for those below.
+ */
 int target__refresh_maps(struct target *target);
+/*
+ * Of the readings so far: a place where the code of another file has come. The target names it
+ * anew; who keeps names of it asks for them again. false: there is none that was not taken.
+ */
+bool target__take_retaken(struct target *target, uint64_t *ret_start, uint64_t *ret_end);
 /* The user on whose account it runs (process/proc.h). */
 uid_t target__account(const struct target *target);
 /*

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 
+#include "names/names.h"
 #include "process/proc.h"
 #include "target_priv.h"
 
@@ -37,5 +38,19 @@ int target__refresh_maps(struct target *target)
 	/* The maps may be those of another process that has reused the pid meanwhile. */
 	if (err == 0 && !target__alive(target))
 		err = -ESRCH;
+	for (size_t i = 0; target->names && i < target->images.n_retaken; i++)
+		names__forget(target->names, target->images.retaken[i].start,
+			      target->images.retaken[i].end);
 	return err;
+}
+
+bool target__take_retaken(struct target *target, uint64_t *ret_start, uint64_t *ret_end)
+{
+	struct image_place place;
+
+	if (!images__take_retaken(&target->images, &place))
+		return false;
+	*ret_start = place.start;
+	*ret_end = place.end;
+	return true;
 }
