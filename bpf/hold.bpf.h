@@ -12,6 +12,7 @@
 
 #include "maps.bpf.h"
 #include "calls.bpf.h"
+#include "lost.bpf.h"
 
 /* Of a stay that ended at `now`, the time that the thread was runnable. */
 SS_INLINE u64 off_runnable(const struct wire_thread *seen, u64 now)
@@ -105,7 +106,8 @@ SS_GLOBAL int hold_send(struct wire_thread_entry *e, struct scratch *s, u64 id, 
 	rec->wake_ns = !rec->prev_state ? rec->out_ns : runnable ? end - runnable : 0;
 	rec->site = 0;
 	rec->call_start_ns = 0;
-	ring_send(rec, sizeof(*rec), 0);
+	if (ring_send(rec, sizeof(*rec), 0))
+		lost_note(e, end - all);
 	return 0;
 }
 
@@ -139,15 +141,19 @@ struct hold_ctx {
 	u64 now;
 };
 
-/* One that is off the CPU has held nothing since it left. */
+/*
+ * One that is off the CPU has held nothing since it left; of one that runs it is not known how long
+ * it has.
+ */
 static long hold_each(void *map, u32 *tid, struct wire_thread_entry *e, struct hold_ctx *c)
 {
-	u64 out = e->th.off_since_ns;
+	u64 out = e->th.off_since_ns, id = (u64)e->th.tgid << 32 | *tid;
 
 	(void)map;
+	if (e->lost_since_ns && out && c->s)
+		lost_send(e, c->s, id, out, e->out_ran_ns);
 	if (e->held_ns && c->s)
-		hold_send(e, c->s, (u64)e->th.tgid << 32 | *tid,
-			  out && out < c->now ? out : c->now);
+		hold_send(e, c->s, id, out && out < c->now ? out : c->now);
 	return 0;
 }
 

@@ -9,9 +9,7 @@
 #include "maps.bpf.h"
 #include "site.bpf.h"
 #include "hold.bpf.h"
-
-/* include/linux/sched/signal.h: the whole process ends */
-#define SIGNAL_GROUP_EXIT 4
+#include "off.bpf.h"
 
 /* `th`, of which `open` calls are open, may be NULL. */
 SS_INLINE void life_send(struct task_struct *task, u32 tid, u32 type, u64 now,
@@ -149,14 +147,48 @@ SS_INLINE void life_forget(u32 tid)
 SS_INLINE int life_calls_known(const struct wire_target *t, const struct wire_thread *th,
 			       struct task_struct *task)
 {
-	struct pt_regs *u = (struct pt_regs *)bpf_task_pt_regs(task);
-
 	if (!th)
 		return !(t->flags & WIRE_TARGET_PROBES_OFF);
-	if (calls_known(t, th))
-		return 1;
-	return th->off_ip && th->off_ip == ARCH_IP(u) &&
-	       !(th->off_rts.flags & WIRE_RTS_CALLS_UNKNOWN);
+	return calls_known(t, th) || off_as_left(th, task);
+}
+
+/* What is not reported yet of what the thread did. */
+SS_INLINE void life_thread_ends(struct wire_target *t, struct wire_thread *th,
+				struct task_struct *task, u64 now)
+{
+	off_end_here(t, th, task, now);
+	lost_send_here(thread_entry(th), task, now);
+	hold_end_here(th, task, now);
+}
+
+/* As far as a process's threads are looked at when it ends. */
+#define LIFE_THREADS 512
+
+/*
+ * Whether the exit of another thread of a process, all of whose threads have been counted out, is
+ * still to be reported: such a one has an entry.
+ */
+SS_INLINE int life_others_exit(struct task_struct *task)
+{
+	u64 head = (u64)&task->signal->thread_head, node = 0;
+	struct wire_thread *th;
+	u32 tid;
+
+	bpf_probe_read_kernel(&node, sizeof(node), (void *)head);
+	for (u32 i = 0; i < LIFE_THREADS && node && node != head; i++) {
+		u64 other = node - bpf_core_field_offset(struct task_struct, thread_node);
+
+		tid = 0;
+		bpf_probe_read_kernel(
+			&tid, sizeof(tid),
+			(void *)(other + bpf_core_field_offset(struct task_struct, pid)));
+		th = thread_find(tid);
+		if (th && th->tgid == (u32)task->tgid)
+			return 1;
+		if (bpf_probe_read_kernel(&node, sizeof(node), (void *)node))
+			break;
+	}
+	return 0;
 }
 
 SS_INLINE void life_exit(struct wire_target *t, struct task_struct *task, u64 now)
@@ -168,7 +200,7 @@ SS_INLINE void life_exit(struct wire_target *t, struct task_struct *task, u64 no
 
 	th = thread_find(task->pid);
 	if (th)
-		hold_end_here(th, task, now);
+		life_thread_ends(t, th, task, now);
 	gone = task->signal->flags & SIGNAL_GROUP_EXIT;
 	known = life_calls_known(t, th, task);
 	if (th && known)
@@ -184,17 +216,15 @@ SS_INLINE void life_exit(struct wire_target *t, struct task_struct *task, u64 no
 		site_abandoned(tgid, before->site, 0, gone, 0);
 	life_send(task, tid, WIRE_THREAD_EXIT, now, th, open);
 	life_forget(task->pid);
-	if (task->signal->live.counter == 0) {
+	/* do_exit() counts each thread out before it reports its exit: of several that exit at
+	 * once, not the last one may be the first to find that there are none left */
+	if (task->signal->live.counter == 0 && !life_others_exit(task)) {
 		life_send(task, tid, WIRE_PROC_EXIT, now, 0, 0);
 		target_remove(tgid);
 	}
 }
 
-/*
- * A thread that is no target's. do_exit() counts each thread out (signal->live) before it reports
- * its exit: of several that exit at once, one that comes here early may find that it is the last,
- * and removes the target that the others then do not find. What they have is to go all the same.
- */
+/* A thread that is no target's, or a thread of one that user space has just let go. */
 SS_INLINE void life_exit_late(struct task_struct *task)
 {
 	struct wire_thread *th = all_threads ? thread_find(task->pid) : 0;
@@ -216,7 +246,7 @@ SS_INLINE void life_exec(struct wire_target *t, struct task_struct *task, u32 ol
 	} else if (t) {
 		th = thread_find(old_tid);
 		if (th)
-			hold_end_here(th, task, now);
+			life_thread_ends(t, th, task, now);
 		life_send(task, old_tid, WIRE_EXEC, now, th, 0);
 		target_remove(tgid);
 		life_forget(old_tid);

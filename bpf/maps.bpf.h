@@ -467,7 +467,8 @@ SS_INLINE u64 ring_wakeup(void)
 }
 
 /* Sends a record of `head` bytes and nframes frames after it. */
-SS_INLINE void ring_send(void *rec, u32 head, u32 nframes)
+/* 0, or -1: it is lost. */
+SS_INLINE int ring_send(void *rec, u32 head, u32 nframes)
 {
 	u32 size;
 
@@ -475,12 +476,14 @@ SS_INLINE void ring_send(void *rec, u32 head, u32 nframes)
 	size = head + nframes * (u32)sizeof(u64);
 	ss_barrier(size);
 	if (size > SCRATCH_HEAD + STG_FRAMES_ROOM * sizeof(u64))
-		return;
+		return -1;
 	((struct wire_hdr *)rec)->size = size;
-	if (bpf_ringbuf_output(&ring, rec, size, ring_wakeup()))
+	if (bpf_ringbuf_output(&ring, rec, size, ring_wakeup())) {
 		count(WIRE_CNT_LOST_RING);
-	else
-		count(WIRE_CNT_RECORDS);
+		return -1;
+	}
+	count(WIRE_CNT_RECORDS);
+	return 0;
 }
 
 #endif

@@ -6,6 +6,7 @@
 #include "maps.bpf.h"
 #include "calls.bpf.h"
 #include "hold.bpf.h"
+#include "lost.bpf.h"
 
 /* Adds an off-CPU interval to the thread's totals, and to its site's if it waited for a capability.
  */
@@ -55,6 +56,26 @@ SS_INLINE void off_carry(const struct wire_target *t, struct wire_thread *seen, 
 		o->epoch = t->epoch;
 }
 
+/* include/linux/sched/signal.h: the whole process ends */
+#define SIGNAL_GROUP_EXIT 4
+
+/* Whether the thread is where it last left the CPU, and what calls it was in was known then. */
+SS_INLINE int off_as_left(const struct wire_thread *seen, struct task_struct *task)
+{
+	struct pt_regs *u = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	return seen->off_ip && seen->off_ip == ARCH_IP(u) &&
+	       !(seen->off_rts.flags & WIRE_RTS_CALLS_UNKNOWN);
+}
+
+/* A thread that was killed in its sleep while the probes were off, on its way to its exit. */
+SS_INLINE int off_dies(const struct wire_target *t, const struct wire_thread *seen,
+		       struct task_struct *task)
+{
+	return task->signal->flags & SIGNAL_GROUP_EXIT && !calls_known(t, seen) &&
+	       off_as_left(seen, task);
+}
+
 SS_INLINE void off_on_cpu(struct wire_thread *seen, u64 now)
 {
 	seen->off_since_ns = 0;
@@ -83,6 +104,8 @@ SS_GLOBAL int off_end_alone(struct wire_target *t, struct wire_thread_entry *e, 
 		off_on_cpu(seen, now);
 		return 0;
 	}
+	if (e->lost_since_ns && seen->off_since_ns)
+		lost_send(e, s, id, seen->off_since_ns, e->out_ran_ns);
 	open = seen->epoch ? calls_top(seen) : 0;
 	off_fill(rec, seen, id, now);
 	rec->out_ns = seen->off_since_ns;
@@ -111,7 +134,8 @@ SS_GLOBAL int off_end_alone(struct wire_target *t, struct wire_thread_entry *e, 
 		}
 	}
 	off_on_cpu(seen, now);
-	ring_send(rec, sizeof(*rec), n);
+	if (ring_send(rec, sizeof(*rec), n) && rec->out_ns)
+		lost_note(e, rec->out_ns);
 	return 0;
 }
 
@@ -140,6 +164,21 @@ SS_INLINE void off_end_unseen(struct wire_target *t, struct wire_thread *seen, s
 	if (wake > in && wake < now)
 		in = wake;
 	off_end(t, seen, s, task->tgid, task->pid, in);
+}
+
+/* A thread that hits a probe, or ends, is on the CPU, whatever the switches showed. */
+SS_INLINE void off_end_here(struct wire_target *t, struct wire_thread *seen,
+			    struct task_struct *task, u64 now)
+{
+	struct scratch *s;
+
+	if (!seen->off_since_ns)
+		return;
+	s = scratch_claim();
+	if (!s)
+		return;
+	off_end_unseen(t, seen, s, task, now);
+	scratch_release(s);
 }
 
 #endif

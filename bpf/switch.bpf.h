@@ -199,7 +199,7 @@ SS_INLINE void switch_out(void *ctx, struct wire_target *t, struct task_struct *
 	u32 slot = SLOT_SWITCH;
 	struct wire_thread *seen;
 	struct scratch *s;
-	int short_stay, again = 0;
+	int short_stay, dies, again = 0;
 
 	seen = switch_thread(task, 0);
 	s = bpf_map_lookup_elem(&cpu_scratch, &slot);
@@ -207,11 +207,16 @@ SS_INLINE void switch_out(void *ctx, struct wire_target *t, struct task_struct *
 		return;
 	if (seen->off_since_ns)
 		off_end_unseen(t, seen, s, task, now);
-	calls_sync(t, seen);
+	/* nothing of its calls changes any more */
+	dies = off_dies(t, seen, task);
+	if (!dies)
+		calls_sync(t, seen);
 	seen->has_stack = 0;
 	/* the timer's thread soon sleeps again */
 	short_stay = stacks_by_samples && !state && is_ticker(next);
-	if (hold_for_ns && (state || short_stay || !off_stack_is_due(task->tgid)))
+	if (dies)
+		again = 1;
+	else if (hold_for_ns && (state || short_stay || !off_stack_is_due(task->tgid)))
 		again = off_again(t, seen, s, task, state);
 	if (!again)
 		off_look(ctx, t, seen, s, task, now, state, !short_stay);

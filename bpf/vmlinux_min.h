@@ -54,9 +54,14 @@ typedef struct {
 	int counter;
 } atomic_t;
 
+struct list_head {
+	struct list_head *next;
+};
+
 struct signal_struct {
 	atomic_t live;
 	unsigned int flags;
+	struct list_head thread_head;
 };
 
 struct super_block {
@@ -95,6 +100,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct signal_struct *signal;
 	struct task_struct *group_leader;
+	struct list_head thread_node;
 	struct sched_entity se;
 	struct thread_struct thread;
 	struct uprobe_task *utask;

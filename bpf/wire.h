@@ -632,8 +632,10 @@ struct wire_thread_entry {
 	__u64 held_runnable_ns; /* of it runnable */
 	__u64 held_since_ns;	/* when the first of them began */
 	__u64 out_ran_ns; /* what it had run by the last switch-out, by the scheduler's account */
+	/* bpf/lost.bpf.h: since when stays were lost, 0: none was, and what it had run by then */
+	__u64 lost_since_ns, lost_ran_ns;
 };
-WIRE_ASSERT_SIZE(struct wire_thread_entry, 1160);
+WIRE_ASSERT_SIZE(struct wire_thread_entry, 1176);
 
 /* Value of `off_stacks`, keyed by tid. */
 struct wire_off_stack {

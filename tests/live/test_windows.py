@@ -375,6 +375,36 @@ def test_held_up_while_one_joins(t, ms):
     target.wait()
 
 
+def test_held_up_until_the_ring_is_full(t):
+    """What has no record then is not taken for time on the CPU."""
+    path = shutil.copy(program("PingPong"), t.dir / f"full{os.getpid()}")
+    folder = t.dir / "windows"
+    folder.mkdir()
+    target = Target([path, "bound", 100000000, "+RTS", "-N2"])
+    t.started.append(target)
+    session = t.session("--comm", path.name, "-v", "-F", "19", "-f", "json", "-o", folder, "--window", "1", *ALWAYS)
+    session.wait_attached()
+    stolen = stolen_ns()
+    target.go()
+    time.sleep(1)
+    daemons = child_of(session), session.pid
+    for pid in daemons:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(6)
+    for pid in daemons:
+        os.kill(pid, signal.SIGCONT)
+    time.sleep(2.5)
+    session.signal(signal.SIGINT)
+    check(session.wait() == 1, f"safescoped ended so: {session.err.seen}")
+    stolen = stolen_ns() - stolen
+    reports = windows(folder)
+    check(total(reports, lambda x: x["lost"].get("ring_full", 0)), "the ring never was full")
+    lanes = [lane for report in reports for x in report.json["targets"] for lane in x["lanes"] if lane["kind"] == "thread"]
+    for tid, (ns, _) in scheduled(target.pid).items():
+        got = sum(lane["cpu_ns"] for lane in lanes if lane["tid"] == tid)
+        check(got < 1.01 * ns + 20e6 + stolen, f"thread {tid} was on the CPU for {ns / 1e6:.1f} ms, the windows have {got / 1e6:.1f}")
+
+
 def test_clock_is_set(t):
     """By an hour, forward and back, as it is once a machine that has booted gets the time: windows have the kernel's time."""
     if os.environ.get("SAFESCOPED_VM") != "1":

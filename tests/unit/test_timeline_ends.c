@@ -323,6 +323,32 @@ static void test_early(void **state)
 	}
 }
 
+/* Of one that has had records there is a state for as long as it lives; of one that only a snapshot
+ * showed there need not be. */
+static void test_lost_end(void **state)
+{
+	const struct wire_thread alive = {.tgid = PID, .on_since_ns = T0 + 3000, .epoch = 1};
+	struct snap_thread snap = kit_snap(3, WIRE_WHERE_FOREIGN, 'S');
+	const struct pic_target *t;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put_snap(&kit, &snap, 1, false);
+	for (pid_t tid = 7; tid < 9; tid++) {
+		put(&kit, mk_event(&r, WIRE_THREAD_NEW, tid, T0));
+		put(&kit, mk_off(&r, tid, T0 + 1000, 0, T0 + 3000, WIRE_WHERE_NO_CAP, STOP));
+	}
+	assert_int_equal(intake__thread_state(kit.in, 8, &alive), 0);
+	assert_int_equal(intake__end_lost(kit.in, END), 0);
+	t = finish(&kit);
+	assert_int_equal(lane_of(t, 7)->end_ns, T0 + 3000);
+	assert_int_equal(lane_of(t, 8)->end_ns, END);
+	assert_int_equal(lane_of(t, 3)->end_ns, END);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -335,6 +361,7 @@ int main(void)
 		cmocka_unit_test(test_end_snapshot),
 		cmocka_unit_test(test_created_meanwhile),
 		cmocka_unit_test(test_early),
+		cmocka_unit_test(test_lost_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,6 +103,11 @@ int intake__site_counters(struct intake *in, const struct wire_site_key *key,
 int intake__thread_state(struct intake *in, pid_t tid, const struct wire_thread *state);
 /* The stack of the off-CPU interval that the thread is still in. After its state. */
 int intake__off_stack(struct intake *in, pid_t pid, pid_t tid, const struct wire_off_stack *stack);
+/*
+ * After the states at at_ns, where records were lost: a thread without a state whose end did not
+ * come has ended, no later than that. As intake__record.
+ */
+int intake__end_lost(struct intake *in, uint64_t at_ns);
 /* Threads' states, and their stacks, were those of a moment, and are not the last ones. */
 int intake__forget_states(struct intake *in);
 /* The process ended or left: "exited 3" (its code, if it is known), "killed 9", "exec", "left". The

@@ -84,7 +84,7 @@ void kernel__flush(struct kernel *kernel)
 	LIBBPF_OPTS(bpf_test_run_opts, run);
 	int err;
 
-	if (!kernel->sparse)
+	if (!kernel->sparse && !kernel__counter(kernel, WIRE_CNT_LOST_RING))
 		return;
 	__atomic_store_n(&kernel->skel->bss->hold_paused, 1, __ATOMIC_SEQ_CST);
 	err = bpf_prog_test_run_opts(bpf_program__fd(kernel->skel->progs.on_flush), &run);

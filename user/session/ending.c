@@ -139,6 +139,18 @@ int ending__read_maps(struct session *s)
 	return err ? err : kernel__threads(s->kernel, on_thread, s);
 }
 
+/* Reads them, and what a thread did before it came into the state that it was found in. */
+static int read_all(struct session *s, uint64_t now)
+{
+	int err = ending__read_maps(s);
+
+	records__take_all(s);
+	if (!err && kernel__lost_records(s->kernel) != s->lost_before &&
+	    intake__end_lost(s->in, now) == -ENOMEM)
+		feed__failed(s->feed);
+	return err;
+}
+
 int ending__read(struct session *s, uint64_t *ret_now)
 {
 	uint64_t now;
@@ -150,9 +162,7 @@ int ending__read(struct session *s, uint64_t *ret_now)
 	for (int i = 0; i < READ_TRIES; i++) {
 		now = time__monotonic_ns();
 		records__take_all(s);
-		err = ending__read_maps(s);
-		/* what a thread did before it came into the state that it was found in */
-		records__take_all(s);
+		err = read_all(s, now);
 		if (err || time__monotonic_ns() - now < READ_QUICK_NS)
 			break;
 	}
@@ -189,8 +199,7 @@ int ending__finish(struct session *s)
 	while ((m = members__next_live(s->members, m)))
 		missing__note_start(s, m);
 	censuses__end_all(s);
-	err = ending__read_maps(s);
-	records__take_all(s);
+	err = read_all(s, end);
 	set_cost(s, end);
 	set_losses(s);
 	set_pushes(s);

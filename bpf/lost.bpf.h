@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Stays off the CPU for whose records the ring had no room, as while the daemon is frozen. Without
+ * them a thread would seem to have run all the time. From the first of them on to the next record
+ * that there is room for, it is known how long the thread ran, by the scheduler's account, and no
+ * more: one record of a stay of which nothing else is known has the rest.
+ */
+#ifndef SAFESCOPED_LOST_BPF_H
+#define SAFESCOPED_LOST_BPF_H
+
+#include "maps.bpf.h"
+
+/* The record of a stay that began at `since` was lost. */
+SS_INLINE void lost_note(struct wire_thread_entry *e, u64 since)
+{
+	if (e->lost_since_ns)
+		return;
+	e->lost_ran_ns = e->out_ran_ns;
+	e->lost_since_ns = since;
+}
+
+/*
+ * What was lost becomes a record. It ends with `end`, by when the thread had run for `ran`. When it
+ * ran is not known: last. `id`: as bpf_get_current_pid_tgid() has it, of the thread.
+ */
+SS_GLOBAL int lost_send(struct wire_thread_entry *e, struct scratch *s, u64 id, u64 end, u64 ran)
+{
+	struct wire_off *rec;
+	u64 since, on;
+
+	if (!e || !s)
+		return 0;
+	/* a flush on another CPU may have come before */
+	since = __sync_lock_test_and_set(&e->lost_since_ns, 0);
+	on = ran - e->lost_ran_ns;
+	if (!since || since >= end || ran < e->lost_ran_ns || on >= end - since)
+		return 0;
+	/* those that were held meanwhile are in it */
+	e->held_ns = 0;
+	e->held_runnable_ns = 0;
+	rec = (struct wire_off *)s->rec;
+	__builtin_memset(rec, 0, sizeof(*rec));
+	fill_header(&rec->h, WIRE_OFF, end - on, id >> 32, id);
+	rec->out_ns = since;
+	rec->prev_state = 1; /* TASK_INTERRUPTIBLE */
+	rec->syscall = WIRE_NO_SYSCALL;
+	rec->rts.where = WIRE_WHERE_UNKNOWN;
+	if (ring_send(rec, sizeof(*rec), 0))
+		e->lost_since_ns = since;
+	return 0;
+}
+
+/* As lost_send(), of a thread that runs, for a program that has no scratch slot in hand. */
+SS_INLINE void lost_send_here(struct wire_thread_entry *e, struct task_struct *task, u64 now)
+{
+	struct scratch *s;
+
+	if (!e->lost_since_ns)
+		return;
+	s = scratch_claim();
+	if (!s)
+		return;
+	lost_send(e, s, (u64)task->tgid << 32 | (u32)task->pid, now, task->se.sum_exec_runtime);
+	scratch_release(s);
+}
+
+#endif
