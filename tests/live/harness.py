@@ -47,6 +47,8 @@ WAYS = {
     "dyn": ["-threaded", "-dynamic"],
     "g": ["-threaded", "-g"],
     "ipe": ["-threaded", "-finfo-table-map"],
+    # read-only data are below the code
+    "lld": ["-threaded", "-optl-fuse-ld=lld"],
     "O0": ["-threaded", "-O0"],
     # the C code has no unwind rows
     "bare": ["-threaded"],

@@ -5,10 +5,11 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
-from harness import GHC_ROOT, SAFESCOPED, cases, check, check_near, profile_run, run
+from harness import GHC_ROOT, SAFESCOPED, Skip, cases, check, check_near, profile_run, run
 from test_export import tool
 
 
@@ -63,11 +64,13 @@ def profiled(t, way, rts):
     return report.target(), profile(written) if rts else None
 
 
-@cases("v", "thr", "thr_p", "dyn", "thr.stripped")
+@cases("v", "thr", "thr_p", "dyn", "thr.stripped", "lld")
 def test_types(t, way):
     """The shares of the largest closure types, with thunks that were updated when they were old, large objects and
     arrays, while the program runs on. A profiled program's is compared with a profile of the other one: with a heap
     profile of its own all its collections are major ones, one after the other."""
+    if way == "lld" and (GHC_ROOT or not shutil.which("ld.lld")):
+        raise Skip("it is another GHC's program" if GHC_ROOT else "no lld")
     rts = ("-hT", "-i1.1")
     target, theirs = profiled(t, way, () if way == "thr_p" else rts)
     if way == "thr_p":

@@ -19,7 +19,8 @@
 /* Of blocks; of more, some stand for all. */
 #define MOST_BYTES (256ULL << 20)
 /* A constructor's table has its description's place before the rest, and the profiler's two words
- * between (rts/include/rts/storage/InfoTables.h, StgConInfoTable). */
+ * between (rts/include/rts/storage/InfoTables.h, StgConInfoTable): 32 bits with a sign, and as many
+ * that are not used. Some linkers put the text below the table. */
 #define CON_DESC	  24
 #define CON_DESC_PROFILED 40
 
@@ -70,14 +71,15 @@ static int find_generations(struct census_job *job)
 /* What fits; "" if it is none. */
 static void read_description(const struct census_job *job, uint64_t info, char *text, size_t size)
 {
-	uint64_t at = info - (job->opts.profiled ? CON_DESC_PROFILED : CON_DESC), offset;
+	uint64_t at = info - (job->opts.profiled ? CON_DESC_PROFILED : CON_DESC);
+	int32_t offset;
 	/* the next page may not be there */
 	size_t len, first;
 
 	text[0] = '\0';
-	if (mem__read_u64(job->mem.pid, at, &offset) < 0 || !offset)
+	if (mem__read(job->mem.pid, at, &offset, sizeof(offset)) < 0 || !offset)
 		return;
-	at = info + offset;
+	at = info + (uint64_t)(int64_t)offset;
 	first = MIN(size - 1, (size_t)(4096 - at % 4096));
 	if (mem__read(job->mem.pid, at, text, first) < 0)
 		first = 0;
