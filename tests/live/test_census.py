@@ -116,6 +116,17 @@ def test_leak(t):
     check(re.search(rf"^\s*{kept['bytes']}B .* Main\.Kept$", shown, re.M), f"pprof shows {shown[:600]}, not {kept}")
 
 
+@cases("thr", "thr_p")
+def test_compact(t, way):
+    """A compact region is counted in full: its blocks after the first one, too."""
+    if not GHC_ROOT and not subprocess.run(["ghc-pkg", "--simple-output", "list", "ghc-compact"], capture_output=True).stdout:
+        raise Skip("GHC has no ghc-compact")
+    truth, report, _ = profile_run(t, "Compact", 3, way=way, options=("--heap-census", "--max-overhead", "100"))
+    read = report.target()["heap"]["census_read"]
+    check(not read["cut"] and truth["bytes"] > 10e6, f"{read}, {truth}")
+    check_near("bytes of compact regions", read["compact_bytes"], truth["bytes"], 0.02 * truth["bytes"])
+
+
 @cases("none", "nonmoving")
 def test_incomplete(t, what):
     """Without a major collection there is none, and the exit code says so; of a heap that it cannot find all of, it

@@ -67,8 +67,8 @@ static struct heap *heap_new(void)
 	return h;
 }
 
-/* A block in the generation's list at `offset`: 8: of small objects, 32: large ones, 64: compact.
- */
+/* A block in the generation's list at `offset`: 8: of small objects, 32: large ones, 64: the first
+ * of compact regions. */
 static void open_block(struct heap *h, unsigned offset, unsigned blocks)
 {
 	uint64_t descr = DESCRS + 64ULL * h->n, list = GENERATION + offset;
@@ -250,7 +250,8 @@ static void test_profiled(void **state)
 	free(h);
 }
 
-/* A large object is one closure; a compact region is not looked into. */
+/* A large object is one closure; a compact region, of which the list has the first block only, is
+ * not looked into. */
 static void test_large_and_compact(void **state)
 {
 	struct heap *h = heap_new();
@@ -267,12 +268,20 @@ static void test_large_and_compact(void **state)
 	open_block(h, 64, 2);
 	h->at += 5000;
 	fill_block(h, 2);
+	*word(h, GENERATION + 72) = 300;
 	c = walk(h, &opts);
 	check_entry(c, array, 1, 10016);
 	assert_int_equal(c->large_bytes, 10016);
 	assert_int_equal(c->pinned_bytes, 0);
-	assert_int_equal(c->compact_bytes, 5000);
+	assert_int_equal(c->compact_bytes, 300 * BLOCK);
 	assert_int_equal(c->blocks_bytes, 0);
+	assert_false(c->cut);
+	free(c);
+	/* no number of blocks */
+	*word(h, GENERATION + 72) = UINT64_MAX / 2;
+	c = walk(h, &opts);
+	assert_int_equal(c->compact_bytes, 0);
+	assert_true(c->cut);
 	free(c);
 	free(h);
 }

@@ -11,9 +11,10 @@
 #include "base/base.h"
 #include "census_priv.h"
 
-#define GENERATION_BLOCKS	   8
-#define GENERATION_LARGE_OBJECTS   32
-#define GENERATION_COMPACT_OBJECTS 64
+#define GENERATION_BLOCKS	 8
+#define GENERATION_LARGE_OBJECTS 32
+/* n_compact_blocks: a region's descriptor is that of its first block only. */
+#define GENERATION_COMPACT_BLOCKS 72
 
 /* rts/include/rts/storage/Block.h */
 #define BLOCK_SIZE   4096
@@ -23,6 +24,8 @@
 #define MOST_BLOCKS_IN_GROUP (1U << 18)
 
 #define MAX_BLOCKS ((size_t)1 << 22)
+/* All that addresses reach: no count of blocks is larger. */
+#define MAX_COMPACT_BLOCKS ((1ULL << 47) / BLOCK_SIZE)
 /* A megablock begins with the descriptors of its blocks (Block.h, LAST_BLOCK …). */
 #define MEGABLOCK_SIZE	(1ULL << 20)
 #define DESCRIPTOR_SIZE (16U << 10)
@@ -169,12 +172,6 @@ static int keep_block(struct walk *w, const struct block *b)
 	return 0;
 }
 
-static int count_compact(struct walk *w, const struct block *b)
-{
-	w->census->compact_bytes += b->free - b->start;
-	return 0;
-}
-
 static int count_mutable(struct walk *w, const struct block *b)
 {
 	w->census->mutable_bytes += b->free - b->start;
@@ -234,12 +231,14 @@ static int list_generation(struct walk *w, uint64_t generation)
 
 	if (read_at(w, generation + GENERATION_BLOCKS, &blocks, sizeof(blocks)) < 0 ||
 	    read_at(w, generation + GENERATION_LARGE_OBJECTS, &large, sizeof(large)) < 0 ||
-	    read_at(w, generation + GENERATION_COMPACT_OBJECTS, &compact, sizeof(compact)) < 0)
+	    read_at(w, generation + GENERATION_COMPACT_BLOCKS, &compact, sizeof(compact)) < 0)
 		return -EFAULT;
+	if (compact <= MAX_COMPACT_BLOCKS)
+		w->census->compact_bytes += compact * BLOCK_SIZE;
+	else
+		w->census->cut = true;
 	err = each_block(w, blocks, keep_block);
-	if (!err)
-		err = each_block(w, large, count_large);
-	return err ? err : each_block(w, compact, count_compact);
+	return err ? err : each_block(w, large, count_large);
 }
 
 /* Each capability has one for each generation, but none that is used for the youngest. They are no
