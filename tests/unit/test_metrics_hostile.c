@@ -45,6 +45,29 @@ static bool is_served_soon(struct kit *kit)
 	return true;
 }
 
+/* As many as there is room for: none of them makes room for another one. */
+static void as_many_as_there_may_be(void **state)
+{
+	static const char request[] = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+	struct kit *kit = *state;
+	int fds[SERVER_CONNECTIONS];
+
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		fds[i] = try_to_connect(kit);
+		assert_true(fds[i] >= 0);
+		/* each comes by itself */
+		usleep(1000);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		assert_true(send_all(fds[i], request, strlen(request)));
+		free(kit->answer);
+		kit->answer = read_all(kit, fds[i]);
+		assert_non_null(kit->answer);
+		assert_int_equal(status_of(kit->answer), 200);
+		close(fds[i]);
+	}
+}
+
 /* No request is ever finished: whoever has one is served all the same, and they are hung up on. */
 static void slow_requests(void **state)
 {
@@ -205,8 +228,8 @@ static void headers_without_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(slow_requests), TEST(slow_readers),	TEST(ten_thousand_connections),
-		TEST(garbage),	     TEST(headers_without_end),
+		TEST(as_many_as_there_may_be),	TEST(slow_requests), TEST(slow_readers),
+		TEST(ten_thousand_connections), TEST(garbage),	     TEST(headers_without_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

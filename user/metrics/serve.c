@@ -130,11 +130,13 @@ static void take_clients(struct serve *s, uint64_t now)
 		socklen_t len = sizeof(addr);
 		int fd;
 
-		/* the oldest makes room; its place is free once libmicrohttpd has seen it */
-		if (old)
-			hang_up(old);
-		if (!c)
+		/* The oldest makes room; its place is free once libmicrohttpd has seen it. Where
+		 * the last place was taken just now it may not have had its time. */
+		if (old) {
+			if (!i)
+				hang_up(old);
 			return;
+		}
 		fd = accept4(s->listen_fd, (struct sockaddr *)&addr, &len,
 			     SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0)
