@@ -62,6 +62,62 @@ static void test_frame(void **state)
 	free(frame);
 }
 
+/* The line of the screen that has this in it. */
+static const char *line_with(const struct top_frame *frame, const char *text)
+{
+	static char line[512];
+	const struct top_view view = {.frame = frame, .columns = 120, .rows = 60};
+	struct buf out;
+	const char *at;
+
+	buf__init(&out, 1 << 20);
+	assert_int_equal(top__draw(&view, &out), 0);
+	assert_int_equal(buf__addc(&out, '\0'), 0);
+	at = strstr(out.data, text);
+	assert_non_null(at);
+	while (*at != '\033')
+		at--;
+	snprintf(line, sizeof(line), "%.*s", (int)strcspn(at + 1, "\033"), at + 1);
+	buf__free(&out);
+	return line;
+}
+
+/* The mean is of the calls that ended; those that are still open are in the time only. */
+static void test_open_calls(void **state)
+{
+	struct pic_call calls[] = {
+		{.function = "usleep",
+		 .caller = "",
+		 .calls = 2,
+		 .wall_ns = 6 * MS,
+		 .open_wall_ns = 50 * MS},
+		{.function = "read",
+		 .caller = "",
+		 .calls = 2,
+		 .wall_ns = UINT64_MAX,
+		 .open_wall_ns = 10 * MS},
+	};
+	struct pic_target target = lanes.targets[0];
+	struct sketch sketch = lanes;
+	struct top_frame *frame;
+
+	(void)state;
+	target.calls = calls;
+	target.n_calls = ARRAY_SIZE(calls);
+	target.unsafe_calls = NULL;
+	target.n_unsafe_calls = 0;
+	sketch.targets = &target;
+	sketch.n_targets = 1;
+	frame = frame_of(&sketch);
+	assert_int_equal(frame->processes[0].call_ns, 66 * MS);
+	assert_int_equal(frame->processes[0].n_calls, 2);
+	assert_int_equal(frame->processes[0].list[0].total_ns, 56 * MS);
+	assert_non_null(strstr(line_with(frame, "usleep"), " 3.00 ms "));
+	assert_int_equal(frame->processes[0].list[1].total_ns, 10 * MS);
+	assert_null(strstr(line_with(frame, "  read"), " ms "));
+	free(frame);
+}
+
 /* What came by a pipe is a frame, or none. */
 static void test_check(void **state)
 {
@@ -249,9 +305,9 @@ static void test_sorts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_frame),	  cmocka_unit_test(test_check),
-		cmocka_unit_test(test_all_sizes), cmocka_unit_test(test_help),
-		cmocka_unit_test(test_sorts),
+		cmocka_unit_test(test_frame), cmocka_unit_test(test_open_calls),
+		cmocka_unit_test(test_check), cmocka_unit_test(test_all_sizes),
+		cmocka_unit_test(test_help),  cmocka_unit_test(test_sorts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

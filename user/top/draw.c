@@ -273,7 +273,11 @@ static void put_calls(struct sheet *s, const struct top_process *p, size_t room)
 			number(s, 9, "%.0f", rate(frame, c->n));
 		else
 			put(s, "unsafe", 9, true);
-		put(s, c->safe && c->n ? human__duration(c->total_ns / c->n).s : "", 9, true);
+		put(s,
+		    c->safe && c->n && c->ended_ns != UINT64_MAX
+			    ? human__duration(c->ended_ns / c->n).s
+			    : "",
+		    9, true);
 		number(s, 9, "%.1f", rate(frame, c->total_ns) / 1e7);
 		number(s, 8, "%.1f", rate(frame, c->cpu_ns) / 1e7);
 		snprintf(place, sizeof(place), "  %s%s%s", c->function, *c->caller ? ", from " : "",

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/calls.h"
 #include "top_priv.h"
 
 /* One screen a process. */
@@ -103,7 +104,8 @@ static void take_safe(struct top_call *to, const struct pic_call *from)
 	copy(to->function, sizeof(to->function), from->function);
 	copy(to->caller, sizeof(to->caller), from->caller);
 	to->n = from->calls;
-	to->total_ns = from->wall_ns + from->open_wall_ns;
+	to->ended_ns = from->wall_ns;
+	to->total_ns = call__ns(from);
 	to->cpu_ns = from->cpu_ns;
 	to->blocked_ns = from->blocked_ns;
 }
@@ -113,6 +115,7 @@ static void take_unsafe(struct top_call *to, const struct pic_unsafe *from)
 	copy(to->function, sizeof(to->function), from->function);
 	copy(to->caller, sizeof(to->caller), from->caller);
 	to->n = from->samples;
+	to->ended_ns = UINT64_MAX;
 	to->total_ns = from->cpu_ns + from->blocked_ns;
 	to->cpu_ns = from->cpu_ns;
 	to->blocked_ns = from->blocked_ns;
@@ -155,7 +158,8 @@ static int take_process(struct top_process *p, const struct picture *pic,
 	}
 	for (size_t i = 0; i < t->n_calls; i++) {
 		p->calls += t->calls[i].calls;
-		p->call_ns += t->calls[i].wall_ns + t->calls[i].open_wall_ns;
+		if (__builtin_add_overflow(p->call_ns, call__ns(&t->calls[i]), &p->call_ns))
+			p->call_ns = UINT64_MAX;
 	}
 	p->gcs = t->gc.count;
 	p->gc_ns = t->gc.pause_ns;

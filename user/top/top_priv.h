@@ -25,8 +25,10 @@ struct top_function {
 struct top_call {
 	char function[64], caller[96];
 	bool safe;
-	uint64_t n; /* calls; unsafe ones are not counted: samples */
-	uint64_t total_ns, cpu_ns, blocked_ns;
+	uint64_t n;	   /* calls that ended; unsafe ones are not counted: samples */
+	uint64_t ended_ns; /* of these; UINT64_MAX: not known */
+	uint64_t total_ns; /* with those that are still open */
+	uint64_t cpu_ns, blocked_ns;
 };
 
 struct top_process {
@@ -57,7 +59,7 @@ struct top_frame {
 	struct top_process processes[TOP_PROCESSES];
 };
 
-#define TOP_MAGIC 0x32706f745f737373ULL
+#define TOP_MAGIC 0x33706f745f737373ULL
 
 /* Reads what came by the pipe. False: it is no frame. */
 bool top_frame__check(struct top_frame *frame);
