@@ -88,6 +88,48 @@ static void stale_processes_go(void **state)
 	metrics__free(m);
 }
 
+static bool is_shown_at(struct metrics *m, uint64_t now_ns)
+{
+	struct scraped s;
+	bool shown;
+
+	metrics__forget_stale(m, now_ns);
+	s = scrape(m);
+	shown = find(&s, HASKELL) != NULL;
+	scraped_free(&s);
+	return shown;
+}
+
+/* However late anybody asks, its time begins at its end. */
+static void stale_since_the_end(void **state)
+{
+	/* when the first text after the end is asked for, and for how long it is there from then on
+	 */
+	static const uint64_t late_ns[] = {0, 1, METRICS_STALE_NS - 1, METRICS_STALE_NS,
+					   10 * METRICS_STALE_NS};
+	const uint64_t end_ns = 5000 * MS;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(late_ns); i++) {
+		struct pic_target t = target_of(1, "prog");
+		struct figures f = {.target = &t};
+		struct metrics *m;
+
+		f.thread_ns[ST_HASKELL] = MS;
+		assert_int_equal(metrics__new(&m), 0);
+		metrics__take(m, &f, false);
+		f.ended = true;
+		f.ended_ns = end_ns;
+		metrics__take(m, &f, i % 2);
+		/* a reading that had begun by then */
+		assert_true(is_shown_at(m, end_ns - 1));
+		assert_int_equal(is_shown_at(m, end_ns + late_ns[i]),
+				 late_ns[i] < METRICS_STALE_NS);
+		assert_false(is_shown_at(m, end_ns + METRICS_STALE_NS));
+		metrics__free(m);
+	}
+}
+
 /* The same pid, another program: never two series of the same name. */
 static void another_program(void **state)
 {
@@ -507,12 +549,19 @@ static void longest_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(estimates_that_sink),	cmocka_unit_test(stale_processes_go),
-		cmocka_unit_test(another_program),	cmocka_unit_test(only_so_many_processes),
-		cmocka_unit_test(users_share_the_room), cmocka_unit_test(short_lives),
-		cmocka_unit_test(names_of_any_bytes),	cmocka_unit_test(busiest_places),
-		cmocka_unit_test(first_places),		cmocka_unit_test(own_numbers),
-		cmocka_unit_test(places_of_odd_names),	cmocka_unit_test(longest_text),
+		cmocka_unit_test(estimates_that_sink),
+		cmocka_unit_test(stale_processes_go),
+		cmocka_unit_test(stale_since_the_end),
+		cmocka_unit_test(another_program),
+		cmocka_unit_test(only_so_many_processes),
+		cmocka_unit_test(users_share_the_room),
+		cmocka_unit_test(short_lives),
+		cmocka_unit_test(names_of_any_bytes),
+		cmocka_unit_test(busiest_places),
+		cmocka_unit_test(first_places),
+		cmocka_unit_test(own_numbers),
+		cmocka_unit_test(places_of_odd_names),
+		cmocka_unit_test(longest_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

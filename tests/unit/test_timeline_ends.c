@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What was under way at the session's begin, and what is at its end. */
+#include "picture/figures.h"
 #include "test_timeline_kit.h"
 
 /* Threads that never did anything have the snapshot's state. */
@@ -349,6 +350,32 @@ static void test_lost_end(void **state)
 	timeline__free(kit.tl);
 }
 
+static void keep_figures(void *ctx, const struct figures *figures, bool closed)
+{
+	(void)closed;
+	*(struct figures *)ctx = *figures;
+}
+
+/* Figures show when it ended. */
+static void test_figures_end(void **state)
+{
+	struct figures got = {.ended_ns = 1};
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	timeline__set_figures(kit.tl, keep_figures, &got);
+	assert_int_equal(timeline__figures(kit.tl, T0 + 100), 0);
+	assert_false(got.ended);
+	assert_int_equal(got.ended_ns, 0);
+	assert_int_equal(intake__end_target(kit.in, PID, "exited 0", T0 + 150), 0);
+	assert_int_equal(timeline__figures(kit.tl, T0 + 900), 0);
+	assert_true(got.ended);
+	assert_int_equal(got.ended_ns, T0 + 150);
+	finish(&kit);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -362,6 +389,10 @@ int main(void)
 		cmocka_unit_test(test_created_meanwhile),
 		cmocka_unit_test(test_early),
 		cmocka_unit_test(test_lost_end),
+	timeline__free(kit.tl);
+}
+
+		cmocka_unit_test(test_figures_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

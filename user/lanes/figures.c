@@ -148,6 +148,7 @@ static int fill(const struct lanes *l, uint64_t at_ns, bool made, struct figures
 	ret->no = s->no;
 	ret->target = s->pub;
 	ret->ended = s->ended;
+	ret->ended_ns = s->ended ? s->end_ns : 0;
 	if (made) {
 		add_lanes(&s->pub->lanes[LANE_THREAD], ST_MAX, ret->thread_ns);
 		add_lanes(&s->pub->lanes[LANE_CAPABILITY], CS_MAX, ret->cap_ns);

@@ -82,7 +82,7 @@ struct model_target {
 	char *labels; /* `pid="12",program="ledgerd"`, escaped */
 	char *info;   /* the labels of its info metric, beside these */
 	bool ended;
-	uint64_t ended_ns;	     /* when that was first seen; 0: not yet */
+	uint64_t ended_ns;	     /* when that was, or was first seen; 0: not yet */
 	uint64_t chosen_ns, part_ns; /* when places were last chosen, and a part closed */
 	struct sum thread_ns[ST_MAX], cap_ns[CS_MAX];
 	struct gc_sums gc[FIGURES_GENERATIONS + 1]; /* the last: of no known generation */

@@ -279,6 +279,8 @@ void metrics__take(void *metrics, const struct figures *f, bool closed)
 		return;
 	}
 	t->ended = f->ended;
+	if (f->ended_ns)
+		t->ended_ns = f->ended_ns;
 	for (unsigned i = 0; i < ST_MAX; i++)
 		sum__take(&t->thread_ns[i], f->thread_ns[i], closed);
 	for (unsigned i = 0; i < CS_MAX; i++)
@@ -316,9 +318,11 @@ void metrics__forget_stale(struct metrics *m, uint64_t now_ns)
 	metrics__set(m, METRICS_TARGETS_HIDDEN, m->hidden);
 	m->hidden = 0;
 	HASH_ITER (hh, m->targets, t, next) {
-		if (t->ended && !t->ended_ns)
-			t->ended_ns = now_ns;
-		else if (t->ended && now_ns - t->ended_ns >= METRICS_STALE_NS)
+		if (!t->ended)
+			continue;
+		t->ended_ns = t->ended_ns ?: now_ns;
+		/* one that ended while figures were read ended later than this */
+		if (now_ns >= t->ended_ns && now_ns - t->ended_ns >= METRICS_STALE_NS)
 			forget(m, t);
 	}
 }

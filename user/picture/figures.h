@@ -43,8 +43,9 @@ struct figures_gc {
 };
 
 struct figures {
-	bool ended;  /* the process has */
-	uint32_t no; /* of the process: no other one of the session has it */
+	bool ended;	   /* the process has */
+	uint64_t ended_ns; /* when, by the session's clock; 0: it goes on */
+	uint32_t no;	   /* of the process: no other one of the session has it */
 	/* who it is; lives as long as the picture of the time */
 	const struct pic_target *target;
 	uint64_t thread_ns[ST_MAX]; /* of all OS threads together */
