@@ -53,10 +53,11 @@ bool names__awaits_download(struct names *names, struct image *image)
 		return false;
 	}
 	err = debuginfod__find(names->of.debuginfod, image->account, id, path);
-	if (err == -EAGAIN)
+	/* what failed may come later, as a server that is down now may be up then: names that are
+	 * made without it must not be the last ones */
+	if (err && err != -ENOENT)
 		return true;
-	/* what failed otherwise may come later */
-	file->download_over = !err || err == -ENOENT;
+	file->download_over = true;
 	if (!err)
 		open_file(file, path, id);
 	if (file->downloaded)

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What code is called while its symbols are asked for, when that fails, and once they are there: by
+ * a file that is compiled here. The server is this test's.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "debuginfod/debuginfod.h"
+#include "names/names.h"
+#include "process/image.h"
+#include "rts/rts.h"
+#include "wire.h"
+
+static struct {
+	int err; /* 0: it is at `path` */
+	char path[PATH_MAX];
+	unsigned asked;
+} server;
+
+/* Takes the place of the room's own. */
+int debuginfod__find(struct debuginfod *debuginfod, uid_t account, const char *build_id,
+		     char ret_path[PATH_MAX])
+{
+	(void)debuginfod;
+	(void)account;
+	assert_int_equal(strlen(build_id), 40);
+	server.asked++;
+	if (!server.err)
+		memcpy(ret_path, server.path, PATH_MAX);
+	return server.err;
+}
+
+struct fixture {
+	char dir[64];
+	uint64_t addr; /* in the function "ours" */
+	struct images images;
+	struct rts rts;
+	struct names *names;
+};
+
+static uint64_t address_of(const struct fixture *f)
+{
+	unsigned long long addr;
+	char command[160];
+	FILE *in;
+
+	snprintf(command, sizeof(command), "nm %s/full | sed -n 's/ T ours$//p'", f->dir);
+	in = popen(command, "r");
+	assert_non_null(in);
+	assert_int_equal(fscanf(in, "%llx", &addr), 1);
+	pclose(in);
+	return addr;
+}
+
+/* False: there is no compiler. */
+static bool make(struct fixture *f)
+{
+	struct names_of of = {.images = &f->images, .rts = &f->rts, .debuginfod = (void *)&server};
+	char command[512], path[80];
+	int fd;
+
+	memset(f, 0, sizeof(*f));
+	memset(&server, 0, sizeof(server));
+	if (system("command -v gcc strip nm >/dev/null 2>&1") != 0)
+		return false;
+	strcpy(f->dir, "/tmp/test_names_download.XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	snprintf(command, sizeof(command),
+		 "cd %s && printf 'int ours(int x)\\n{\\nreturn x * 3 + 1;\\n}\\n"
+		 "int main(void) { return ours(1); }\\n' >a.c && "
+		 "gcc -g -O1 -fno-inline -no-pie -Wl,--build-id a.c -o full && strip -o a full",
+		 f->dir);
+	assert_int_equal(system(command), 0);
+	snprintf(server.path, sizeof(server.path), "%s/full", f->dir);
+	f->addr = address_of(f) + 2;
+	snprintf(path, sizeof(path), "%s/a", f->dir);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(images__of_file(&f->images, fd, path, path, true), 0);
+	close(fd);
+	f->rts.image = f->images.images[0];
+	assert_int_equal(names__new(&of, &f->names), 0);
+	return true;
+}
+
+static void end(struct fixture *f)
+{
+	char command[80];
+
+	names__free(f->names);
+	images__free(&f->images);
+	snprintf(command, sizeof(command), "rm -rf %s", f->dir);
+	assert_int_equal(system(command), 0);
+}
+
+static struct code_name name(struct fixture *f)
+{
+	struct code_name n;
+
+	names__frame(f->names, (uint64_t)WIRE_FRAME_C_IP << WIRE_FRAME_KIND_SHIFT | f->addr, &n);
+	return n;
+}
+
+/* A server that is down at first gives names all the same, with lines, once it is up. */
+static void test_fails_at_first(void **state)
+{
+	static const int errs[] = {-EAGAIN, -EIO, -ETIMEDOUT, -EDQUOT};
+	struct fixture f;
+	struct code_name n;
+
+	(void)state;
+	if (!make(&f))
+		skip();
+	for (size_t i = 0; i < ARRAY_SIZE(errs); i++) {
+		server.err = errs[i];
+		n = name(&f);
+		assert_string_not_equal(n.name, "ours");
+		assert_true(n.partial);
+	}
+	server.err = 0;
+	n = name(&f);
+	assert_string_equal(n.name, "ours");
+	assert_false(n.partial);
+	assert_int_equal(n.source, NAME_DWARF);
+	assert_non_null(strstr(n.src, "a.c:"));
+	/* it is asked no more */
+	server.asked = 0;
+	assert_string_equal(name(&f).name, "ours");
+	f.addr++;
+	assert_string_equal(name(&f).name, "ours");
+	assert_int_equal(server.asked, 0);
+	end(&f);
+}
+
+/* No server has it: nothing better comes. */
+static void test_has_not(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	if (!make(&f))
+		skip();
+	server.err = -ENOENT;
+	assert_false(name(&f).partial);
+	server.err = 0;
+	assert_string_not_equal(name(&f).name, "ours");
+	assert_int_equal(server.asked, 1);
+	end(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fails_at_first),
+		cmocka_unit_test(test_has_not),
+	};
+
+	return cmocka_run_group_tests_name("names_download", tests, NULL, NULL);
+}
