@@ -2,6 +2,8 @@
 /* The kernel's table of functions, and which of its frames are the probes' own. */
 #include "intake/intake_priv.h"
 #include "names/kallsyms.h"
+#include "names/names.h"
+#include "target/target_priv.h"
 #include "test_timeline_kit.h"
 
 static int read_text(const char *text, struct kallsyms **ret_syms)
@@ -90,6 +92,66 @@ static void test_live(void **state)
 		assert_true(err == -EPERM || err == -ENOENT || err == -EACCES);
 		skip();
 	}
+	kallsyms__free(s);
+}
+
+static struct names_kernel kernel_at(struct target_cache *cache, uint64_t addr, uint64_t now_ns)
+{
+	struct names_kernel kernel;
+
+	target_cache__kernel(cache, addr, now_ns, &kernel);
+	return kernel;
+}
+
+/* The table is read again for what may have come since, and once a minute at most. */
+static void test_read_again(void **state)
+{
+	/* above all of the kernel's own, and below */
+	const uint64_t module = 0xfffffffffffff000, own = 0xffffffff80000000;
+	const uint64_t second = 1000000000, now = 1000 * second;
+	struct names_kernel kernel;
+	struct target_cache *cache;
+
+	(void)state;
+	kernel = kernel_at(NULL, own, now);
+	assert_null(kernel.syms);
+	assert_int_equal(target_cache__new(&cache), 0);
+	kernel = kernel_at(cache, module, now);
+	if (!kernel.syms) {
+		target_cache__free(cache);
+		skip();
+	}
+	assert_int_equal(kernel.no, 1);
+	assert_false(kernel.early);
+	kernel = kernel_at(cache, module, now + 59 * second);
+	assert_int_equal(kernel.no, 1);
+	assert_true(kernel.early);
+	kernel = kernel_at(cache, own, now + 70 * second);
+	assert_int_equal(kernel.no, 1);
+	assert_false(kernel.early);
+	kernel = kernel_at(cache, module, now + 70 * second);
+	assert_int_equal(kernel.no, 2);
+	assert_false(kernel.early);
+	kernel = kernel_at(cache, module, now + 71 * second);
+	assert_int_equal(kernel.no, 2);
+	assert_true(kernel.early);
+	target_cache__free(cache);
+}
+
+static void test_stays(void **state)
+{
+	struct kallsyms *s;
+
+	(void)state;
+	assert_int_equal(read_text("ffffffffc0000000 t in_module\t[ext4]\n"
+				   "ffffffff81001000 T last\n"
+				   "ffffffff81000000 T first\n",
+				   &s),
+			 0);
+	assert_true(kallsyms__stays(s, 0xffffffff81000000));
+	assert_true(kallsyms__stays(s, 0xffffffff81001000));
+	assert_false(kallsyms__stays(s, 0xffffffff81001001));
+	assert_false(kallsyms__stays(s, 0xffffffffc0000000));
 	kallsyms__free(s);
 }
 
@@ -190,9 +252,10 @@ static void test_stacks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_find),	cmocka_unit_test(test_hidden),
-		cmocka_unit_test(test_damaged), cmocka_unit_test(test_live),
-		cmocka_unit_test(test_frames),	cmocka_unit_test(test_stacks),
+		cmocka_unit_test(test_find),	   cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_damaged),	   cmocka_unit_test(test_live),
+		cmocka_unit_test(test_read_again), cmocka_unit_test(test_stays),
+		cmocka_unit_test(test_frames),	   cmocka_unit_test(test_stacks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

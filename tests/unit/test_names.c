@@ -13,6 +13,7 @@
 
 #include "base/base.h"
 #include "confine/confine.h"
+#include "names/kallsyms.h"
 #include "names/names.h"
 #include "names/names_priv.h"
 #include "process/image.h"
@@ -164,12 +165,79 @@ static void test_ever_new(void **state)
 	end(&f);
 }
 
+/* ── the kernel's ────────────────────────────────────────────────────────────────────────── */
+
+#define KERNEL_OWN    (0xffffffff81000010 & WIRE_FRAME_ADDR_MASK)
+#define KERNEL_MODULE (0xffffffffc0001010 & WIRE_FRAME_ADDR_MASK)
+
+static struct names_kernel the_kernel;
+static unsigned kernel_asked;
+
+static void give_kernel(void *ctx, uint64_t addr, struct names_kernel *ret)
+{
+	(void)ctx;
+	kernel_asked++;
+	*ret = the_kernel;
+	ret->early &= !kallsyms__stays(the_kernel.syms, addr);
+}
+
+static struct kallsyms *kallsyms_of(const char *text)
+{
+	FILE *in = fmemopen((void *)(size_t)text, strlen(text), "r");
+	struct kallsyms *syms;
+
+	assert_non_null(in);
+	assert_int_equal(kallsyms__read(in, &syms), 0);
+	fclose(in);
+	return syms;
+}
+
+/* A module that comes when its neighbour's names are known already: the next table has it. */
+static void test_module_later(void **state)
+{
+	struct kallsyms *first = kallsyms_of("ffffffff81000000 T own\n"
+					     "ffffffff81001000 T last\n"
+					     "ffffffffc0000000 t before\t[a]");
+	struct kallsyms *second = kallsyms_of("ffffffff81000000 T own\n"
+					      "ffffffff81001000 T last\n"
+					      "ffffffffc0000000 t before\t[a]\n"
+					      "ffffffffc0001000 t later\t[b]");
+	struct names_of of = {.kernel = give_kernel};
+	struct fixture f = {0};
+	struct code_name n;
+
+	(void)state;
+	assert_int_equal(names__new(&of, &f.names), 0);
+	the_kernel = (struct names_kernel){.syms = first, .no = 1, .early = true};
+	n = name(&f, WIRE_FRAME_KERNEL, KERNEL_OWN);
+	assert_string_equal(n.name, "own");
+	assert_false(n.partial);
+	n = name(&f, WIRE_FRAME_KERNEL, KERNEL_MODULE);
+	assert_string_equal(n.name, "before");
+	assert_true(n.partial);
+	/* the same table says no more */
+	assert_true(name(&f, WIRE_FRAME_KERNEL, KERNEL_MODULE).partial);
+	the_kernel = (struct names_kernel){.syms = second, .no = 2, .early = true};
+	kallsyms__free(first);
+	n = name(&f, WIRE_FRAME_KERNEL, KERNEL_MODULE);
+	assert_string_equal(n.name, "later");
+	assert_string_equal(n.file, "b");
+	assert_false(n.partial);
+	/* nobody has to ask for it any more */
+	kernel_asked = 0;
+	assert_string_equal(name(&f, WIRE_FRAME_KERNEL, KERNEL_MODULE).name, "later");
+	assert_string_equal(name(&f, WIRE_FRAME_KERNEL, KERNEL_OWN).name, "own");
+	assert_int_equal(kernel_asked, 0);
+	kallsyms__free(second);
+	end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_class_without_rows), cmocka_unit_test(test_class_with_rows),
 		cmocka_unit_test(test_signal_return),	   cmocka_unit_test(test_map_later),
-		cmocka_unit_test(test_ever_new),
+		cmocka_unit_test(test_ever_new),	   cmocka_unit_test(test_module_later),
 	};
 
 	confine__run_inside();

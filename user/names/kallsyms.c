@@ -22,6 +22,7 @@ struct symbol {
 struct kallsyms {
 	struct symbol *v;
 	size_t n, cap;
+	uint64_t own_end; /* no function of the kernel itself begins above */
 	struct buf text;
 };
 
@@ -124,6 +125,9 @@ int kallsyms__read(FILE *in, struct kallsyms **ret_syms)
 		return err;
 	}
 	qsort(syms->v, syms->n, sizeof(*syms->v), by_addr);
+	for (size_t i = 0; i < syms->n; i++)
+		if (!syms->v[i].module)
+			syms->own_end = syms->v[i].addr;
 	*ret_syms = syms;
 	return 0;
 }
@@ -138,6 +142,11 @@ int kallsyms__open(struct kallsyms **ret_syms)
 	err = kallsyms__read(in, ret_syms);
 	fclose(in);
 	return err;
+}
+
+bool kallsyms__stays(const struct kallsyms *syms, uint64_t addr)
+{
+	return addr <= syms->own_end;
 }
 
 const char *kallsyms__find(const struct kallsyms *syms, uint64_t addr, const char **ret_module)

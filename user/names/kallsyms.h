@@ -3,6 +3,7 @@
 #ifndef SAFESCOPED_NAMES_KALLSYMS_H
 #define SAFESCOPED_NAMES_KALLSYMS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,5 +20,9 @@ void kallsyms__free(struct kallsyms *syms);
  * none below it is near enough. The strings live as long as the table.
  */
 const char *kallsyms__find(const struct kallsyms *syms, uint64_t addr, const char **ret_module);
+
+/* It is code of the kernel itself, and not of a module or a BPF program, which come and go. False
+ * for the last function's, too: nobody knows where that ends. */
+bool kallsyms__stays(const struct kallsyms *syms, uint64_t addr);
 
 #endif

@@ -163,18 +163,58 @@ static void name_c_frame(struct names *names, uint64_t addr, bool is_return, str
 				.at = n->at};
 }
 
-/* The upper bits, which a frame has no room for, are those of all kernel addresses. */
-static void name_kernel(struct names *names, uint64_t addr, struct code_name *n)
+static bool is_kernel(uint64_t frame)
 {
-	const struct kallsyms *syms = names->of.kernel ? names->of.kernel(names->of.ctx) : NULL;
+	return frame >> WIRE_FRAME_KIND_SHIFT == WIRE_FRAME_KERNEL;
+}
+
+/* The upper bits, which a frame has no room for, are those of all kernel addresses. */
+static uint64_t kernel_addr(uint64_t frame)
+{
+	return frame | ~WIRE_FRAME_ADDR_MASK;
+}
+
+static void name_by(const struct kallsyms *syms, uint64_t frame, struct code_name *n)
+{
 	const char *name = NULL, *module = "";
 
 	if (syms)
-		name = kallsyms__find(syms, addr | ~WIRE_FRAME_ADDR_MASK, &module);
+		name = kallsyms__find(syms, kernel_addr(frame), &module);
 	n->code = CODE_KERNEL;
 	n->name = name ? name : "[kernel]";
 	n->file = *module ? module : "kernel";
 	n->source = name ? NAME_EXACT : NAME_NONE;
+}
+
+/* The table for this frame. One that is newer names all frames that were met before for good: it
+ * has what was there then. */
+static struct names_kernel kernel_of(struct names *names, uint64_t frame)
+{
+	struct names_kernel kernel = {0};
+	struct cached *c, *next;
+
+	if (names->of.kernel)
+		names->of.kernel(names->of.ctx, kernel_addr(frame), &kernel);
+	if (kernel.no == names->kernel_no)
+		return kernel;
+	names->kernel_no = kernel.no;
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
+	HASH_ITER (hh, names->cache, c, next) {
+		if (!is_kernel(c->frame))
+			continue;
+		name_by(kernel.syms, c->frame, &c->name);
+		names__intern_all(names, &c->name);
+		c->name.partial = false;
+	}
+	return kernel;
+}
+
+static void name_kernel(struct names *names, uint64_t frame, struct code_name *n)
+{
+	struct names_kernel kernel = kernel_of(names, frame);
+
+	name_by(kernel.syms, frame, n);
+	names->incomplete |= kernel.early;
 }
 
 /* By its info table: stripped programs have no other mark. */
@@ -237,7 +277,7 @@ static void name_frame(struct names *names, uint64_t frame, struct code_name *n)
 		n->name = "[C frames not known]";
 		return;
 	case WIRE_FRAME_KERNEL:
-		name_kernel(names, addr, n);
+		name_kernel(names, frame, n);
 		return;
 	}
 	n->name = "[unknown frame]";
@@ -262,6 +302,8 @@ void names__frame(struct names *names, uint64_t frame, struct code_name *ret_nam
 	struct cached *c;
 
 	HASH_FIND(hh, names->cache, &frame, sizeof(frame), c);
+	if (c && c->name.partial)
+		kernel_of(names, frame);
 	if (c) {
 		c->used = true;
 		*ret_name = c->name;
@@ -277,9 +319,9 @@ void names__frame(struct names *names, uint64_t frame, struct code_name *ret_nam
 	n.partial = names->incomplete;
 	*ret_name = n;
 	/* What is not mapped yet may be later (dlopen), and there may be time for what takes long:
-	 * that name is not kept.
+	 * that name is not kept. One of the kernel's is, until there is a newer table.
 	 */
-	if (names->incomplete || strcmp(n.name, "[unmapped]") == 0)
+	if ((n.partial && !is_kernel(frame)) || strcmp(n.name, "[unmapped]") == 0)
 		return;
 	c = calloc(1, sizeof(*c));
 	if (!c)

@@ -8,6 +8,7 @@
 #ifndef SAFESCOPED_NAMES_H
 #define SAFESCOPED_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -20,6 +21,13 @@ struct images;
 struct kallsyms;
 struct rts;
 
+/* The kernel's functions. */
+struct names_kernel {
+	const struct kallsyms *syms; /* NULL: their addresses are not shown */
+	uint64_t no;		     /* no other table has it */
+	bool early;		     /* the address's code may have come later than the table */
+};
+
 /* What is named. All of it is the caller's and outlives the names. */
 struct names_of {
 	pid_t pid;
@@ -27,8 +35,8 @@ struct names_of {
 	const struct rts *rts; /* image NULL: there is no runtime */
 	/* Called before an address is looked up: it may have been mapped since. */
 	void (*want_mapped)(void *ctx, uint64_t addr);
-	/* The kernel's functions; NULL: their addresses are not shown. */
-	const struct kallsyms *(*kernel)(void *ctx);
+	/* The kernel's functions for an address of it; NULL: there are none. */
+	void (*kernel)(void *ctx, uint64_t addr, struct names_kernel *ret_kernel);
 	const struct archives *archives; /* of what is linked statically; NULL: there are none */
 	struct debuginfod *debuginfod;	 /* has files with symbols; NULL: nobody is asked */
 	void *ctx;

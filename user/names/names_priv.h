@@ -24,6 +24,7 @@ struct names {
 	struct strtab *strings;
 	struct strtab *old_strings; /* until there is no room again; NULL */
 	struct cached *cache;
+	uint64_t kernel_no; /* the table of the kernel's functions that its names are from */
 	/* of names_source.c: read when the first Haskell frame is named, again with new files */
 	struct ipe *ipe;
 	size_t ipe_images;	      /* how many files had been opened by then */

@@ -4,9 +4,15 @@
 #include <stdlib.h>
 
 #include "archives/archives.h"
+#include "base/base.h"
 #include "names/kallsyms.h"
+#include "names/names.h"
 #include "process/file.h"
 #include "target_priv.h"
+
+/* What came since the kernel's names were read, as modules do, has its name after that; reading
+ * them takes a tenth of a second. */
+#define KALLSYMS_EVERY_NS 60000000000ULL
 
 struct target_cache {
 	struct file_cache *files;
@@ -14,6 +20,8 @@ struct target_cache {
 	struct debuginfod *debuginfod;
 	struct kallsyms *kallsyms;
 	bool kallsyms_tried;
+	uint64_t kallsyms_ns; /* when it was read … */
+	uint64_t kallsyms_no; /* … and how often */
 };
 
 int target_cache__new(struct target_cache **ret_cache)
@@ -64,16 +72,45 @@ const struct archives *target_cache__archives(const struct target_cache *cache)
 	return cache ? cache->archives : NULL;
 }
 
-const struct kallsyms *target_cache__kallsyms(struct target_cache *cache)
+/* Without memory the ones from before stay. */
+static void read_kallsyms(struct target_cache *cache, uint64_t now_ns)
 {
-	if (cache && !cache->kallsyms_tried) {
-		cache->kallsyms_tried = true;
-		kallsyms__open(&cache->kallsyms);
-	}
-	return cache ? cache->kallsyms : NULL;
+	struct kallsyms *fresh;
+
+	cache->kallsyms_tried = true;
+	cache->kallsyms_ns = now_ns;
+	if (kallsyms__open(&fresh))
+		return;
+	kallsyms__free(cache->kallsyms);
+	cache->kallsyms = fresh;
+	cache->kallsyms_no++;
+}
+
+void target_cache__kernel(struct target_cache *cache, uint64_t addr, uint64_t now_ns,
+			  struct names_kernel *ret_kernel)
+{
+	bool comes_and_goes;
+
+	*ret_kernel = (struct names_kernel){0};
+	if (!cache)
+		return;
+	if (!cache->kallsyms_tried)
+		read_kallsyms(cache, now_ns);
+	if (!cache->kallsyms)
+		return;
+	comes_and_goes = !kallsyms__stays(cache->kallsyms, addr);
+	if (comes_and_goes && now_ns - cache->kallsyms_ns >= KALLSYMS_EVERY_NS)
+		read_kallsyms(cache, now_ns);
+	*ret_kernel = (struct names_kernel){
+		.syms = cache->kallsyms,
+		.no = cache->kallsyms_no,
+		.early = comes_and_goes && cache->kallsyms_ns != now_ns,
+	};
 }
 
 bool target_cache__knows_kernel(struct target_cache *cache)
 {
-	return target_cache__kallsyms(cache) != NULL;
+	if (cache && !cache->kallsyms_tried)
+		read_kallsyms(cache, time__monotonic_ns());
+	return cache && cache->kallsyms;
 }

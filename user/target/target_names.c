@@ -25,9 +25,9 @@ static void want_mapped(void *ctx, uint64_t addr)
 	target__refresh_maps(target);
 }
 
-static const struct kallsyms *kernel_names(void *ctx)
+static void kernel_names(void *ctx, uint64_t addr, struct names_kernel *ret_kernel)
 {
-	return target_cache__kallsyms(((struct target *)ctx)->cache);
+	target_cache__kernel(((struct target *)ctx)->cache, addr, time__monotonic_ns(), ret_kernel);
 }
 
 int target__open_names(struct target *t)

@@ -13,8 +13,8 @@
 struct archives;
 struct ccs_table;
 struct file_cache;
-struct kallsyms;
 struct names;
+struct names_kernel;
 struct check;
 struct snapshot_look;
 struct census_look;
@@ -50,8 +50,10 @@ struct target {
 
 /* cache.c: NULL for no cache. */
 struct file_cache *target_cache__files(const struct target_cache *cache);
-/* The kernel's functions, read at the first call; NULL: their addresses are not shown. */
-const struct kallsyms *target_cache__kallsyms(struct target_cache *cache);
+/* The kernel's functions for this address of it, read at the first call, and again for what may
+ * have come since. */
+void target_cache__kernel(struct target_cache *cache, uint64_t addr, uint64_t now_ns,
+			  struct names_kernel *ret_kernel);
 
 /* NULL: there are none. */
 const struct archives *target_cache__archives(const struct target_cache *cache);
