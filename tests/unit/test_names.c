@@ -215,7 +215,7 @@ static void test_module_later(void **state)
 	n = name(&f, WIRE_FRAME_KERNEL, KERNEL_MODULE);
 	assert_string_equal(n.name, "before");
 	assert_true(n.partial);
-	/* the same table says no more */
+	/* the same table has no more */
 	assert_true(name(&f, WIRE_FRAME_KERNEL, KERNEL_MODULE).partial);
 	the_kernel = (struct names_kernel){.syms = second, .no = 2, .early = true};
 	kallsyms__free(first);
