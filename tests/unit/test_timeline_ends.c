@@ -389,9 +389,6 @@ int main(void)
 		cmocka_unit_test(test_created_meanwhile),
 		cmocka_unit_test(test_early),
 		cmocka_unit_test(test_lost_end),
-	timeline__free(kit.tl);
-}
-
 		cmocka_unit_test(test_figures_end),
 	};
 
