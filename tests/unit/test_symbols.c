@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "confine/confine.h"
 #include "elf/elf_priv.h"
 #include "elf/symbols.h"
 
@@ -268,6 +269,37 @@ static void same_heads(const char *path)
 	elf__free(aside);
 }
 
+/* Of what a user namespace's other users own, the one whose namespace it is pays for it. */
+static void paid_by(void **state)
+{
+	const struct {
+		uid_t owner, account, pays;
+	} cases[] = {
+		{100001, 4242, 4242},
+		{100001, CONFINE_NOBODY, 100001},
+		{100001, 0, 100001},
+		{0, 4242, 0},
+	};
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char path[] = "/tmp/safescoped-paid-XXXXXX", command[128];
+		struct elf_file *elf;
+		int fd = mkstemp(path);
+
+		assert_true(fd >= 0);
+		snprintf(command, sizeof(command), "cp /bin/true %s", path);
+		assert_int_equal(system(command), 0);
+		assert_int_equal(fchown(fd, cases[i].owner, 0), 0);
+		assert_int_equal(unlink(path), 0);
+		assert_int_equal(elf__open_fd_for(fd, path, cases[i].account, &elf), 0);
+		assert_int_equal(elf__user(elf), cases[i].pays);
+		elf__free(elf);
+	}
+}
+
 static void heads_aside(void **state)
 {
 	struct elf_file *elf = NULL;
@@ -287,6 +319,7 @@ int main(void)
 		cmocka_unit_test(best_of_several), cmocka_unit_test(not_across_sections),
 		cmocka_unit_test(known_file),	   cmocka_unit_test(stripped_and_debug_file),
 		cmocka_unit_test(ghc_program),	   cmocka_unit_test(heads_aside),
+		cmocka_unit_test(paid_by),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

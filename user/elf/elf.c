@@ -55,8 +55,14 @@ static bool is_roots(const struct stat *st)
 	return st->st_uid == 0 && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* user NULL: its owner. */
-static int open_fd(int fd, const char *name, const uid_t *user, struct elf_file **ret_elf)
+/* `account`: of the process that maps it, or CONFINE_NOBODY. root's own has no limit to share. */
+static uid_t payer(const struct stat *st, uid_t account)
+{
+	return st->st_uid && account && account != CONFINE_NOBODY ? account : st->st_uid;
+}
+
+/* `copy`: it was made for that user, whoever owns it. */
+static int open_fd(int fd, const char *name, bool copy, uid_t account, struct elf_file **ret_elf)
 {
 	struct elf_file *elf = NULL;
 	struct stat st;
@@ -87,14 +93,14 @@ static int open_fd(int fd, const char *name, const uid_t *user, struct elf_file 
 	err = new_elf(name, &elf);
 	if (err)
 		goto out;
-	elf->user = user ? *user : st.st_uid;
+	elf->user = copy ? account : payer(&st, account);
 	elf->stored = MIN((uint64_t)st.st_blocks * 512, (uint64_t)st.st_size);
 	err = elf_map__open(fd, (size_t)st.st_size, &elf->map);
 	if (err)
 		goto out;
 	elf->data = elf->map.data;
 	elf->size = elf->map.size;
-	elf->roots = !user && is_roots(&st);
+	elf->roots = !copy && is_roots(&st);
 	err = elf->roots ? elf_heads__parse(elf) : elf_heads__parse_aside(elf);
 	/* the reader of DWARF changes it, in a copy */
 	if (!err && has_debug_info(elf)) {
@@ -112,12 +118,17 @@ out:
 
 int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf)
 {
-	return open_fd(fd, name, NULL, ret_elf);
+	return open_fd(fd, name, false, CONFINE_NOBODY, ret_elf);
+}
+
+int elf__open_fd_for(int fd, const char *name, uid_t account, struct elf_file **ret_elf)
+{
+	return open_fd(fd, name, false, account, ret_elf);
 }
 
 int elf__open_copy(int fd, const char *name, uid_t user, struct elf_file **ret_elf)
 {
-	return open_fd(fd, name, &user, ret_elf);
+	return open_fd(fd, name, true, user, ret_elf);
 }
 
 int elf__open_bytes(const void *data, size_t size, const char *name, struct elf_file **ret_elf)

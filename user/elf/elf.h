@@ -44,6 +44,11 @@ struct elf_file;
  * which say nothing of the file.
  */
 int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf);
+/*
+ * The same for a process that maps it and runs on this account: that of what is not root's. One
+ * user may have files of many owners, those of his user namespaces.
+ */
+int elf__open_fd_for(int fd, const char *name, uid_t account, struct elf_file **ret_elf);
 /* The same for a copy that was made for `user`, whoever owns it. */
 int elf__open_copy(int fd, const char *name, uid_t user, struct elf_file **ret_elf);
 /* The same over bytes that the caller keeps (tests, fuzzing). */

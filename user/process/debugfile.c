@@ -134,11 +134,11 @@ static int checksum(const struct place *p, int fd, uint32_t *ret_crc)
 }
 
 /* Takes fd over. NULL: no ELF file of use. */
-static struct elf_file *open_debug(int fd, const char *path)
+static struct elf_file *open_debug(const struct place *p, int fd, const char *path)
 {
 	struct elf_file *elf;
 
-	if (elf__open_fd(fd, path, &elf) < 0)
+	if (elf__open_fd_for(fd, path, p->image->account, &elf) < 0)
 		return NULL;
 	if (elf__n_symbols(elf, ELF_SYMTAB) > 1)
 		return elf;
@@ -157,7 +157,7 @@ static struct elf_file *by_build_id(const struct place *p)
 		return NULL;
 	snprintf(path, sizeof(path), DEBUG_DIR "/.build-id/%.2s/%s.debug", id, id + 2);
 	fd = open_in(p, path);
-	elf = fd >= 0 ? open_debug(fd, path) : NULL;
+	elf = fd >= 0 ? open_debug(p, fd, path) : NULL;
 	if (elf && !same_build_id(elf, image->elf)) {
 		elf__free(elf);
 		return NULL;
@@ -215,7 +215,7 @@ static struct elf_file *by_link(const struct place *p)
 			fd__close(&fd);
 			continue;
 		}
-		elf = open_debug(fd, path);
+		elf = open_debug(p, fd, path);
 		if (elf)
 			return elf;
 	}

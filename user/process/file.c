@@ -123,13 +123,14 @@ static void load(struct file *file, pid_t pid, const uid_t *uid, int path_fd, co
 		 const char *name)
 {
 	struct fetched fetched = {.fd = -1};
+	uid_t account = account_of(pid, uid);
 
 	file->again_ns = 0;
-	file->elf_err = fetch__open(pid, path_fd, st, account_of(pid, uid), &fetched);
+	file->elf_err = fetch__open(pid, path_fd, st, account, &fetched);
 	if (!file->elf_err)
 		file->elf_err = fetched.is_copy
 					? elf__open_copy(fetched.fd, name, fetched.user, &file->elf)
-					: elf__open_fd(fetched.fd, name, &file->elf);
+					: elf__open_fd_for(fetched.fd, name, account, &file->elf);
 	if (file->elf_err)
 		fetch__release(&fetched);
 	else
