@@ -290,6 +290,13 @@ static void one_users_members_leave_room(void **state)
 	assert_int_equal(members__refused(set, 0)->uid, 1000);
 	assert_int_equal(members__refused(set, 0)->n, 2);
 	assert_null(members__refused(set, 1));
+	/* at a cut those stay that wait */
+	assert_int_equal(members__refused(set, 0)->lately, 2);
+	members__cut_refused(set, 0, 1);
+	assert_int_equal(members__refused(set, 0)->lately, 1);
+	assert_int_equal(members__refused(set, 0)->n, 2);
+	members__cut_refused(set, 0, 0);
+	assert_int_equal(members__refused(set, 0)->lately, 0);
 	members__set_ended(set, live[0]);
 	assert_true(members__has_room(set, 1000));
 	assert_int_equal(members__add(set, NULL, 202, 1000, true, &m), 0);

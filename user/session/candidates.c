@@ -79,7 +79,7 @@ struct candidate *candidates__add(struct candidates *cs, const struct wire_proc_
 	candidates__go_on(cs, c, give_up_ns);
 	c->program = *rec;
 	c->reported = true;
-	c->running = c->has_user = false;
+	c->running = c->has_user = c->refused = false;
 	c->place = ++cs->last;
 	return c;
 }
@@ -99,11 +99,30 @@ bool candidates__wait(struct candidates *cs, struct candidate *c, uint64_t due_n
 	if (!c->waits)
 		log_verbose("pid %d: waits until others of its user's have ended", c->pid);
 	cs->n_waiting += !c->waits;
-	c->waits = true;
+	c->waits = c->refused = true;
 	c->running = true;
 	c->reported = false;
 	c->due_ns = due_ns;
 	return true;
+}
+
+static uid_t user_of(struct candidate *c)
+{
+	if (!c->has_user && proc__account(c->pid, &c->user))
+		c->user = 0;
+	c->has_user = true;
+	return c->user;
+}
+
+size_t candidates__count_waiting(const struct candidates *cs, uid_t uid)
+{
+	size_t n = 0;
+
+	if (uid == (uid_t)-1)
+		return cs->n_waiting;
+	for (struct candidate *c = cs->n_waiting ? cs->all : NULL; c; c = c->hh.next)
+		n += c->waits && user_of(c) == uid;
+	return n;
 }
 
 void candidates__go_on(struct candidates *cs, struct candidate *c, uint64_t give_up_ns)
@@ -147,10 +166,7 @@ bool candidate__is_due(const struct candidate *c, uint64_t now)
 
 static uint64_t served_of(const struct served *served, struct candidate *c)
 {
-	if (!c->has_user && proc__account(c->pid, &c->user))
-		c->user = 0;
-	c->has_user = true;
-	return served__of(served, c->user);
+	return served__of(served, user_of(c));
 }
 
 void candidates__new_turn(struct candidates *cs)

@@ -4,11 +4,9 @@
  * process is looked at once its files show what it is.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "process/proc.h"
 #include "session_priv.h"
@@ -125,38 +123,6 @@ static bool is_other(const struct follow *f, const struct target_info *info)
 
 /* ── looking at a process ────────────────────────────────────────────────────────────────── */
 
-bool follow__exe(pid_t pid, uint64_t *ret_ino, uint32_t *ret_dev)
-{
-	char path[64];
-	struct statx st;
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	/* no file server is asked */
-	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &st))
-		return false;
-	*ret_ino = st.stx_ino;
-	/* include/linux/kdev_t.h, MKDEV */
-	*ret_dev = st.stx_dev_major << 20 | st.stx_dev_minor;
-	return true;
-}
-
-/*
- * Whether what was looked at is the program of the record: an exec may have come in between, and
- * what is known of the one program does not hold for the other. To be called after the look.
- */
-static bool is_program(pid_t pid, const struct wire_proc_new *rec)
-{
-	struct proc_stat stat;
-	uint64_t ino;
-	uint32_t dev;
-
-	if (follow__exe(pid, &ino, &dev) && dev == rec->dev)
-		return ino == rec->ino;
-	/* the two disagree on the device: btrfs, overlayfs */
-	return proc__stat(pid, 0, &stat) == 0 &&
-	       strncmp(stat.comm, rec->comm, sizeof(rec->comm)) == 0;
-}
-
 /*
  * Reports what is not a target, and why; a session of a whole host goes on. That a command
  * has ended meanwhile is no reason: what its file lacks is.
@@ -185,6 +151,14 @@ static const struct member *member_of(struct session *s, pid_t pid)
 	return NULL;
 }
 
+/* It is one of those that are counted as left out. */
+static bool was_refused(const struct session *s, pid_t pid)
+{
+	const struct candidate *c = candidates__find(s->follow->candidates, pid);
+
+	return c && c->refused;
+}
+
 /* The process joins. rec NULL: the kernel has not reported it. Takes the target over. */
 static int join(struct session *s, struct target *target, bool ready,
 		const struct wire_proc_new *rec, bool taken, bool armed)
@@ -194,8 +168,16 @@ static int join(struct session *s, struct target *target, bool ready,
 	struct member *m;
 	uint64_t ino;
 	uint32_t dev;
-	int err = members__add(s->members, target, pid, target__account(target), ready, &m);
+	int err;
 
+	/* it waits again */
+	if (was_refused(s, pid) && !members__has_room(s->members, target__account(target))) {
+		target__free(target);
+		if (taken)
+			let_go(s, pid);
+		return -EDQUOT;
+	}
+	err = members__add(s->members, target, pid, target__account(target), ready, &m);
 	if (err) {
 		if (taken)
 			let_go(s, pid);
@@ -208,9 +190,9 @@ static int join(struct session *s, struct target *target, bool ready,
 		/* its probes are still to come */
 		if (!taken)
 			m->program.flags &= ~WIRE_PROC_TARGET;
-		if (!is_program(pid, rec))
+		if (!program__is(pid, rec))
 			m->program.ino = 0;
-	} else if (!dynamic && follow__exe(pid, &ino, &dev)) {
+	} else if (!dynamic && program__exe(pid, &ino, &dev)) {
 		/* as the kernel would report it: who runs the program next is a target at once */
 		m->program.ino = ino;
 		m->program.dev = dev;
@@ -232,17 +214,6 @@ static int decide(struct session *s, pid_t pid, const struct wire_proc_new *rec,
 	return join(s, target, verdict == TARGET_OK, rec, taken, armed);
 }
 
-/* Or is about to: its memory goes first, and with it the link to its program. */
-static bool has_ended(pid_t pid)
-{
-	struct proc_stat stat;
-	uint64_t ino;
-	uint32_t dev;
-
-	return proc__stat(pid, 0, &stat) || stat.state == 'Z' || stat.state == 'X' ||
-	       !follow__exe(pid, &ino, &dev);
-}
-
 /* It has ended before it could be looked at: one of a program that is known, or may be soon. */
 static void missed(struct session *s, const struct wire_proc_new *rec)
 {
@@ -259,14 +230,14 @@ static int leave_out(struct session *s, pid_t pid, const struct wire_proc_new *r
 	if (rec && (rec->flags & WIRE_PROC_TARGET)) {
 		let_go(s, pid);
 		/* what is left of one that ends looks like no program of GHC's */
-		if (err == -ESRCH || has_ended(pid))
+		if (err == -ESRCH || program__has_ended(pid))
 			missed(s, rec);
 		else
 			/* another file has the number of one that was learnt */
 			kernel__unlearn(s->kernel, rec);
 	} else if (rec && s->opts->kind == SESSION_COMMAND) {
-		s->n_unseen += err == -ESRCH || has_ended(pid);
-	} else if (rec && (err == -ESRCH || has_ended(pid))) {
+		s->n_unseen += err == -ESRCH || program__has_ended(pid);
+	} else if (rec && (err == -ESRCH || program__has_ended(pid))) {
 		missed(s, rec);
 	}
 	refuse(s, pid, ghc, why, err);
@@ -321,7 +292,7 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 	if (member_of(s, pid))
 		return 0;
 	if (s->opts->select && !select__wants(s->opts->select, pid)) {
-		if (rec && has_ended(pid))
+		if (rec && program__has_ended(pid))
 			missed(s, rec);
 		if (rec && (rec->flags & WIRE_PROC_TARGET))
 			let_go(s, pid);
@@ -430,6 +401,11 @@ static int await_room(struct session *s, struct candidate *c, uint64_t now)
 	}
 	candidates__go_on(all, c, now + LIBRARY_GIVE_UP_NS);
 	return 0;
+}
+
+size_t follow__count_waiting(const struct session *s, uid_t uid)
+{
+	return candidates__count_waiting(s->follow->candidates, uid);
 }
 
 /* ── what the kernel reports ─────────────────────────────────────────────────────────────── */

@@ -112,7 +112,7 @@ static bool is_exe(const struct kernel_mapping *map)
 	uint32_t dev;
 
 	/* include/linux/kdev_t.h, MKDEV */
-	return follow__exe(map->pid, &ino, &dev) && ino == map->ino &&
+	return program__exe(map->pid, &ino, &dev) && ino == map->ino &&
 	       dev == (map->dev_major << 20 | map->dev_minor);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* members: the set of processes that have joined a session. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -38,6 +39,7 @@ struct members {
 	size_t n_released;
 	struct shares *shares; /* of the live ones, by address */
 	struct members_refused refused[MAX_REFUSED_USERS + 1];
+	bool reported[MAX_REFUSED_USERS + 1]; /* in the log: since then some are left out */
 	size_t n_refused;
 };
 
@@ -89,6 +91,21 @@ void members__free(struct members *members)
 	free(members);
 }
 
+static void report_refused(struct members *members, size_t i)
+{
+	uid_t uid = members->refused[i].uid;
+	char whose[40] = "other users";
+
+	if (members->reported[i])
+		return;
+	members->reported[i] = true;
+	if (uid != (uid_t)-1)
+		snprintf(whose, sizeof(whose), "user %u", uid);
+	log_warn("further processes of %s are left out until others end: so many others of theirs "
+		 "are profiled at once",
+		 whose);
+}
+
 static void refuse(struct members *members, uid_t uid)
 {
 	size_t i = 0;
@@ -102,11 +119,19 @@ static void refuse(struct members *members, uid_t uid)
 	if (i >= members->n_refused)
 		members->refused[members->n_refused++] = (struct members_refused){.uid = uid};
 	members->refused[i].n++;
+	members->refused[i].lately++;
+	report_refused(members, i);
 }
 
 const struct members_refused *members__refused(const struct members *members, size_t i)
 {
 	return i < members->n_refused ? &members->refused[i] : NULL;
+}
+
+void members__cut_refused(struct members *members, size_t i, uint64_t waiting)
+{
+	members->reported[i] = members->refused[i].lately || waiting;
+	members->refused[i].lately = waiting;
 }
 
 const struct member *members__next_shown(const struct members *members, size_t *at)

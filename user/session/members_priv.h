@@ -142,9 +142,13 @@ void members__forget_released(struct members *members, size_t stay);
 struct members_refused {
 	uid_t uid;
 	uint64_t n;
+	uint64_t lately; /* since the last cut, and those that waited then */
 };
 /* NULL: no more. The last one is of all users for whom there was no entry left, of uid -1. */
 const struct members_refused *members__refused(const struct members *members, size_t i);
+/* A cut: so many of the i-th ones wait for room still. The first one that is refused after a cut at
+ * which none was left out has a line in the log. */
+void members__cut_refused(struct members *members, size_t i, uint64_t waiting);
 
 /* ── candidates.c: processes that are to be looked at ────────────────────────────────────── */
 
@@ -156,6 +160,7 @@ struct candidate {
 	bool reported; /* by the kernel: `program` */
 	bool running;  /* it ran before it was seen: it joins when its runtime was checked */
 	bool waits;    /* there was no room among the members: changed by the set only */
+	bool refused;  /* … or has not been at some time, which is counted once */
 	struct wire_proc_new program;
 	/* Its runtime is to be checked before it joins; NULL: not yet. The set changes it only. */
 	struct target *target;
@@ -185,6 +190,8 @@ void candidates__drop(struct candidates *candidates, struct candidate *c);
 /* It waits for room among the members until due_ns; of what was reported of it nothing holds then.
  * False: too many wait. */
 bool candidates__wait(struct candidates *candidates, struct candidate *c, uint64_t due_ns);
+/* How many of that user's wait; of uid -1: of all users. */
+size_t candidates__count_waiting(const struct candidates *candidates, uid_t uid);
 /* It does not wait any more, and is as new, to be looked at by give_up_ns. */
 void candidates__go_on(struct candidates *candidates, struct candidate *c, uint64_t give_up_ns);
 

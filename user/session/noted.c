@@ -4,6 +4,12 @@
 
 #include "session_priv.h"
 
+/* A number (unsigned long long), and whose. */
+#define LEFT_OUT                                                                                   \
+	"%llu processes of %s were left out, or until others ended: so many others of theirs "     \
+	"were "                                                                                    \
+	"profiled at once"
+
 /* What is counted so far, or what came of it since the last cut. */
 static void count(struct session *s, struct noted *ret_now)
 {
@@ -34,6 +40,14 @@ static struct noted since(const struct noted *now, const struct noted *before)
 }
 
 /* `whole`: at the session's end, which a capture has, too. */
+static void add(struct session *s, const struct member *m, bool whole, const char *text)
+{
+	if (whole)
+		intake__add_missing(s->in, m->pid, text);
+	else
+		intake__add_missing_once(s->in, m->pid, text);
+}
+
 static void add_to_all(struct session *s, bool whole, const char *text)
 {
 	const struct member *m;
@@ -41,12 +55,8 @@ static void add_to_all(struct session *s, bool whole, const char *text)
 
 	snprintf(all, sizeof(all), "%s%s", text,
 		 members__count(s->members) > 1 ? " (in all processes together)" : "");
-	for (size_t at = 0; (m = members__next_shown(s->members, &at));) {
-		if (whole)
-			intake__add_missing(s->in, m->pid, all);
-		else
-			intake__add_missing_once(s->in, m->pid, all);
-	}
+	for (size_t at = 0; (m = members__next_shown(s->members, &at));)
+		add(s, m, whole, all);
 }
 
 /* No record is lost by it, but something is inferred, or not counted. */
@@ -105,6 +115,48 @@ static void note_held_up(struct session *s, const struct noted *n, bool whole)
 	add_to_all(s, whole, text);
 }
 
+/* Of the i-th of those who have refused processes: how many wait still. */
+static uint64_t waiting_of(const struct session *s, size_t i)
+{
+	const struct members_refused *refused = members__refused(s->members, i), *listed;
+	uint64_t n = follow__count_waiting(s, refused->uid);
+
+	if (refused->uid != (uid_t)-1)
+		return n;
+	for (size_t k = 0; k < i; k++) {
+		uint64_t of;
+
+		listed = members__refused(s->members, k);
+		of = follow__count_waiting(s, listed->uid);
+		n -= MIN(of, n);
+	}
+	return n;
+}
+
+/* Processes that were left out of the report because others of the same user took up all that he
+ * may have.
+ */
+static void note_refused(struct session *s, bool whole)
+{
+	const struct members_refused *refused;
+	const struct member *m;
+	char text[200];
+
+	for (size_t i = 0; (refused = members__refused(s->members, i)); i++) {
+		char whose[40] = "other users";
+		uint64_t n = refused->lately;
+
+		if (refused->uid != (uid_t)-1)
+			snprintf(whose, sizeof(whose), "user %u", refused->uid);
+		if (whole)
+			log_warn(LEFT_OUT, (unsigned long long)refused->n, whose);
+		members__cut_refused(s->members, i, waiting_of(s, i));
+		snprintf(text, sizeof(text), LEFT_OUT, (unsigned long long)n, whose);
+		for (size_t at = 0; n && (m = members__next_shown(s->members, &at));)
+			add(s, m, whole, text);
+	}
+}
+
 static void note(struct session *s, bool whole)
 {
 	struct noted now, n;
@@ -114,6 +166,7 @@ static void note(struct session *s, bool whole)
 	note_inferred(s, &n, whole);
 	note_too_short(s, &n, whole);
 	note_held_up(s, &n, whole);
+	note_refused(s, whole);
 	s->noted = now;
 }
 
@@ -124,37 +177,14 @@ void noted__cut(struct session *s)
 		note(s, false);
 }
 
-/* Processes that were left out of the report because others of the same user took up all that he
- * may have.
- */
-static void note_refused(struct session *s)
+void noted__end(struct session *s)
 {
-	const struct members_refused *refused;
 	const struct member *m;
-	char text[200];
 
-	for (size_t i = 0; (refused = members__refused(s->members, i)); i++) {
-		char whose[40] = "other users";
-
-		if (refused->uid != (uid_t)-1)
-			snprintf(whose, sizeof(whose), "user %u", refused->uid);
-		snprintf(text, sizeof(text),
-			 "%llu processes of %s were left out, or until others ended: so many "
-			 "others of theirs were profiled at once",
-			 (unsigned long long)refused->n, whose);
-		log_warn("%s", text);
-		for (size_t at = 0; (m = members__next_shown(s->members, &at));)
-			intake__add_missing(s->in, m->pid, text);
-	}
+	note(s, true);
 	for (size_t at = 0; (m = members__next_shown(s->members, &at));)
 		if (m->live || s->opts->kind == SESSION_PIDS)
 			missing__note_refused(s, m);
-}
-
-void noted__end(struct session *s)
-{
-	note(s, true);
-	note_refused(s);
 	if (!s->cut_short)
 		return;
 	add_to_all(s, true,

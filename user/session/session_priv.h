@@ -379,6 +379,19 @@ void member__release_left(struct session *s);
 /* Of those that ended first only sums stay, if there are many. Frees members. */
 void member__retire(struct session *s);
 
+/* ── program.c: what a process runs ──────────────────────────────────────────────────────── */
+
+/* The file that the process executes, with its device as the kernel numbers it (MKDEV). False: it
+ * is gone. */
+bool program__exe(pid_t pid, uint64_t *ret_ino, uint32_t *ret_dev);
+/*
+ * Whether what was looked at is the program of the record: an exec may have come in between, and
+ * what is known of the one program does not hold for the other. To be called after the look.
+ */
+bool program__is(pid_t pid, const struct wire_proc_new *rec);
+/* Or is about to: its memory goes first, and with it the link to its program. */
+bool program__has_ended(pid_t pid);
+
 /* ── follow.c: processes that begin ──────────────────────────────────────────────────────── */
 
 /* Processes that may become members: what the kernel reported and is to be looked at in time. */
@@ -397,9 +410,6 @@ const char *follow__why(const struct session *s);
 void follow__running(struct session *s, pid_t pid);
 /* A process that began. */
 void follow__on_new(struct session *s, const struct wire_proc_new *rec);
-/* The file that the process executes, with its device as the kernel numbers it (MKDEV). False: it
- * is gone. */
-bool follow__exe(pid_t pid, uint64_t *ret_ino, uint32_t *ret_dev);
 /* Whether a process that is not a member may become one. */
 bool follow__wants(const struct session *s, pid_t pid);
 /* A process that is not a member has mapped a library that holds a runtime. */
@@ -415,6 +425,8 @@ void follow__check(struct session *s, uint64_t now);
 bool follow__looks(const struct session *s);
 /* When the next of them is due; 0: none. */
 uint64_t follow__next_due(const struct session *s);
+/* How many of that user's wait for room among the members; of uid -1: of all users. */
+size_t follow__count_waiting(const struct session *s, uid_t uid);
 
 /* ── records.c: the kernel side's records ────────────────────────────────────────────────── */
 

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* program: which program a process runs, and whether it runs at all. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "process/proc.h"
+#include "session_priv.h"
+
+bool program__exe(pid_t pid, uint64_t *ret_ino, uint32_t *ret_dev)
+{
+	char path[64];
+	struct statx st;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	/* no file server is asked */
+	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &st))
+		return false;
+	*ret_ino = st.stx_ino;
+	/* include/linux/kdev_t.h, MKDEV */
+	*ret_dev = st.stx_dev_major << 20 | st.stx_dev_minor;
+	return true;
+}
+
+bool program__is(pid_t pid, const struct wire_proc_new *rec)
+{
+	struct proc_stat stat;
+	uint64_t ino;
+	uint32_t dev;
+
+	if (program__exe(pid, &ino, &dev) && dev == rec->dev)
+		return ino == rec->ino;
+	/* the two disagree on the device: btrfs, overlayfs */
+	return proc__stat(pid, 0, &stat) == 0 &&
+	       strncmp(stat.comm, rec->comm, sizeof(rec->comm)) == 0;
+}
+
+bool program__has_ended(pid_t pid)
+{
+	struct proc_stat stat;
+	uint64_t ino;
+	uint32_t dev;
+
+	return proc__stat(pid, 0, &stat) || stat.state == 'Z' || stat.state == 'X' ||
+	       !program__exe(pid, &ino, &dev);
+}
