@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Processes that were left out, or attached without probes: each window's report has it, and the log when it begins."""
 
+import os
 import re
 import signal
 import time
 
-from harness import SLOWNESS, Target, check, program, run
+from harness import Report, Skip, SLOWNESS, Target, check, program, run
 from test_windows import windows
 
 LEFT_OUT = r"(\d+) processes of user 0 were left out"
@@ -66,6 +67,55 @@ def test_no_room(t):
     check(not any(missing(windows(folder)[-2], LEFT_OUT)), "who has ended is left out still")
     session.signal(signal.SIGTERM)
     session.wait()
+
+
+def test_no_descriptors(t):
+    """Nothing can be opened for some of them: each window has it, the log once, the exit code too. None is in no place."""
+    targets = sleepers(t, 20)
+    session, folder = daemon(t, 140 + 2 * os.cpu_count())
+    wait_for(folder, session, lambda reports: len(reports) >= 3)
+    early = [line for line in session.err.seen if "cannot be looked at" in line]
+    check(len(early) == 1, f"meanwhile it said {session.err.seen}")
+    reports = windows(folder)[:3]
+    session.signal(signal.SIGTERM)
+    code = session.wait()
+    check(code == 1, f"it ended with {code}: {session.err.seen}")
+    for report in reports:
+        live = len(report.json["targets"])
+        check(0 < live < len(targets), f"there are {live} of {len(targets)}; it said {session.err.seen}")
+        check(report.json["session"]["exit"] == 1, f"its exit is {report.json['session']['exit']}")
+        for texts in missing(report, r"could not be looked at.* descriptors may be open"):
+            check(len(texts) == 1, f"left out, but the window lacks {texts}")
+            check(int(texts[0].split()[0]) == len(targets) - live, f"of {len(targets)} there are {live}: {texts}")
+
+
+def test_no_probes(t):
+    """Descriptors for all but some of the probes. How many that is depends on the machine."""
+    target = sleepers(t, 1)[0]
+    found = 0
+    for descriptors in range(72 + 2 * os.cpu_count(), 160 + 4 * os.cpu_count(), 2):
+        path = t.dir / f"{descriptors}.json"
+        session = t.session("--pid", target.pid, "-d", 0.2, "-f", "json", "-o", path,
+                            prefix=("prlimit", f"--nofile={descriptors}:{descriptors}"))
+        code = session.wait()
+        failed = [line for line in session.err.seen if "no probe on" in line]
+        if code == 0:
+            check(not failed, f"it ended with 0, and said {session.err.seen}")
+            break
+        if not failed or code != 1:
+            continue
+        found += 1
+        report = Report(path).json
+        check(report["session"]["exit"] == 1, f"its exit is {report['session']['exit']}")
+        lacks = [m for m in report["targets"][0]["missing"] if "probes could not be set: Too many open files" in m]
+        check(len(lacks) == 1, f"the report lacks {report['targets'][0]['missing']}")
+        if any("suspendThread" in line or "resumeThread" in line for line in failed):
+            check("safe calls are not counted" in lacks[0], f"{lacks[0]}; it said {failed}")
+        if any("GC end" in line for line in failed):
+            gc = report["targets"][0]["gc"]
+            check("collections are not seen" in lacks[0] and gc["count"] is None and gc["exact"] is not True, f"{lacks[0]}; {gc}")
+    if not found:
+        raise Skip("at no limit are there descriptors for everything but a probe")
 
 
 if __name__ == "__main__":

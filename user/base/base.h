@@ -225,6 +225,9 @@ void fd__raise_limit(void);
 void fd__restore_limit(void);
 /* How many may be open. */
 uint64_t fd__limit(void);
+/* Whether so many more can be opened now, FD_ROOM_MAX at most. */
+#define FD_ROOM_MAX 32U
+bool fd__has_room(unsigned n);
 
 /* ── directories (dir.c) ─────────────────────────────────────────────────────────────────── */
 

@@ -89,6 +89,25 @@ uint64_t fd__limit(void)
 	return getrlimit(RLIMIT_NOFILE, &limit) ? 0 : limit.rlim_cur;
 }
 
+bool fd__has_room(unsigned n)
+{
+	int fds[FD_ROOM_MAX], fd;
+	unsigned got = 0;
+	bool room;
+
+	n = MIN(n, FD_ROOM_MAX);
+	while (got < n) {
+		fd = got ? fcntl(fds[0], F_DUPFD_CLOEXEC, 0) : open("/", O_PATH | O_CLOEXEC);
+		if (fd < 0)
+			break;
+		fds[got++] = fd;
+	}
+	room = got == n;
+	while (got)
+		close(fds[--got]);
+	return room;
+}
+
 static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts = {0};

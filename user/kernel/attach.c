@@ -40,6 +40,27 @@ static bool has_ended(pid_t pid, pid_t tid)
 	return proc__stat(pid, tid, &st) == -ESRCH || st.state == 'Z' || st.state == 'X';
 }
 
+static void note_lacking(struct kernel_lacking *lacking, enum probe_kind kind, int err)
+{
+	lacking->err = err;
+	switch (kind) {
+	case PROBE_SUSPEND:
+	case PROBE_RESUME:
+		lacking->calls = true;
+		break;
+	case PROBE_GC_END:
+		lacking->gc = true;
+		break;
+	case PROBE_GC_SYNC:
+	case PROBE_GC_START:
+		lacking->gc_parts = true;
+		break;
+	case PROBE_TICK:
+	case PROBE_MAX:
+		break;
+	}
+}
+
 static int add_probes(struct kernel *kernel, struct attached *a, const struct target_info *info)
 {
 	const struct {
@@ -83,6 +104,8 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 		if (err && !has_ended(info->pid, 0))
 			log_warn("pid %d: no probe on %s (%s+0x%llx): %s", info->pid, all[i].what,
 				 at->path, (unsigned long long)at->offset, strerror(-err));
+		if (err)
+			note_lacking(&a->lacking, (enum probe_kind)i, err);
 		if (err && i <= PROBE_RESUME)
 			calls = false;
 	}
@@ -230,6 +253,13 @@ void kernel__follow(struct kernel *kernel, pid_t pid)
 	    bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.family), &key, &one, BPF_ANY))
 		log_warn("pid %d: what it starts is not followed: %s", pid, strerror(errno));
 	kernel->skel->bss->follow = kernel->all ? FOLLOW_ALL : FOLLOW_FAMILY;
+}
+
+void kernel__lacking(const struct kernel *kernel, pid_t pid, struct kernel_lacking *ret_lacking)
+{
+	const struct attached *a = kernel__find(kernel, pid);
+
+	*ret_lacking = a ? a->lacking : (struct kernel_lacking){0};
 }
 
 bool kernel__covers(const struct kernel *kernel, pid_t pid)

@@ -90,6 +90,14 @@ int kernel__attach(struct kernel *kernel, const struct target_info *info, uid_t 
 int kernel__arm(struct kernel *kernel, const struct target_info *info, uid_t account);
 /* Only reports the execs of the process and of those that it starts. */
 void kernel__follow(struct kernel *kernel, pid_t pid);
+/* Probes of a target that could not be set where they belong, and why (negative errno; 0: all
+ * could). */
+struct kernel_lacking {
+	bool calls, gc; /* safe calls', collections' ends' */
+	bool gc_parts;	/* others on collections: how long they were waited for */
+	int err;
+};
+void kernel__lacking(const struct kernel *kernel, pid_t pid, struct kernel_lacking *ret_lacking);
 /* Whether the call probes of a target were on before it was attached, or it was armed. */
 bool kernel__covers(const struct kernel *kernel, pid_t pid);
 /* Whether a process's execs are reported: it is one of those, or opts.all. */

@@ -197,6 +197,7 @@ struct attached {
 	pid_t pid;
 	struct probe *probes[PROBE_MAX]; /* NULL: none */
 	struct wire_target wire;
+	struct kernel_lacking lacking;
 	bool covered; /* its call probes were on before it was attached */
 	bool waits;   /* for its layout to be confirmed, before there are probes */
 	/* budget */

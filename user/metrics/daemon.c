@@ -25,7 +25,8 @@ static const struct {
 				    "Processes that were profiled so far.", PLAIN},
 	[METRICS_TARGETS_LEFT_OUT] =
 		{"safescoped_targets_left_out_total", "", "counter",
-		 "Processes that were not profiled because their user has as many as one may.",
+		 "Processes that were not profiled because their user has as many as one may, or "
+		 "for want of file descriptors.",
 		 PLAIN},
 	[METRICS_TARGETS_MISSED] =
 		{"safescoped_targets_missed_total", "", "counter",

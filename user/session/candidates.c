@@ -79,7 +79,7 @@ struct candidate *candidates__add(struct candidates *cs, const struct wire_proc_
 	candidates__go_on(cs, c, give_up_ns);
 	c->program = *rec;
 	c->reported = true;
-	c->running = c->has_user = c->refused = false;
+	c->running = c->has_user = c->refused = c->missed = false;
 	c->place = ++cs->last;
 	return c;
 }
@@ -92,18 +92,32 @@ void candidates__drop(struct candidates *cs, struct candidate *c)
 	free(c);
 }
 
-bool candidates__wait(struct candidates *cs, struct candidate *c, uint64_t due_ns)
+static bool wait(struct candidates *cs, struct candidate *c, uint64_t due_ns, bool files)
 {
 	if (!c->waits && cs->n_waiting >= WAITING_MAX)
 		return false;
 	if (!c->waits)
-		log_verbose("pid %d: waits until others of its user's have ended", c->pid);
+		log_verbose("pid %d: waits until %s", c->pid,
+			    files ? "there are descriptors" : "others of its user's have ended");
 	cs->n_waiting += !c->waits;
-	c->waits = c->refused = true;
+	c->waits = true;
+	c->waits_for_files = files;
+	c->refused |= !files;
+	c->missed |= files;
 	c->running = true;
 	c->reported = false;
 	c->due_ns = due_ns;
 	return true;
+}
+
+bool candidates__wait(struct candidates *cs, struct candidate *c, uint64_t due_ns)
+{
+	return wait(cs, c, due_ns, false);
+}
+
+bool candidates__wait_for_files(struct candidates *cs, struct candidate *c, uint64_t due_ns)
+{
+	return wait(cs, c, due_ns, true);
 }
 
 static uid_t user_of(struct candidate *c)
@@ -118,10 +132,17 @@ size_t candidates__count_waiting(const struct candidates *cs, uid_t uid)
 {
 	size_t n = 0;
 
-	if (uid == (uid_t)-1)
-		return cs->n_waiting;
 	for (struct candidate *c = cs->n_waiting ? cs->all : NULL; c; c = c->hh.next)
-		n += c->waits && user_of(c) == uid;
+		n += c->waits && !c->waits_for_files && (uid == (uid_t)-1 || user_of(c) == uid);
+	return n;
+}
+
+size_t candidates__count_waiting_for_files(const struct candidates *cs)
+{
+	size_t n = 0;
+
+	for (struct candidate *c = cs->n_waiting ? cs->all : NULL; c; c = c->hh.next)
+		n += c->waits && c->waits_for_files;
 	return n;
 }
 

@@ -20,8 +20,6 @@
 #define HUNG_WAIT_NS 1000000000ULL
 /* … and there may be room for another look again. */
 #define ROOM_WAIT_NS 2000000ULL
-/* … among the members, when others have ended … */
-#define MEMBERS_WAIT_NS 5000000000ULL
 /* … or by dlopen(), when a program in another language loads what it needs. */
 #define DLOPEN_WAIT_NS 1000000000ULL
 
@@ -170,18 +168,20 @@ static int join(struct session *s, struct target *target, bool ready,
 	uint32_t dev;
 	int err;
 
-	/* it waits again */
-	if (was_refused(s, pid) && !members__has_room(s->members, target__account(target))) {
+	if (!fd__has_room(ROOM_JOIN_FDS))
+		err = -EMFILE;
+	else if (was_refused(s, pid) && !members__has_room(s->members, target__account(target)))
+		err = -EDQUOT; /* it waits again */
+	else
+		err = 0;
+	if (err)
 		target__free(target);
-		if (taken)
-			let_go(s, pid);
-		return -EDQUOT;
-	}
-	err = members__add(s->members, target, pid, target__account(target), ready, &m);
+	else
+		err = members__add(s->members, target, pid, target__account(target), ready, &m);
 	if (err) {
 		if (taken)
 			let_go(s, pid);
-		if (err != -EDQUOT)
+		if (err != -EDQUOT && err != -EMFILE)
 			log_error("pid %d: left out: %s", pid, strerror(-err));
 		return err;
 	}
@@ -271,7 +271,8 @@ static int await_check(struct session *s, pid_t pid, const struct wire_proc_new 
 
 /*
  * Attaches the process if it is one to be profiled. -EAGAIN: too early to decide; -EBUSY: its
- * memory hangs; -EINPROGRESS: it is a candidate whose runtime is being checked.
+ * memory hangs; -EINPROGRESS: it is a candidate whose runtime is being checked; -EDQUOT, -EMFILE:
+ * there is no room for it, or there are no descriptors.
  */
 static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool starting)
 {
@@ -298,7 +299,11 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 			let_go(s, pid);
 		return -EPERM;
 	}
-	err = target__open(pid, &opts, &target, &verdict);
+	/* what is read of a process looks as if that had ended, or were none of GHC's, when nothing
+	 * can be opened */
+	err = fd__has_room(ROOM_LOOK_FDS) ? target__open(pid, &opts, &target, &verdict) : -EMFILE;
+	if (err == -EMFILE && rec && (rec->flags & WIRE_PROC_TARGET))
+		let_go(s, pid);
 	if (!err && verdict == TARGET_REFUSED) {
 		target__free(target);
 		err = -ENOTSUP;
@@ -308,7 +313,7 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 		target__free(target);
 		err = -EAGAIN;
 	}
-	if (err == -EAGAIN || err == -EBUSY)
+	if (err == -EAGAIN || err == -EBUSY || err == -EMFILE)
 		return err;
 	if (err)
 		return leave_out(s, pid, rec, verdict == TARGET_REFUSED, why, err);
@@ -329,7 +334,9 @@ static int check_candidate(struct session *s, struct candidate *c, uint64_t now)
 	int err;
 
 	if (!target__looks(c->target)) {
-		err = looks__check(s->looks, c->target, !fork, why, sizeof(why));
+		err = fd__has_room(ROOM_CHECK_FDS)
+			      ? looks__check(s->looks, c->target, !fork, why, sizeof(why))
+			      : -EMFILE;
 		if (!err)
 			return -EINPROGRESS;
 		if (err == -EDQUOT) {
@@ -343,7 +350,7 @@ static int check_candidate(struct session *s, struct candidate *c, uint64_t now)
 		return err;
 	if (err == -ETIMEDOUT)
 		err = -EBUSY;
-	if (err && fork) {
+	if (err && err != -EMFILE && fork) {
 		err = 0;
 		verdict = TARGET_NOT_READY;
 	}
@@ -352,7 +359,9 @@ static int check_candidate(struct session *s, struct candidate *c, uint64_t now)
 	if (!err)
 		return member_of(s, pid) ? 0 : decide(s, pid, rec, take_target(s, c), verdict);
 	target__free(take_target(s, c));
-	return err == -EAGAIN || err == -EBUSY
+	if (err == -EMFILE && rec && (rec->flags & WIRE_PROC_TARGET))
+		let_go(s, pid);
+	return err == -EAGAIN || err == -EBUSY || err == -EMFILE
 		       ? err
 		       : leave_out(s, pid, rec, err != -ESRCH && err != -ENOMEM, why, err);
 }
@@ -369,43 +378,29 @@ void follow__on_mapped(struct session *s, pid_t pid)
 
 void follow__running(struct session *s, pid_t pid)
 {
-	const struct candidate *c = candidates__find(s->follow->candidates, pid);
+	struct candidates *all = s->follow->candidates;
+	struct candidate *c = candidates__find(all, pid);
+	int err;
 
 	/* its check goes on, or it will be looked at when there is room */
 	if (c && (c->target || c->waits))
 		return;
-	if (look_at(s, pid, NULL, false) == -EBUSY)
+	err = look_at(s, pid, NULL, false);
+	if (err == -EBUSY || err == -EMFILE)
 		follow__on_mapped(s, pid);
-}
-
-/* There is no room for one that is a target: it joins once others of its user's have ended. */
-static void wait_for_room(struct session *s, struct candidate *c, uint64_t now)
-{
-	struct candidates *all = s->follow->candidates;
-
-	if (c && !candidates__wait(all, c, now + MEMBERS_WAIT_NS))
+	c = err == -EMFILE ? candidates__find(all, pid) : NULL;
+	if (c && !room__wait(s, all, c, time__monotonic_ns(), err))
 		candidates__drop(all, c);
-}
-
-/* 0: there is room now; -EDQUOT: not yet; -ESRCH: it has ended. */
-static int await_room(struct session *s, struct candidate *c, uint64_t now)
-{
-	struct candidates *all = s->follow->candidates;
-	uid_t account;
-
-	if (proc__account(c->pid, &account))
-		return -ESRCH;
-	if (!members__has_room(s->members, account)) {
-		candidates__wait(all, c, now + MEMBERS_WAIT_NS);
-		return -EDQUOT;
-	}
-	candidates__go_on(all, c, now + LIBRARY_GIVE_UP_NS);
-	return 0;
 }
 
 size_t follow__count_waiting(const struct session *s, uid_t uid)
 {
 	return candidates__count_waiting(s->follow->candidates, uid);
+}
+
+size_t follow__count_waiting_for_files(const struct session *s)
+{
+	return candidates__count_waiting_for_files(s->follow->candidates);
 }
 
 /* ── what the kernel reports ─────────────────────────────────────────────────────────────── */
@@ -469,8 +464,12 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 	if (err == -EAGAIN || err == -EBUSY || (held && err == -ENOEXEC))
 		candidates__add(all, rec, rec->flags & WIRE_PROC_FORK ? now + FORK_WAIT_NS : now,
 				now + LIBRARY_GIVE_UP_NS);
-	if (err == -EDQUOT)
-		wait_for_room(s, candidates__add(all, rec, now, 0), now);
+	if (err == -EDQUOT || err == -EMFILE)
+		before = candidates__add(all, rec, now, 0);
+	else
+		before = NULL;
+	if (before && !room__wait(s, all, before, now, err))
+		candidates__drop(all, before);
 }
 
 bool follow__wants(const struct session *s, pid_t pid)
@@ -484,7 +483,8 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 	struct wire_proc_new rec = c->program;
 	pid_t pid = c->pid;
 	bool first, late;
-	int err = c->waits ? await_room(s, c, now) : 0;
+	int err = c->waits ? room__await(s, s->follow->candidates, c, now, now + LIBRARY_GIVE_UP_NS)
+			   : 0;
 
 	if (err)
 		return err == -EDQUOT;
@@ -502,8 +502,8 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 	}
 	if (err == -EINPROGRESS)
 		return true;
-	if (err == -EDQUOT)
-		return candidates__wait(s->follow->candidates, c, now + MEMBERS_WAIT_NS);
+	if (err == -EDQUOT || err == -EMFILE)
+		return room__wait(s, s->follow->candidates, c, now, err);
 	if (!c->give_up_ns)
 		c->give_up_ns = now + LIBRARY_GIVE_UP_NS;
 	if ((err == -EAGAIN || err == -EBUSY) && now < c->give_up_ns) {

@@ -154,6 +154,13 @@ static void on_ready(struct session *s, struct member *m)
 	s->n_too_short += early__of(&s->early, &m->program);
 }
 
+/* Before the timeline learns which probes it has. */
+static void take_lacking(struct session *s, struct member *m)
+{
+	kernel__lacking(s->kernel, m->pid, &m->lacking);
+	target__set_unprobed(m->target, m->lacking.calls, m->lacking.gc);
+}
+
 /* Its part of the profile begins at `since_ns`. */
 static int begin(struct session *s, struct member *m, uint64_t since_ns)
 {
@@ -201,6 +208,7 @@ static int attach(struct session *s, struct member *m, bool armed)
 	/* the entry of an armed child was made from the file: this one is made from the process */
 	attached = armed ? kernel__update(s->kernel, info)
 			 : kernel__attach(s->kernel, info, m->account, &since);
+	take_lacking(s, m);
 	/* no record has been read since: each finds its target in the timeline */
 	err = begin(s, m, since ? since : time__monotonic_ns());
 	if (err) {
@@ -318,6 +326,7 @@ static void checked(struct session *s, struct member *m, uint64_t now, int err,
 	}
 	if (err)
 		log_debug("pid %d: gone while it became ready: %s", m->pid, strerror(-err));
+	take_lacking(s, m);
 	intake__update_target(s->in, info);
 	load_rows(s, m);
 	held__give(m->held, s->feed);

@@ -41,19 +41,20 @@ struct member {
 	pid_t pid;
 	uid_t account; /* target__account() */
 	struct target *target;
-	bool only_sampled;	      /* as target__info() has it once the member is ready */
-	bool no_rows;		      /* its unwind rows could not be loaded */
-	bool no_rows_reported;	      /* in the report */
-	uint64_t rows_ns;	      /* how long rows have been made for it */
-	bool rows_later;	      /* or not yet all of them: member__more_rows */
-	uint32_t rows_tries;	      /* turns in a row that had no time for its user */
-	struct wire_proc_new program; /* how the kernel reported it; ino 0: it did not */
-	uint64_t attach_ns;	      /* CLOCK_MONOTONIC: its part of the profile begins */
-	uint64_t probed_ns;	      /* when its probes were on */
-	bool live;		      /* attached, and not seen to end */
-	bool ready;		      /* its layout is confirmed */
-	bool forgotten;		      /* it was no target: nothing of it is in the timeline */
-	bool from_start;	      /* no call of it was made before its probes were on */
+	struct kernel_lacking lacking; /* probes that could not be set */
+	bool only_sampled;	       /* as target__info() has it once the member is ready */
+	bool no_rows;		       /* its unwind rows could not be loaded */
+	bool no_rows_reported;	       /* in the report */
+	uint64_t rows_ns;	       /* how long rows have been made for it */
+	bool rows_later;	       /* or not yet all of them: member__more_rows */
+	uint32_t rows_tries;	       /* turns in a row that had no time for its user */
+	struct wire_proc_new program;  /* how the kernel reported it; ino 0: it did not */
+	uint64_t attach_ns;	       /* CLOCK_MONOTONIC: its part of the profile begins */
+	uint64_t probed_ns;	       /* when its probes were on */
+	bool live;		       /* attached, and not seen to end */
+	bool ready;		       /* its layout is confirmed */
+	bool forgotten;		       /* it was no target: nothing of it is in the timeline */
+	bool from_start;	       /* no call of it was made before its probes were on */
 	bool calls_missed; /* it began in the session, and whether calls were missed is not known */
 	struct held *held; /* its records until it is ready */
 	struct kernel_refused refused; /* what its user had been refused before it joined */
@@ -161,6 +162,8 @@ struct candidate {
 	bool running;  /* it ran before it was seen: it joins when its runtime was checked */
 	bool waits;    /* there was no room among the members: changed by the set only */
 	bool refused;  /* … or has not been at some time, which is counted once */
+	/* the same of one for which there were no descriptors */
+	bool waits_for_files, missed;
 	struct wire_proc_new program;
 	/* Its runtime is to be checked before it joins; NULL: not yet. The set changes it only. */
 	struct target *target;
@@ -190,8 +193,13 @@ void candidates__drop(struct candidates *candidates, struct candidate *c);
 /* It waits for room among the members until due_ns; of what was reported of it nothing holds then.
  * False: too many wait. */
 bool candidates__wait(struct candidates *candidates, struct candidate *c, uint64_t due_ns);
-/* How many of that user's wait; of uid -1: of all users. */
+/* The same: until there are descriptors. */
+bool candidates__wait_for_files(struct candidates *candidates, struct candidate *c,
+				uint64_t due_ns);
+/* How many of that user's wait for others' end; of uid -1: of all users. */
 size_t candidates__count_waiting(const struct candidates *candidates, uid_t uid);
+/* How many wait for descriptors. */
+size_t candidates__count_waiting_for_files(const struct candidates *candidates);
 /* It does not wait any more, and is as new, to be looked at by give_up_ns. */
 void candidates__go_on(struct candidates *candidates, struct candidate *c, uint64_t give_up_ns);
 

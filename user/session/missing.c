@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* missing: what a member's profile lacks, and what would help. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,24 +12,46 @@ static void add(struct session *s, const struct member *m, const char *text)
 	intake__add_missing(s->in, m->pid, text);
 }
 
+static void note_lacking(struct session *s, const struct member *m)
+{
+	const struct kernel_lacking *l = &m->lacking;
+	char text[200];
+
+	if (!l->err)
+		return;
+	snprintf(text, sizeof(text), "%s%s%s: probes could not be set: %s",
+		 l->calls ? "safe calls are not counted" : "",
+		 l->calls && (l->gc || l->gc_parts) ? "; " : "",
+		 l->gc	       ? "collections are not seen"
+		 : l->gc_parts ? "how long collections were waited for is not known"
+		 : l->calls    ? ""
+			       : "ticks are not seen",
+		 strerror(-l->err));
+	add(s, m, text);
+	/* it may be there the next time */
+	if (l->err == -EMFILE || l->err == -ENFILE || l->err == -ENOMEM)
+		intake__set_exit_code(s->in, EXIT_PARTIAL);
+}
+
 static void note_probes(struct session *s, const struct member *m)
 {
 	const struct target_info *info = target__info(m->target);
 	const struct {
 		const struct target_probe *probe;
+		bool was_found;
 		const char *text;
 	} needs[] = {
-		{&info->suspend, "safe calls are not counted: suspendThread was not found; symbols "
-				 "would help"},
-		{&info->resume, "safe calls are not counted: resumeThread was not found; symbols "
-				"would help"},
-		{&info->tick, "no ticks: the RTS's timer was not found; symbols would help"},
-		{&info->gc_start,
-		 "no exact GC pauses: the start of collections was not found; symbols "
-		 "would help"},
+		{&info->suspend, m->lacking.calls,
+		 "safe calls are not counted: suspendThread was not found; symbols would help"},
+		{&info->resume, m->lacking.calls,
+		 "safe calls are not counted: resumeThread was not found; symbols would help"},
+		{&info->tick, false, "no ticks: the RTS's timer was not found; symbols would help"},
+		{&info->gc_start, m->lacking.gc,
+		 "no exact GC pauses: the start of collections was not found; symbols would help"},
 	};
 	char text[400];
 
+	note_lacking(s, m);
 	if (info->no_probes) {
 		snprintf(text, sizeof(text),
 			 "no probes: %s; safe calls are not counted, and collections and ticks "
@@ -38,7 +61,7 @@ static void note_probes(struct session *s, const struct member *m)
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(needs); i++)
-		if (needs[i].probe->found == FOUND_NONE)
+		if (needs[i].probe->found == FOUND_NONE && !needs[i].was_found)
 			add(s, m, needs[i].text);
 }
 

@@ -10,6 +10,12 @@
 	"were "                                                                                    \
 	"profiled at once"
 
+/* The same, and how many descriptors there may be. */
+#define NO_FILES                                                                                   \
+	"%llu processes could not be looked at, or not before others had ended: no more than "     \
+	"%llu "                                                                                    \
+	"descriptors may be open (RLIMIT_NOFILE); GHC programs among them are not here"
+
 /* What is counted so far, or what came of it since the last cut. */
 static void count(struct session *s, struct noted *ret_now)
 {
@@ -115,6 +121,24 @@ static void note_held_up(struct session *s, const struct noted *n, bool whole)
 	add_to_all(s, whole, text);
 }
 
+static void note_no_files(struct session *s, bool whole)
+{
+	struct no_files *no = &s->no_files;
+	uint64_t waiting = follow__count_waiting_for_files(s);
+	char text[240];
+
+	if (no->lately) {
+		snprintf(text, sizeof(text), NO_FILES, (unsigned long long)no->lately,
+			 (unsigned long long)fd__limit());
+		add_to_all(s, whole, text);
+		intake__set_exit_code(s->in, EXIT_PARTIAL);
+	}
+	if (whole && no->n)
+		log_warn(NO_FILES, (unsigned long long)no->n, (unsigned long long)fd__limit());
+	no->reported = no->lately || waiting;
+	no->lately = waiting;
+}
+
 /* Of the i-th of those who have refused processes: how many wait still. */
 static uint64_t waiting_of(const struct session *s, size_t i)
 {
@@ -167,6 +191,7 @@ static void note(struct session *s, bool whole)
 	note_too_short(s, &n, whole);
 	note_held_up(s, &n, whole);
 	note_refused(s, whole);
+	note_no_files(s, whole);
 	s->noted = now;
 }
 

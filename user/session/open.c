@@ -241,7 +241,7 @@ int open__all(struct session *s)
 	if (!err)
 		err = mapped__new(&s->mapped);
 	if (err) {
-		log_error("no memory");
+		log_error("the session cannot begin: %s", strerror(-err));
 		return err;
 	}
 	err = target_cache__open_archives(s->cache, s->opts->archives, s->opts->n_archives);

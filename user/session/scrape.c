@@ -87,7 +87,7 @@ void scrape__free(struct scrape *sc)
 static void set_members(const struct session *s, struct metrics *m)
 {
 	const struct members_refused *refused;
-	uint64_t n_refused = 0;
+	uint64_t n_refused = s->no_files.n;
 
 	for (size_t i = 0; (refused = members__refused(s->members, i)); i++)
 		n_refused += refused->n;

@@ -52,6 +52,10 @@ static void note_nobody(struct session *s)
 		return;
 	if (s->switched_off)
 		/* that has been reported, and is why */;
+	else if (s->no_files.n)
+		log_warn("nothing was profiled: processes could not be looked at, since no more "
+			 "than %llu descriptors may be open (RLIMIT_NOFILE)",
+			 (unsigned long long)fd__limit());
 	else if (s->n_left_out)
 		log_warn("nothing was profiled: %llu GHC program%s ran, which could not be; "
 			 "safescoped --doctor has more",
@@ -115,7 +119,7 @@ static int run_to_end(struct session *s)
 	if (!err && s->opts->metrics)
 		err = scrape__new(s, &s->scrape);
 	if (err) {
-		log_error("no memory");
+		log_error("the session cannot begin: %s", strerror(-err));
 		return EXIT_FAILED;
 	}
 	loop__run(s);

@@ -59,6 +59,13 @@ struct noted {
 	unsigned held_up;	    /* … so many times */
 };
 
+/* Processes that were left out for want of descriptors (room.c, noted.c). */
+struct no_files {
+	uint64_t n;
+	uint64_t lately; /* since the last cut, and those that waited then */
+	bool reported;	 /* in the log: since then some are left out */
+};
+
 struct session {
 	const struct session_opts *opts;
 	struct kernel_features features;
@@ -97,9 +104,10 @@ struct session {
 	struct early early;
 	unsigned n_signals;  /* that a command has got from us */
 	uint64_t n_left_out; /* GHC programs that could not be profiled */
-	bool stopped;	     /* by a signal, or what follows */
-	bool cut_short;	     /* the kernel side has gone */
-	bool renewed;	     /* it ends so that the next one may begin */
+	struct no_files no_files;
+	bool stopped;	/* by a signal, or what follows */
+	bool cut_short; /* the kernel side has gone */
+	bool renewed;	/* it ends so that the next one may begin */
 	uint64_t began_ns;
 	bool switched_off;  /* by opts->off_path: nothing is to be on any more */
 	bool off_ignored;   /* there is such a file, but not one that counts */
@@ -392,6 +400,27 @@ bool program__is(pid_t pid, const struct wire_proc_new *rec);
 /* Or is about to: its memory goes first, and with it the link to its program. */
 bool program__has_ended(pid_t pid);
 
+/* ── room.c: processes for which there is no room ────────────────────────────────────────── */
+
+/*
+ * Descriptors that a look opens, with the helpers that it may need; that one that joins does; and
+ * the check in between, of which several go on at once.
+ */
+#define ROOM_LOOK_FDS  16
+#define ROOM_JOIN_FDS  12
+#define ROOM_CHECK_FDS 4
+
+/*
+ * There is no room for one that is a target: it joins once others of its user's have ended
+ * (-EDQUOT). Or there are no descriptors to look at one with (-EMFILE), which is counted. False:
+ * too many wait.
+ */
+bool room__wait(struct session *s, struct candidates *all, struct candidate *c, uint64_t now,
+		int err);
+/* One that waits: 0: there is room now; -EDQUOT: not yet; -ESRCH: it has ended. */
+int room__await(struct session *s, struct candidates *all, struct candidate *c, uint64_t now,
+		uint64_t give_up_ns);
+
 /* ── follow.c: processes that begin ──────────────────────────────────────────────────────── */
 
 /* Processes that may become members: what the kernel reported and is to be looked at in time. */
@@ -427,6 +456,8 @@ bool follow__looks(const struct session *s);
 uint64_t follow__next_due(const struct session *s);
 /* How many of that user's wait for room among the members; of uid -1: of all users. */
 size_t follow__count_waiting(const struct session *s, uid_t uid);
+/* How many wait for descriptors, to be looked at with. */
+size_t follow__count_waiting_for_files(const struct session *s);
 
 /* ── records.c: the kernel side's records ────────────────────────────────────────────────── */
 

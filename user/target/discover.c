@@ -104,7 +104,7 @@ int discover__process(struct target_cache *cache, pid_t pid)
 	/* no server is asked; a kernel thread has no executable, and no libraries either */
 	fd = open(exe, O_PATH | O_CLOEXEC);
 	if (fd < 0)
-		return 0;
+		return errno == EMFILE ? -EMFILE : 0;
 	return exe_is_runtime(cache, pid, fd) || libraries_hold_runtime(cache, pid);
 }
 

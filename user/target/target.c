@@ -44,6 +44,14 @@ const struct target_info *target__info(const struct target *target)
 	return &target->info;
 }
 
+void target__set_unprobed(struct target *target, bool calls, bool gc)
+{
+	if (calls)
+		target->info.suspend.found = target->info.resume.found = FOUND_NONE;
+	if (gc)
+		target->info.gc_start.found = target->info.gc_end.found = FOUND_NONE;
+}
+
 int target__pidfd(const struct target *target)
 {
 	return target->pidfd;

@@ -190,6 +190,8 @@ int target__open_file(int fd, const char *path, const struct target_opts *opts,
 		      struct target **ret_target);
 
 const struct target_info *target__info(const struct target *target);
+/* Its probes on safe calls, or on collections, could not be set: info has none of them. */
+void target__set_unprobed(struct target *target, bool calls, bool gc);
 
 /* Readable (poll) when the process has exited. Owned by the target. */
 int target__pidfd(const struct target *target);

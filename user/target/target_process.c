@@ -11,11 +11,15 @@ bool target__alive(const struct target *target)
 {
 	struct pollfd pfd = {.fd = target->pidfd, .events = POLLIN};
 	struct proc_stat st;
+	int err;
 
 	if (poll(&pfd, 1, 0) != 0)
 		return false;
-	return proc__stat(target->info.pid, 0, &st) == 0 &&
-	       st.start_ticks == target->first.start_ticks;
+	err = proc__stat(target->info.pid, 0, &st);
+	/* nothing can be opened: what is known is that it has not ended */
+	if (err == -EMFILE)
+		return true;
+	return err == 0 && st.start_ticks == target->first.start_ticks;
 }
 
 bool target__runs_same(const struct target *target)

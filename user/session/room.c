@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* room: processes that are looked at, or join, later, since there is no room for them now. */
+#include <errno.h>
+#include <signal.h>
+
+#include "process/proc.h"
+#include "session_priv.h"
+
+/* When to try again. */
+#define WAIT_NS 5000000000ULL
+
+static void report_no_files(struct session *s, pid_t pid)
+{
+	struct no_files *no = &s->no_files;
+
+	no->n++;
+	no->lately++;
+	if (no->reported)
+		return;
+	no->reported = true;
+	log_warn("pid %d: cannot be looked at, like those that come after it, until descriptors "
+		 "are closed: no more than %llu may be open (RLIMIT_NOFILE)",
+		 pid, (unsigned long long)fd__limit());
+}
+
+bool room__wait(struct session *s, struct candidates *all, struct candidate *c, uint64_t now,
+		int err)
+{
+	if (err == -EDQUOT)
+		return candidates__wait(all, c, now + WAIT_NS);
+	if (!c->missed)
+		report_no_files(s, c->pid);
+	return candidates__wait_for_files(all, c, now + WAIT_NS);
+}
+
+int room__await(struct session *s, struct candidates *all, struct candidate *c, uint64_t now,
+		uint64_t give_up_ns)
+{
+	uid_t account;
+
+	/* this needs no descriptor */
+	if (kill(c->pid, 0) && errno == ESRCH)
+		return -ESRCH;
+	if (!fd__has_room(ROOM_LOOK_FDS)) {
+		room__wait(s, all, c, now, -EMFILE);
+		return -EDQUOT;
+	}
+	if (proc__account(c->pid, &account))
+		return -ESRCH;
+	if (!c->waits_for_files && !members__has_room(s->members, account)) {
+		candidates__wait(all, c, now + WAIT_NS);
+		return -EDQUOT;
+	}
+	candidates__go_on(all, c, give_up_ns);
+	return 0;
+}
