@@ -106,6 +106,28 @@ static void test_how_many(void **state)
 	assert_non_null(strstr(last, "\nsafescoped: an error\n"));
 }
 
+/* Errors wait for their reader too, but not each of them. */
+static void test_many_errors(void **state)
+{
+	char last[256] = "";
+	uint64_t began, took;
+	struct pipe_of p;
+
+	(void)state;
+	divert(&p);
+	for (unsigned i = 0; i < 5000; i++)
+		log_info("line %u", i);
+	began = time__monotonic_ns();
+	for (unsigned i = 0; i < 20; i++)
+		log_error("error %u", i);
+	took = time__monotonic_ns() - began;
+	read_lines(&p, last);
+	log_info("here again");
+	assert_int_equal(read_lines(&p, last), 2);
+	restore(&p);
+	assert_true(took < 3000000000ULL);
+}
+
 static void test_files_take_all(void **state)
 {
 	char name[] = "/tmp/safescoped-log-XXXXXX", line[64];
@@ -135,6 +157,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nobody_reads),
 		cmocka_unit_test(test_how_many),
+		cmocka_unit_test(test_many_errors),
 		cmocka_unit_test(test_files_take_all),
 	};
 

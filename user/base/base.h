@@ -47,8 +47,9 @@ enum log_level log__level(void);
 void log__find_journal(void);
 /*
  * Whether standard error takes a line now; waits half a second for it, unless a line waited so long
- * in vain before and this one does not `matter`. A full pipe and a stopped terminal do not: lines
- * are left out then, and counted, since a session that waits for its reader would stand still.
+ * in vain before: then only one that `matters` does, once in some seconds. A full pipe and a
+ * stopped terminal do not: lines are left out then, and counted, since a session that waits for its
+ * reader would stand still.
  */
 bool log__has_room(bool matters);
 /* A line without an end is on the terminal, or no more: the next message wipes it. */

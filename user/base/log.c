@@ -26,8 +26,9 @@ static _Atomic bool to_journal;
 static _Atomic unsigned lost;
 
 /* How long a line waits for somebody to read what came before; after one that waited in vain only
- * errors do. */
-#define WAIT_MS 500
+ * errors do, and not for a while: many of them would hold up everything. */
+#define WAIT_MS	 500
+#define AGAIN_NS 5000000000ULL
 
 void log__set_level(enum log_level level)
 {
@@ -41,13 +42,19 @@ enum log_level log__level(void)
 
 bool log__has_room(bool matters)
 {
-	static _Atomic bool stuck;
+	/* when the last wait was in vain; 0: none was since there was room */
+	static _Atomic uint64_t stuck_ns;
 	struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
-	int n = poll(&p, 1, matters || !atomic_load(&stuck) ? WAIT_MS : 0);
+	uint64_t stuck = atomic_load(&stuck_ns);
+	bool waits = !stuck || (matters && time__monotonic_ns() - stuck >= AGAIN_NS);
+	int n = poll(&p, 1, waits ? WAIT_MS : 0);
 	/* what cannot be waited for never makes anybody wait */
 	bool room = n > 0 || (n < 0 && errno != EINTR);
 
-	atomic_store(&stuck, !room);
+	if (room)
+		atomic_store(&stuck_ns, 0);
+	else if (waits)
+		atomic_store(&stuck_ns, time__monotonic_ns());
 	return room;
 }
 
