@@ -189,6 +189,41 @@ def test_who_has_died(t, name):
     check(s.session.wait() in (0, 1), f"{s.session.err.seen}")
 
 
+def test_nobody_answers(t):
+    """Who serves the metrics has died, and the session does not begin anew so soon: who asks is refused, and does not wait."""
+    metrics = t.dir / "metrics"
+    s = Service(t, "--metrics", f"unix:{metrics}")
+    s.manager.wait_for("READY")
+    for pid in descendants(s.session.pid):
+        if Path(f"/proc/{pid}/comm").read_text().strip() == "safescoped:http":
+            os.kill(pid, signal.SIGKILL)
+    line = s.session.err.until("answers for them has ended", 10 * SLOWNESS)
+    check(line and "until the session begins anew" in line, f"it said {s.session.err.seen}")
+    time.sleep(0.2)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(5)
+        try:
+            client.connect(str(metrics))
+            check(False, "the socket takes connections that nobody answers")
+        except ConnectionRefusedError:
+            pass
+    s.session.signal(signal.SIGTERM)
+    check(s.session.wait() in (0, 1), f"{s.session.err.seen}")
+
+
+@cases("SIGKILL", "SIGSEGV")
+def test_session_killed(t, name):
+    """The session can report nothing then: the service does, and ends, for its manager to start it again."""
+    s = Service(t)
+    s.manager.wait_for("READY")
+    os.kill(s.child(), signal.Signals[name])
+    code = s.session.wait()
+    check(code == 2, f"it ended with {code}: {s.session.err.seen}")
+    lines = [line for line in s.session.err.seen if "the session was killed by signal" in line]
+    check(len(lines) == 1 and f"signal {int(signal.Signals[name])} " in lines[0], f"it said {s.session.err.seen}")
+    check(("out of memory?" in lines[0]) == (name == "SIGKILL"), lines[0])
+
+
 def test_all_are_stopped(t):
     """A service manager sends SIGTERM to each process of a service: it still ends as it should."""
     s = Service(t, "--metrics", f"unix:{t.dir / 'metrics'}", "--push", "otlp+http://127.0.0.1:9", "--push-queue", t.dir / "queue")

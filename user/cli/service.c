@@ -301,6 +301,20 @@ static void take_signal(struct service *sv)
 		kill(sv->pid, taken.number);
 }
 
+/* The child has ended. One that was killed could report nothing itself. */
+static int code_of(int status)
+{
+	int number;
+
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	number = WTERMSIG(status);
+	log_error("the session was killed by signal %d (%s); what came since the last window is "
+		  "lost",
+		  number, number == SIGKILL ? "out of memory?" : strsignal(number));
+	return EXIT_FAILED;
+}
+
 /* Until the child ends; its exit code. */
 static int wait_for_end(struct service *sv)
 {
@@ -317,7 +331,7 @@ static int wait_for_end(struct service *sv)
 
 		poll(fds, ARRAY_SIZE(fds), ms);
 		if (waitpid(sv->pid, &status, WNOHANG) == sv->pid)
-			return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+			return code_of(status);
 		if (fds[2].revents & POLLIN)
 			take_reports(sv);
 		else if (fds[2].revents)

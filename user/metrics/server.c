@@ -117,6 +117,8 @@ int metrics_server__turn(struct metrics_server *s, bool ready, uint64_t now_ns)
 		return 0;
 	s->over = true;
 	s->wanted = false;
+	/* whoever asks is refused, instead of waiting for an answer that nobody will give */
+	shutdown(s->listener.fd, SHUT_RDWR);
 	return -EPIPE;
 }
 

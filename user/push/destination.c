@@ -211,8 +211,8 @@ static void take_answers(struct destination *d, uint64_t now)
 			take_answer(d, &answer, now);
 			continue;
 		}
-		log_error("push to %s: the process that sends has ended; what is not taken is "
-			  "kept for the next session",
+		log_error("push to %s: the process that sends has ended; nothing is sent before "
+			  "the next session begins, and what is not taken is kept for it",
 			  d->url.shown);
 		confine_peer__free(d->peer);
 		d->peer = NULL;
