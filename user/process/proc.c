@@ -226,6 +226,34 @@ int proc__threads(pid_t pid, pid_t **ret_tids, size_t *ret_n)
 	return 0;
 }
 
+static bool is_over(pid_t pid, pid_t tid)
+{
+	struct proc_stat st;
+
+	return proc__stat(pid, tid, &st) || st.state == 'Z' || st.state == 'X';
+}
+
+int proc__living_thread(pid_t pid, pid_t *ret_tid)
+{
+	pid_t *tids, tid = 0;
+	size_t n;
+	int err;
+
+	if (!is_over(pid, 0))
+		return -ESRCH;
+	err = proc__threads(pid, &tids, &n);
+	if (err)
+		return err;
+	for (size_t i = 0; i < n && !tid; i++)
+		if (tids[i] != pid && !is_over(pid, tids[i]))
+			tid = tids[i];
+	free(tids);
+	if (!tid)
+		return -ESRCH;
+	*ret_tid = tid;
+	return 0;
+}
+
 int proc__pidfd(pid_t pid, int *ret_fd)
 {
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0);

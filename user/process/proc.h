@@ -93,6 +93,12 @@ int proc__exe(pid_t pid, char *buf, size_t size);
 
 /* All thread ids; the caller frees. */
 int proc__threads(pid_t pid, pid_t **ret_tids, size_t *ret_n);
+/*
+ * Another thread of a process whose main thread has exited: by its number /proc shows the program
+ * and the mappings, and by the process's own no more. -ESRCH: it is no such process, or all of it
+ * has ended.
+ */
+int proc__living_thread(pid_t pid, pid_t *ret_tid);
 
 struct proc_syscall {
 	bool running; /* on a CPU or runnable: nothing else is known then */

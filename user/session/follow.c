@@ -316,7 +316,8 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 	if (err == -EAGAIN || err == -EBUSY || err == -EMFILE)
 		return err;
 	if (err)
-		return leave_out(s, pid, rec, verdict == TARGET_REFUSED, why, err);
+		return leave_out(s, pid, rec, verdict == TARGET_REFUSED || err == -EOWNERDEAD, why,
+				 err);
 	/* a child that does not exec has its parent's runtime, which works already */
 	if (!starting || (rec && (rec->flags & WIRE_PROC_FORK)))
 		return await_check(s, pid, rec, !starting, target);

@@ -95,16 +95,27 @@ static int libraries_hold_runtime(struct target_cache *cache, pid_t pid)
 	return found;
 }
 
-int discover__process(struct target_cache *cache, pid_t pid)
+static int open_exe(pid_t pid)
 {
 	char exe[64];
 	int fd;
 
 	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
-	/* no server is asked; a kernel thread has no executable, and no libraries either */
+	/* no server is asked */
 	fd = open(exe, O_PATH | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int discover__process(struct target_cache *cache, pid_t pid)
+{
+	int fd = open_exe(pid);
+
+	/* its main thread may have exited; target__open() refuses it then */
+	if (fd == -ENOENT && proc__living_thread(pid, &pid) == 0)
+		fd = open_exe(pid);
+	/* a kernel thread has no executable, and no libraries either */
 	if (fd < 0)
-		return errno == EMFILE ? -EMFILE : 0;
+		return fd == -EMFILE ? -EMFILE : 0;
 	return exe_is_runtime(cache, pid, fd) || libraries_hold_runtime(cache, pid);
 }
 

@@ -104,6 +104,11 @@ static int open_process(struct target *t, pid_t pid)
 			       strerror(-err));
 		return err;
 	}
+	if (st.state == 'Z' && target__alive(t)) {
+		target__refuse(t, "its main thread has exited: it cannot be attached any more, "
+				  "though other threads of it go on");
+		return -EOWNERDEAD;
+	}
 	if (st.state == 'Z') {
 		target__refuse(t, "has ended (a zombie); --list shows the GHC programs that run");
 		return -ESRCH;
