@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness import BPFTOOL, SAFESCOPED, Failure, Skip, Target, cases, check, program, run, schema_errors
+from harness import BPFTOOL, ROOT, SAFESCOPED, Failure, Skip, Target, cases, check, program, run, schema_errors
 from test_calls import ALWAYS
 
 FAILED, USAGE = 2, 64
@@ -74,6 +74,26 @@ def test_zombie(t):
         refused(t, FAILED, "--pid", zombie.pid, "-d", 1, "-o", t.stem, says=[str(zombie.pid)])
     finally:
         zombie.wait()
+
+
+def test_main_thread_has_exited(t):
+    """Others of its threads go on: it has not ended, and whoever looks for GHC programs finds it, and why it is none to profile."""
+    says = "its main thread has exited"
+    library = t.dir / "main_exits.so"
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", library, ROOT / "tests" / "live" / "main_exits.c"], check=True)
+    target = t.target("Server", ready="waiting", env={"LD_PRELOAD": str(library)})
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{target.pid}/stat").read_text().rpartition(") ")[2][0] != "Z":
+        check(time.monotonic() < deadline, "its main thread goes on")
+        time.sleep(0.1)
+    library.unlink()
+    refused(t, FAILED, "--pid", target.pid, "-d", 1, "-o", t.stem, says=[str(target.pid), says])
+    listed = subprocess.run([SAFESCOPED, "--list"], capture_output=True, text=True, check=True).stdout
+    check(f"{target.pid}: {says}" in listed, f"--list: {listed}")
+    session = t.session("--comm", "Server", "-d", 0.5, "-f", "json", "-o", t.dir / "all.json")
+    session.wait()
+    lines = [line for line in session.err.seen if f"pid {target.pid}: left out: {says}" in line]
+    check(len(lines) == 1, f"it said {session.err.seen}")
 
 
 @cases("--pid=abc", "--pid=0", "--pid=-5", "--pid=99999999999999999999", "--frequency=0", "--frequency=10000",
