@@ -404,6 +404,20 @@ static void frequencies_of_windows(void **state)
 	timeline__free(tl);
 }
 
+/* Readings take a hundredth of the time at most, and however long one took, figures stay recent. */
+static void readings_are_rare_but_bounded(void **state)
+{
+	const uint64_t ms = 1000000;
+
+	(void)state;
+	assert_int_equal(scrape__every_ns(0), 5000 * ms);
+	assert_int_equal(scrape__every_ns(50 * ms), 5000 * ms);
+	assert_int_equal(scrape__every_ns(103 * ms), 10300 * ms);
+	assert_int_equal(scrape__every_ns(300 * ms), 30000 * ms);
+	assert_int_equal(scrape__every_ns(347 * ms), 30000 * ms);
+	assert_int_equal(scrape__every_ns(600000 * ms), 30000 * ms);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -421,6 +435,7 @@ int main(void)
 		cmocka_unit_test(looks_become_rare),
 		cmocka_unit_test(samples_come_back),
 		cmocka_unit_test(frequencies_of_windows),
+		cmocka_unit_test(readings_are_rare_but_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

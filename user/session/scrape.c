@@ -3,8 +3,8 @@
  * scrape: the session as metrics, for whoever asks.
  *
  * Nothing is read while nobody asks. Who does gets figures that are at most EVERY_NS old, or on a
- * host with so much to add up that it would take more than a hundredth of the time, so much older;
- * safescoped_figures_time_seconds shows it.
+ * host with so much to add up that it would take more than a hundredth of the time, so much older,
+ * up to MOST_NS; safescoped_figures_time_seconds shows it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,6 +19,9 @@
 #include "session_priv.h"
 
 #define EVERY_NS 5000000000ULL
+/* Prometheus asks once a minute where nothing else is configured: no two of its scrapes are to get
+ * the same figures. */
+#define MOST_NS 30000000000ULL
 /* A reading takes at most one part in so many of the time. */
 #define READING_PART 100
 /* One that took longer has many records to go through; the next one begins with a fold. */
@@ -30,8 +33,8 @@ struct scrape {
 	struct cgroup cgroup; /* of the process that was asked for last */
 	struct buf text;
 	uint64_t next_ns; /* no reading before that */
-	uint64_t took_ns;
-	bool ended; /* the server has */
+	uint64_t took_ns; /* CPU time of the last reading */
+	bool ended;	  /* the server has */
 };
 
 /* ── its life ────────────────────────────────────────────────────────────────────────────── */
@@ -228,10 +231,15 @@ bool scrape__has_ended(const struct scrape *scrape)
 	return scrape && scrape->ended;
 }
 
+uint64_t scrape__every_ns(uint64_t took_ns)
+{
+	return MIN(MAX(EVERY_NS, took_ns * READING_PART), MOST_NS);
+}
+
 void scrape__turn(struct session *s, uint64_t now)
 {
 	struct scrape *sc = s->scrape;
-	uint64_t every;
+	uint64_t every, before, after, max_rss;
 	int err;
 
 	if (!sc || sc->ended)
@@ -247,11 +255,15 @@ void scrape__turn(struct session *s, uint64_t now)
 	}
 	if (!metrics_server__wanted(s->opts->metrics) || now < sc->next_ns)
 		return;
+	/* CPU time: while others run, or the machine is suspended, it costs nobody anything */
+	usage__own(&before, &max_rss);
 	err = write_text(s, sc, now);
-	sc->took_ns = time__monotonic_ns() - now;
-	every = MAX(EVERY_NS, sc->took_ns * READING_PART);
+	usage__own(&after, &max_rss);
+	sc->took_ns = after - before;
+	every = scrape__every_ns(sc->took_ns);
 	sc->next_ns = now + every;
-	log_debug("metrics: %zu bytes in %.1f ms", sc->text.len, (double)sc->took_ns / 1e6);
+	log_debug("metrics: %zu bytes in %.1f ms of CPU time, the next ones in %.1f s",
+		  sc->text.len, (double)sc->took_ns / 1e6, (double)every / 1e9);
 	if (!err)
 		err = metrics_server__give(s->opts->metrics, sc->text.data, sc->text.len, every);
 	/* it may be some megabytes */

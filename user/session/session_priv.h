@@ -587,6 +587,8 @@ struct scrape;
 int scrape__new(struct session *s, struct scrape **ret_scrape);
 /* In each turn of the loop: writes a text if one is wanted, though not too often. */
 void scrape__turn(struct session *s, uint64_t now);
+/* How long to wait until the next reading, after one that took so much CPU time. */
+uint64_t scrape__every_ns(uint64_t took_ns);
 /* Nobody answers any more. NULL: nobody was to. */
 bool scrape__has_ended(const struct scrape *scrape);
 /* After the timeline is freed. NULL is fine. */
