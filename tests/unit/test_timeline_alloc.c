@@ -392,6 +392,36 @@ static void test_windows(void **state)
 	timeline__free(kit.tl);
 }
 
+/* The last window of a process has what waits for a sample: there is no later one. */
+static void test_ends_in_a_window(void **state)
+{
+	const struct pic_target *t;
+	struct picture *first, *second;
+	struct kit kit;
+	union rec ev;
+
+	(void)state;
+	kit_new(&kit);
+	put_alloc(&kit, T0 + 1000, 0, WIRE_ALLOC_NURSERY, 1);
+	put_heap(&kit, T0 + 2000, 0, 4 * MB, 3 * MB, 0);
+	put_heap(&kit, T0 + 3000, 1, 5 * MB, 3 * MB, 0);
+	put(&kit, mk_event(&ev, WIRE_PROC_EXIT, 7, T0 + 10000));
+	/* it is known that it has ended, which is after this window */
+	assert_int_equal(timeline__window(kit.tl, T0 + 9000, &first), 0);
+	t = picture__target(first, 0);
+	assert_int_equal(t->alloc.bytes, 8 * MB);
+	assert_int_equal(t->alloc.unsampled_bytes, 0);
+	assert_int_equal(rows_of(t), 4 * MB);
+	assert_int_equal(timeline__window(kit.tl, T0 + 20000, &second), 0);
+	t = picture__target(second, 0);
+	assert_int_equal(t->alloc.bytes, 0);
+	assert_int_equal(t->alloc.unsampled_bytes, 4 * MB);
+	assert_int_equal(rows_of(t), 4 * MB);
+	picture__free(first);
+	picture__free(second);
+	timeline__free(kit.tl);
+}
+
 /* A collection each second: every tenth is a major one, after which 1 MB more is live. */
 static void test_heap(void **state)
 {
@@ -545,6 +575,7 @@ int main(void)
 		cmocka_unit_test(test_large_never_asks),
 		cmocka_unit_test(test_from_then_on),
 		cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_ends_in_a_window),
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_heap),
 		cmocka_unit_test(test_exit),

@@ -139,7 +139,7 @@ static int by_stack(const void *pa, const void *pb)
 /* What nobody was seen to allocate; in the next window somebody may be. */
 static int book_rest(struct lanes *l)
 {
-	uint64_t since = 0, rest = l->goes_on ? 0 : seen__unsampled_bytes(l->seen, &since);
+	uint64_t since = 0, rest = l->comes_again ? 0 : seen__unsampled_bytes(l->seen, &since);
 	uint32_t mark = picture__mark(l->pic, MARK_NO_SAMPLE), stack;
 	int err = rest ? picture__add_stack(l->pic, &mark, 1, &stack) : 0;
 

@@ -506,8 +506,9 @@ int lanes__window(struct lanes *l, uint64_t end_ns, size_t max_slices)
 	int err;
 
 	l->goes_on = true;
+	l->comes_again = !l->seen->ended || l->seen->end_ns > end_ns;
 	err = make(l, seen__end(l->seen, end_ns), max_slices);
-	l->goes_on = false;
+	l->goes_on = l->comes_again = false;
 	return err;
 }
 

@@ -122,6 +122,7 @@ struct lanes {
 	size_t max_slices; /* of one lane */
 	uint64_t end_ns;   /* of what is made now */
 	bool goes_on;	   /* beyond that: a cut */
+	bool comes_again;  /* the next window has the process too */
 	bool reading;	   /* a copy of which only the ledgers are wanted: it draws nothing */
 	uint64_t dropped, dropped_ns; /* threads that had ended and have no lanes any more */
 	uint32_t unsampled[LANE_KINDS][LANE_STATES]; /* stacks; 0: not made yet */
