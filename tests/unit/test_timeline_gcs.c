@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Collections: their parts, who waits for them, and whom they wait for. */
+#include "picture/figures.h"
+#include "picture/make.h"
 #include "test_timeline_kit.h"
 
 static void put_gc(struct kit *kit, pid_t tid, unsigned point, uint64_t ns)
@@ -285,13 +287,62 @@ static void test_came_off(void **state)
 	timeline__free(kit.tl);
 }
 
+struct parts {
+	uint64_t off_ns, now_ns; /* of the parts that are over, and of the one that goes on */
+	bool off;
+};
+
+static void take_figures(void *ctx, const struct figures *f, bool closed)
+{
+	struct parts *parts = ctx;
+
+	parts->off_ns += closed ? f->gc_off_ns : 0;
+	parts->now_ns = closed ? 0 : f->gc_off_ns;
+	parts->off = f->gc_off;
+}
+
+/* From when they came off on, in each window its part. */
+static void test_figures_when_off(void **state)
+{
+	struct parts parts = {0};
+	struct picture *window;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	timeline__set_figures(kit.tl, take_figures, &parts);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put_gc(&kit, 7, WIRE_GC_START, T0 + 15000);
+	put_gc(&kit, 7, WIRE_GC_END, T0 + 35000);
+	assert_int_equal(timeline__figures(kit.tl, T0 + 40000), 0);
+	assert_false(parts.off);
+	assert_int_equal(parts.now_ns, 0);
+	put_gc(&kit, 7, WIRE_GC_OFF, T0 + 45000);
+	assert_int_equal(timeline__figures(kit.tl, T0 + 50000), 0);
+	assert_true(parts.off);
+	assert_int_equal(parts.now_ns, 5000);
+	assert_int_equal(timeline__window(kit.tl, T0 + 60000, &window), 0);
+	assert_int_equal(parts.off_ns, 15000);
+	picture__free(window);
+	assert_int_equal(timeline__figures(kit.tl, T0 + 70000), 0);
+	assert_true(parts.off);
+	assert_int_equal(parts.now_ns, 10000);
+	put(&kit, mk_event(&r, WIRE_PROC_EXIT, 7, T0 + 80000));
+	assert_int_equal(timeline__figures(kit.tl, T0 + 90000), 0);
+	assert_int_equal(parts.now_ns, 20000);
+	assert_int_equal(timeline__finish(kit.tl, END), 0);
+	assert_int_equal(parts.off_ns, 35000);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parts),	 cmocka_unit_test(test_by_ends),
 		cmocka_unit_test(test_too_many), cmocka_unit_test(test_given_up),
 		cmocka_unit_test(test_held_up),	 cmocka_unit_test(test_inferred),
-		cmocka_unit_test(test_came_off),
+		cmocka_unit_test(test_came_off), cmocka_unit_test(test_figures_when_off),
 	};
 
 	return cmocka_run_group_tests_name("timeline_gcs", tests, NULL, NULL);

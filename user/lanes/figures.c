@@ -47,6 +47,15 @@ static int read_states(const struct lanes *l, uint64_t at_ns, struct figures *f)
 
 /* ── collections ─────────────────────────────────────────────────────────────────────────── */
 
+static void add_gc_off(const struct lanes *l, uint64_t end_ns, struct figures *f)
+{
+	const struct seen_gcs *gcs = &l->seen->gcs;
+	uint64_t since = MAX(gcs->off_ns, l->seen->pub->attach_ns);
+
+	f->gc_off = gcs->came_off;
+	f->gc_off_ns = gcs->off_ns ? end_ns - MIN(since, end_ns) : 0;
+}
+
 static void add_gcs(const struct seen *s, uint64_t at_ns, struct figures *f)
 {
 	for (size_t i = 0; i < s->gcs.n; i++) {
@@ -156,6 +165,7 @@ static int fill(const struct lanes *l, uint64_t at_ns, bool made, struct figures
 		err = read_states(l, at_ns, ret);
 	}
 	add_gcs(s, at_ns, ret);
+	add_gc_off(l, made ? l->end_ns : seen__end(s, at_ns), ret);
 	add_allocated(l, at_ns, ret);
 	ret->queued_known = s->queued.n > 0;
 	if (ret->queued_known)

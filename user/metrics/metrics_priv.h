@@ -86,6 +86,8 @@ struct model_target {
 	uint64_t chosen_ns, part_ns; /* when places were last chosen, and a part closed */
 	struct sum thread_ns[ST_MAX], cap_ns[CS_MAX];
 	struct gc_sums gc[FIGURES_GENERATIONS + 1]; /* the last: of no known generation */
+	struct sum gc_off_ns;
+	bool gc_off; /* what is known of the heap is old, and stays so */
 	struct sites sites;
 	uint64_t queued;
 	bool queued_known;

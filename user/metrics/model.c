@@ -288,6 +288,8 @@ void metrics__take(void *metrics, const struct figures *f, bool closed)
 	for (unsigned i = 0; i < FIGURES_GENERATIONS; i++)
 		take_gc(&t->gc[i], &f->gc[i], closed);
 	take_gc(&t->gc[FIGURES_GENERATIONS], &f->gc_unknown, closed);
+	sum__take(&t->gc_off_ns, f->gc_off_ns, closed);
+	t->gc_off |= f->gc_off;
 	take_sites(t, f, closed);
 	sum__take(&t->allocated_bytes, f->allocated_bytes, closed);
 	t->live_known |= f->live_known;

@@ -168,7 +168,7 @@ static void write_allocated(struct buf *out, const char *name, const struct mode
 
 static void write_live(struct buf *out, const char *name, const struct model_target *t)
 {
-	if (!t->live_known || t->ended)
+	if (!t->live_known || t->gc_off || t->ended)
 		return;
 	begin(out, name, t);
 	end_number(out, t->live_bytes);
@@ -176,7 +176,7 @@ static void write_live(struct buf *out, const char *name, const struct model_tar
 
 static void write_held(struct buf *out, const char *name, const struct model_target *t)
 {
-	if (!t->held_bytes || t->ended)
+	if (!t->held_bytes || t->gc_off || t->ended)
 		return;
 	begin(out, name, t);
 	end_number(out, t->held_bytes);
@@ -184,7 +184,7 @@ static void write_held(struct buf *out, const char *name, const struct model_tar
 
 static void write_haskell_threads(struct buf *out, const char *name, const struct model_target *t)
 {
-	if (!t->haskell_threads || t->ended)
+	if (!t->haskell_threads || t->gc_off || t->ended)
 		return;
 	begin(out, name, t);
 	end_number(out, t->haskell_threads);
@@ -274,6 +274,12 @@ static void write_probes_off(struct buf *out, const char *name, const struct mod
 	end_seconds(out, t->probes_off_ns);
 }
 
+static void write_gc_off(struct buf *out, const char *name, const struct model_target *t)
+{
+	begin(out, name, t);
+	end_seconds(out, t->gc_off_ns.shown);
+}
+
 static const struct family {
 	const char *name, *type, *help;
 	void (*write)(struct buf *out, const char *name, const struct model_target *t);
@@ -316,6 +322,11 @@ static const struct family {
 	 "For how long the probes on safe calls were off, since they cost more than --max-overhead "
 	 "or safescoped was held up: calls of that time are not counted.",
 	 write_probes_off},
+	{"safescoped_gc_probes_off_seconds_total", "counter",
+	 "For how long collections were not counted, since the probes on them cost more than "
+	 "--max-overhead and came off for good (then nothing is known of the heap, and of what is "
+	 "allocated a part at most), or there were more than a million in a window.",
+	 write_gc_off},
 	{"safescoped_run_queue_length", "gauge",
 	 "Haskell threads in the run queues of all capabilities, at the last tick of the program's "
 	 "timer.",

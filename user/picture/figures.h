@@ -52,7 +52,11 @@ struct figures {
 	uint64_t cap_ns[CS_MAX];    /* of all capabilities together */
 	struct figures_gc gc[FIGURES_GENERATIONS];
 	struct figures_gc gc_unknown; /* of no known generation */
-	struct figures_site *sites;   /* in no order */
+	/* for how long, of the part, they were not counted: the probes were off, or they too many
+	 */
+	uint64_t gc_off_ns;
+	bool gc_off; /* the probes are, for good: nothing more is known of the heap */
+	struct figures_site *sites; /* in no order */
 	size_t n_sites;
 	/* Haskell threads in run queues at the last tick that saw them; false: none did yet */
 	uint64_t queued;
