@@ -315,6 +315,37 @@ def test_probes_that_come_off(t):
     check(0.3 < off <= cost["probes_paused_ns"] / 1e9, f"off for {off} s, the report has {cost}")
 
 
+def off_until_its_end(t, *options):
+    """Of a process that ends while its probes are off, as a scrape after that has it, in seconds."""
+    keeper = t.target("Calls", "1", "safe_sleep_1ms=1")
+    target = t.target("Calls", 1, "safe_spin_5us=800000")
+    session = t.session("--pid", f"{keeper.pid},{target.pid}", "-v", "-v", "-f", "json", "--metrics", "127.0.0.1:0", *options)
+    session.wait_attached()
+    where = address(session)
+    target.go()
+    time.sleep(3)
+    before = scrape(where)
+    target.wait()
+    series = settled(where, [target.pid], before)
+    session.signal(signal.SIGTERM)
+    check(session.wait() == 0, f"safescoped ended so: {session.err.seen[-5:]}")
+    return target.pid, total(series, "probes_off_seconds_total", pid=str(target.pid))
+
+
+def test_probes_off_to_the_end(t):
+    """What a process's calls were not counted for until it ended is there after that, in windows and without."""
+    pid, off = off_until_its_end(t, "-o", t.stem)
+    want = t.report().target(pid)["cost"]["probes_paused_ns"]
+    check(want > 1e9, f"the probes came off for {want} ns")
+    check_near("off", off * SECOND, want, 1e6)
+    folder = t.dir / "windows"
+    folder.mkdir()
+    pid, off = off_until_its_end(t, "-o", folder, "--window", "2")
+    want = sum(x["cost"]["probes_paused_ns"] for p in folder.glob("*.json") for x in Report(p).json["targets"] if x["pid"] == pid)
+    check(want > 1e9, f"in windows the probes came off for {want} ns")
+    check_near("off in windows", off * SECOND, want, 1e6)
+
+
 def test_switched_off(t):
     """Who asks is answered at once, and learns why there is nothing."""
     off = t.dir / "off"

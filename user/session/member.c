@@ -418,12 +418,14 @@ static void leave(struct session *s, struct member *m, uint64_t at_ns)
 	looks__cancel(s->looks, m->target);
 	snapshots__over(s, m);
 	members__set_ended(s->members, m);
+	/* its probes are off no longer than until now */
+	kernel__cost(s->kernel, m->pid, at_ns, &m->cost);
+	scrape__note_end(s, m);
 	if (s->opts->kind == SESSION_PIDS)
 		return;
 	if (!m->forgotten)
 		missing__note_refused(s, m);
 	/* its pid may come again: nothing of it stays in the kernel but the sites' counters */
-	kernel__cost(s->kernel, m->pid, at_ns, &m->cost);
 	kernel__detach(s->kernel, m->pid);
 	err = members__leave_counters(s->members, m);
 	if (err)

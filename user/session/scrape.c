@@ -112,6 +112,12 @@ static void set_probes(struct session *s, struct metrics *m, uint64_t now)
 	}
 }
 
+void scrape__note_end(struct session *s, const struct member *m)
+{
+	if (s->scrape)
+		metrics__set_probes_off(s->scrape->metrics, m->pid, m->cost.paused_ns);
+}
+
 static void set_kernel(const struct session *s, struct metrics *m, uint64_t now)
 {
 	struct kernel_cost cost;

@@ -589,6 +589,8 @@ int scrape__new(struct session *s, struct scrape **ret_scrape);
 void scrape__turn(struct session *s, uint64_t now);
 /* How long to wait until the next reading, after one that took so much CPU time. */
 uint64_t scrape__every_ns(uint64_t took_ns);
+/* The member has ended, and its figures have not been read since: what they do not have. */
+void scrape__note_end(struct session *s, const struct member *m);
 /* Nobody answers any more. NULL: nobody was to. */
 bool scrape__has_ended(const struct scrape *scrape);
 /* After the timeline is freed. NULL is fine. */
