@@ -19,7 +19,7 @@ struct sums {
 	size_t n, cap;
 };
 
-/* A thread is in a safe call. */
+/* A thread is in a safe call, and in no other state meanwhile, as preempted or called back. */
 bool state__in_safe_call(enum lane_kind kind, unsigned state);
 /* The lane's time is in the sums: an OS thread's; a capability's where there are none. */
 bool sums__counts(const struct view *view, bool log_alone);

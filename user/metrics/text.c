@@ -311,9 +311,14 @@ static const struct family {
 	{"safescoped_capability_seconds_total", "counter",
 	 "What capabilities did, all of a process added up, by state.", write_caps},
 	{"safescoped_capability_wait_seconds_total", "counter",
-	 "How long OS threads waited for a capability.", write_cap_wait},
+	 "How long OS threads waited for a capability, without the time in which they could run "
+	 "and had no CPU.",
+	 write_cap_wait},
 	{"safescoped_safe_call_capability_wait_seconds_total", "counter",
-	 "How long threads waited for a capability after safe calls that ended.", write_call_waits},
+	 "How long threads were off the CPU after safe calls that ended, until they had a "
+	 "capability: where CPUs are busy this may be more than "
+	 "safescoped_capability_wait_seconds_total, as they wait for a CPU meanwhile.",
+	 write_call_waits},
 	{"safescoped_safe_call_seconds", "histogram",
 	 "Safe foreign calls that ended, by place: the busiest ones of a process, and the sum of "
 	 "all others.",
