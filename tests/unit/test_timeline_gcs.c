@@ -287,6 +287,48 @@ static void test_came_off(void **state)
 	timeline__free(kit.tl);
 }
 
+/*
+ * The thread was switched out at the probe on the start, and there was a cut meanwhile: the runtime
+ * noted the start later than the probe, and the windows have no more of the pause than that.
+ */
+static void test_cut_before_start(void **state)
+{
+	/* from the cut: the probe, the runtime's start, the end; what each window has */
+	static const struct {
+		int64_t probe, start, end;
+		uint64_t before, after;
+	} v[] = {
+		{-20000, -20000, 10000, 20000, 10000}, {-20000, -12000, 10000, 20000, 2000},
+		{-5000, 1000, 20000, 5000, 14000},     {-5000, 18000, 20000, 5000, 0},
+		{-20000, -21000, 10000, 20000, 10000},
+	};
+	const uint64_t cut = T0 + 50000;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(v); i++) {
+		const struct pic_target *t;
+		struct picture *window;
+		struct kit kit;
+		union rec r;
+
+		kit_new(&kit);
+		put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+		put_gc(&kit, 7, WIRE_GC_SYNC, T0 + 20000);
+		put_gc(&kit, 7, WIRE_GC_START, cut + (uint64_t)v[i].probe);
+		assert_int_equal(timeline__window(kit.tl, cut, &window), 0);
+		t = picture__target(window, 0);
+		assert_int_equal(t->gc.count, 0);
+		assert_int_equal(t->gc.pause_ns, v[i].before);
+		picture__free(window);
+		put_end(&kit, 7, T0 + 20000, cut + (uint64_t)v[i].start, cut + (uint64_t)v[i].end);
+		kit.pic = timeline__picture(kit.tl);
+		t = finish(&kit);
+		assert_int_equal(t->gc.count, 1);
+		assert_int_equal(t->gc.pause_ns, v[i].after);
+		timeline__free(kit.tl);
+	}
+}
+
 struct parts {
 	uint64_t off_ns, now_ns; /* of the parts that are over, and of the one that goes on */
 	bool off;
@@ -339,10 +381,15 @@ static void test_figures_when_off(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parts),	 cmocka_unit_test(test_by_ends),
-		cmocka_unit_test(test_too_many), cmocka_unit_test(test_given_up),
-		cmocka_unit_test(test_held_up),	 cmocka_unit_test(test_inferred),
-		cmocka_unit_test(test_came_off), cmocka_unit_test(test_figures_when_off),
+		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_by_ends),
+		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_given_up),
+		cmocka_unit_test(test_held_up),
+		cmocka_unit_test(test_inferred),
+		cmocka_unit_test(test_came_off),
+		cmocka_unit_test(test_figures_when_off),
+		cmocka_unit_test(test_cut_before_start),
 	};
 
 	return cmocka_run_group_tests_name("timeline_gcs", tests, NULL, NULL);

@@ -278,7 +278,7 @@ static int cut_thread(struct intake *in, struct seen_thread *th, uint64_t at_ns)
 }
 
 /* Collections, and what of capabilities is known, from at_ns on. */
-static void cut_gcs(struct seen *s, uint64_t at_ns)
+static void cut_gcs(struct seen *s, uint64_t from_ns, uint64_t at_ns)
 {
 	struct seen_gcs *gcs = &s->gcs;
 	size_t gone = 0;
@@ -289,8 +289,10 @@ static void cut_gcs(struct seen *s, uint64_t at_ns)
 	gcs->n -= gone;
 	if (gone && gcs->n)
 		memmove(gcs->v, gcs->v + gone, gcs->n * sizeof(*gcs->v));
-	for (size_t i = 0; i < gcs->n; i++)
+	for (size_t i = 0; i < gcs->n; i++) {
+		gcs->v[i].booked_ns += gc__pause(&gcs->v[i], from_ns, at_ns);
 		gcs->v[i].late = false;
+	}
 	/* there is room for more again */
 	if (gcs->full) {
 		gcs->full = false;
@@ -323,11 +325,11 @@ static size_t cut_points(struct seen_points *points, uint64_t at_ns)
 	return gone;
 }
 
-static void cut_notes(struct seen *s, uint64_t at_ns)
+static void cut_notes(struct seen *s, uint64_t from_ns, uint64_t at_ns)
 {
 	size_t kept = 0;
 
-	cut_gcs(s, at_ns);
+	cut_gcs(s, from_ns, at_ns);
 	cut_cap_notes(s, at_ns);
 	cut_points(&s->queued, at_ns);
 	s->cut_starved = cut_points(&s->starved, at_ns);
@@ -379,7 +381,7 @@ static int cut_target(struct intake *in, struct seen *s, uint64_t at_ns)
 		err = move_names(in, s);
 	if (!err)
 		err = move_centres(in, &s->ccs);
-	cut_notes(s, at_ns);
+	cut_notes(s, from_ns, at_ns);
 	if (!err)
 		err = allocs__cut(in, s, at_ns);
 	for (size_t i = 0; i < s->n_flows; i++)

@@ -197,6 +197,7 @@ struct tick_note {
 struct gc_span {
 	uint64_t start, end; /* end 0: still open */
 	uint64_t work;	     /* all capabilities have stopped; 0: not yet */
+	uint64_t booked_ns;  /* of its pause, in the windows before */
 	uint64_t number;     /* UINT64_MAX: not known */
 	int32_t generation;  /* -1: not known */
 	pid_t tid;
@@ -422,6 +423,18 @@ bool seen__in_gc(const struct seen *s, uint64_t start, uint64_t end);
 static inline uint64_t gc__end(const struct gc_span *gc)
 {
 	return gc->end ? gc->end : UINT64_MAX;
+}
+/*
+ * Its pause in the window from from_ns to to_ns. At its end it may turn out that the work began
+ * later than it seemed: what an earlier window has too much this one has less.
+ */
+static inline uint64_t gc__pause(const struct gc_span *gc, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t until = MIN(gc__end(gc), to_ns), work = MAX(gc->work, from_ns);
+	uint64_t pause = gc->work && work < until ? until - work : 0;
+	uint64_t before = gc->work && gc->work < from_ns ? from_ns - gc->work : 0;
+
+	return pause - MIN(gc->booked_ns - MIN(gc->booked_ns, before), pause);
 }
 
 /* NULL for number 0 and for one that is not known. */

@@ -16,18 +16,16 @@ static int fill_events(struct lanes *l)
 		/* of one that began before a cut this window has the rest, and the count */
 		uint64_t start = MAX(gc->start, pub->attach_ns), work = MAX(gc->work, start);
 		/* the earlier one has none of a pause that was not known at its end */
-		uint64_t paused = gc->late ? MAX(gc->work, l->seen->joined_ns) : work;
+		uint64_t from = gc->late ? l->seen->joined_ns : pub->attach_ns;
 
 		/* it was over by then, and reported later */
 		if (gc__end(gc) < start) {
 			pub->gc.count++;
-			if (gc->late)
-				pub->gc.pause_ns += gc->end - MIN(paused, gc->end);
+			pub->gc.pause_ns += gc__pause(gc, from, UINT64_MAX);
 			continue;
 		}
 		if (l->goes_on && gc__end(gc) > l->end_ns) {
-			if (gc->work)
-				pub->gc.pause_ns += l->end_ns - MIN(work, l->end_ns);
+			pub->gc.pause_ns += gc__pause(gc, pub->attach_ns, l->end_ns);
 			continue;
 		}
 		/* Still collecting: the time counts for the lanes, not as a pause. */
@@ -43,7 +41,7 @@ static int fill_events(struct lanes *l)
 		};
 		holds__fill(&l->holds, i, &events[pub->n_gcs - 1]);
 		pub->gc.count++;
-		pub->gc.pause_ns += gc->end - paused;
+		pub->gc.pause_ns += gc__pause(gc, from, UINT64_MAX);
 		pub->gc.max_pause_ns = MAX(pub->gc.max_pause_ns, gc->end - gc->work);
 	}
 	return 0;
