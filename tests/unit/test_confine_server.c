@@ -124,6 +124,34 @@ static void idle(void **state)
 	confine_server__free(s);
 }
 
+/* It does not stay a zombie until it is asked again, while the loop turns. */
+static void idle_is_reaped(void **state)
+{
+	struct confine_service service = {
+		.how = plain, .answer = twice, .max_question = 16, .max_answer = 32, .idle_ms = 20};
+	uint64_t until = time__monotonic_ns() + 20000000000ULL;
+	struct confine_server *s, *other;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(confine_server__new(&service, NULL, &s), 0);
+	assert_int_equal(confine_server__new(&service, NULL, &other), 0);
+	ask(s, "again");
+	pid = confine_server__pid(s);
+	while (confine_server__pid(s) && time__monotonic_ns() < until) {
+		confine__new_turn();
+		usleep(10000);
+	}
+	confine__last_turn();
+	assert_int_equal(confine_server__pid(s), 0);
+	assert_int_equal(waitpid(pid, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+	ask(s, "and again");
+	confine_server__free(s);
+	ask(other, "too");
+	confine_server__free(other);
+}
+
 static int begin_slowly(void *ctx)
 {
 	struct timespec cpu;
@@ -281,6 +309,7 @@ int main(void)
 		cmocka_unit_test(answers),	   cmocka_unit_test(idle),
 		cmocka_unit_test(idle_but_costly), cmocka_unit_test(users),
 		cmocka_unit_test(turns),	   cmocka_unit_test(awaited),
+		cmocka_unit_test(idle_is_reaped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

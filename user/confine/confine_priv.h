@@ -43,6 +43,11 @@ int confine_filter__get(unsigned int keep, const struct sock_fprog **ret_program
 /* A job of his has taken so much of the turn, honest or not. */
 void confine_users__took(uid_t user, uint64_t took_ns);
 
+/* ── server.c ────────────────────────────────────────────────────────────────────────────── */
+
+/* Waits for the children of servers that have ended while nobody asked them. */
+void confine_servers__reap(void);
+
 /* ── children.c: those that run, and those that do not die ───────────────────────────────── */
 
 /* Forks; in the child *ret_pid is 0. -EBUSY, -EAGAIN, -ENOMEM. */

@@ -18,7 +18,11 @@ struct confine_server {
 	void *ctx;
 	pid_t pid; /* 0: it does not run */
 	int fd;
+	struct confine_server *next; /* all of them */
 };
+
+/* Of the program, as their children are. */
+static struct confine_server *servers;
 
 int confine_server__new(const struct confine_service *service, void *ctx,
 			struct confine_server **ret_server)
@@ -30,6 +34,8 @@ int confine_server__new(const struct confine_service *service, void *ctx,
 	s->service = *service;
 	s->ctx = ctx;
 	s->fd = -1;
+	s->next = servers;
+	servers = s;
 	*ret_server = s;
 	return 0;
 }
@@ -123,6 +129,21 @@ void confine_server__stop(struct confine_server *s)
 	fd__close(&s->fd);
 }
 
+/* Its child has been waited for. */
+static void gone(struct confine_server *s)
+{
+	confine_children__gone(s->pid);
+	s->pid = 0;
+	fd__close(&s->fd);
+}
+
+void confine_servers__reap(void)
+{
+	for (struct confine_server *s = servers; s; s = s->next)
+		if (s->pid > 0 && waitpid(s->pid, NULL, WNOHANG) == s->pid)
+			gone(s);
+}
+
 /* It ended by itself, since it was not asked anything for too long. */
 static bool was_idle(struct confine_server *s)
 {
@@ -136,9 +157,7 @@ static bool was_idle(struct confine_server *s)
 	}
 	if (got != s->pid)
 		return false;
-	confine_children__gone(s->pid);
-	s->pid = 0;
-	fd__close(&s->fd);
+	gone(s);
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
@@ -211,8 +230,13 @@ pid_t confine_server__pid(const struct confine_server *s)
 
 void confine_server__free(struct confine_server *s)
 {
+	struct confine_server **at = &servers;
+
 	if (!s)
 		return;
 	confine_server__stop(s);
+	while (*at != s)
+		at = &(*at)->next;
+	*at = s->next;
 	free(s);
 }

@@ -3,8 +3,9 @@
 #include "base/base.h"
 #include "confine_priv.h"
 
-#define USERS_MAX  256
-#define GIVEN_BACK 10 /* one part in so many of the time that passes */
+#define USERS_MAX     256
+#define GIVEN_BACK    10 /* one part in so many of the time that passes */
+#define REAP_EVERY_NS 1000000000ULL
 
 /* Of the program, as its time is. */
 static struct user {
@@ -16,6 +17,7 @@ static struct user {
 static size_t n_users;
 static uint64_t turn; /* 0: there are none */
 static uint64_t turns;
+static uint64_t reaped_ns;
 static uint64_t turn_sum_ns; /* of all users together */
 
 static void give_back(struct user *u, uint64_t now)
@@ -51,8 +53,16 @@ static struct user *find(uid_t id)
 
 void confine__new_turn(void)
 {
+	uint64_t now = time__monotonic_ns();
+
 	turn = ++turns;
 	turn_sum_ns = 0;
+	/* what ended idle may not be asked again for long */
+	if (now - reaped_ns < REAP_EVERY_NS)
+		return;
+	reaped_ns = now;
+	confine_servers__reap();
+	confine__reap();
 }
 
 void confine__last_turn(void)
