@@ -309,8 +309,7 @@ static int code_of(int status)
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
 	number = WTERMSIG(status);
-	log_error("the session was killed by signal %d (%s); what came since the last window is "
-		  "lost",
+	log_error("the session was killed by signal %d (%s); what it had not written is lost",
 		  number, number == SIGKILL ? "out of memory?" : strsignal(number));
 	return EXIT_FAILED;
 }

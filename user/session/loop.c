@@ -160,7 +160,7 @@ static void keep_beating(struct loop *l)
 {
 	struct session *s = l->s;
 
-	if (kernel__beat(s->kernel) == 0)
+	if (kernel__beat(s->kernel) == 0 || s->cut_short)
 		return;
 	s->renewed = renewal__may_be(s, time__monotonic_ns());
 	log_error("the kernel side was taken off: safescoped stood still for more than ten "
