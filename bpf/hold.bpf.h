@@ -98,7 +98,8 @@ SS_GLOBAL int hold_send(struct wire_thread_entry *e, struct scratch *s, u64 id, 
 	if (!e || !s)
 		return 0;
 	all = hold_take(e, &runnable);
-	if (!all || all > end)
+	/* where a record was lost before them, they are in what is reported of that */
+	if (!all || all > end || e->lost_since_ns)
 		return 0;
 	rec = (struct wire_off *)s->rec;
 	off_fill(rec, &e->th, id, end);

@@ -22,6 +22,7 @@ SS_INLINE void life_send(struct task_struct *task, u32 tid, u32 type, u64 now,
 	rec.start_ns = now;
 	rec.on_cpu_ns = task->se.sum_exec_runtime;
 	if (th) {
+		rec.flags = WIRE_THREAD_HAS_ENTRY;
 		rec.open_calls = open;
 		rec.short_calls = th->short_calls;
 		rec.short_wall_ns = th->short_wall_ns;
@@ -130,7 +131,7 @@ SS_INLINE void life_new(const struct wire_target *t, struct task_struct *child, 
 		th->off_since_ns = now;
 		th->wake_ns = now;
 	}
-	life_send(child, child->pid, WIRE_THREAD_NEW, now, 0, 0);
+	life_send(child, child->pid, WIRE_THREAD_NEW, now, th, 0);
 }
 
 SS_INLINE void life_forget(u32 tid)
@@ -152,13 +153,26 @@ SS_INLINE int life_calls_known(const struct wire_target *t, const struct wire_th
 	return calls_known(t, th) || off_as_left(th, task);
 }
 
-/* What is not reported yet of what the thread did. */
+/* What is not reported yet of what the thread did, which is known by tid. */
 SS_INLINE void life_thread_ends(struct wire_target *t, struct wire_thread *th,
-				struct task_struct *task, u64 now)
+				struct task_struct *task, u32 tid, u64 now)
 {
-	off_end_here(t, th, task, now);
-	lost_send_here(thread_entry(th), task, now);
-	hold_end_here(th, task, now);
+	struct wire_thread_entry *e = thread_entry(th);
+	u64 id = (u64)task->tgid << 32 | tid;
+	struct scratch *s;
+
+	if (!th->off_since_ns && !e->lost_since_ns && !e->held_ns)
+		return;
+	s = scratch_claim();
+	if (!s)
+		return;
+	if (th->off_since_ns)
+		off_end_unseen(t, th, s, task, tid, now);
+	if (e->lost_since_ns)
+		lost_send(e, s, id, now, task->se.sum_exec_runtime);
+	if (e->held_ns)
+		hold_send(e, s, id, now);
+	scratch_release(s);
 }
 
 /* As far as a process's threads are looked at when it ends. */
@@ -200,7 +214,7 @@ SS_INLINE void life_exit(struct wire_target *t, struct task_struct *task, u64 no
 
 	th = thread_find(task->pid);
 	if (th)
-		life_thread_ends(t, th, task, now);
+		life_thread_ends(t, th, task, tid, now);
 	gone = task->signal->flags & SIGNAL_GROUP_EXIT;
 	known = life_calls_known(t, th, task);
 	if (th && known)
@@ -246,7 +260,7 @@ SS_INLINE void life_exec(struct wire_target *t, struct task_struct *task, u32 ol
 	} else if (t) {
 		th = thread_find(old_tid);
 		if (th)
-			life_thread_ends(t, th, task, now);
+			life_thread_ends(t, th, task, old_tid, now);
 		life_send(task, old_tid, WIRE_EXEC, now, th, 0);
 		target_remove(tgid);
 		life_forget(old_tid);

@@ -50,18 +50,4 @@ SS_GLOBAL int lost_send(struct wire_thread_entry *e, struct scratch *s, u64 id, 
 	return 0;
 }
 
-/* As lost_send(), of a thread that runs, for a program that has no scratch slot in hand. */
-SS_INLINE void lost_send_here(struct wire_thread_entry *e, struct task_struct *task, u64 now)
-{
-	struct scratch *s;
-
-	if (!e->lost_since_ns)
-		return;
-	s = scratch_claim();
-	if (!s)
-		return;
-	lost_send(e, s, (u64)task->tgid << 32 | (u32)task->pid, now, task->se.sum_exec_runtime);
-	scratch_release(s);
-}
-
 #endif

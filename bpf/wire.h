@@ -251,12 +251,16 @@ struct wire_tick {
 };
 WIRE_ASSERT_SIZE(struct wire_tick, 32);
 
+enum wire_thread_flag {
+	WIRE_THREAD_HAS_ENTRY = 1, /* in `threads`: from its first record to its end */
+};
+
 struct wire_thread_event {
 	struct wire_hdr h;
 	__u64 start_ns;	  /* same as h.ns */
 	__u64 on_cpu_ns;  /* sum_exec_runtime where it is known; else 0 */
 	__u32 open_calls; /* safe calls open when the thread ended */
-	__u32 _pad;
+	__u32 flags;	  /* enum wire_thread_flag; in captures before there were any: 0 */
 	char comm[16];
 	/* THREAD_EXIT: as in struct wire_thread */
 	__u64 short_calls;

@@ -324,8 +324,10 @@ static void test_early(void **state)
 	}
 }
 
-/* Of one that has had records there is a state for as long as it lives; of one that only a snapshot
- * showed there need not be. */
+/*
+ * Of one that was off the CPU there is a state for as long as it lives. Of one that only a snapshot
+ * or samples showed there need not be, and none of one that began since.
+ */
 static void test_lost_end(void **state)
 {
 	const struct wire_thread alive = {.tgid = PID, .on_since_ns = T0 + 3000, .epoch = 1};
@@ -335,19 +337,33 @@ static void test_lost_end(void **state)
 	union rec r;
 
 	(void)state;
-	kit_new(&kit);
-	put_snap(&kit, &snap, 1, false);
-	for (pid_t tid = 7; tid < 9; tid++) {
-		put(&kit, mk_event(&r, WIRE_THREAD_NEW, tid, T0));
-		put(&kit, mk_off(&r, tid, T0 + 1000, 0, T0 + 3000, WIRE_WHERE_NO_CAP, STOP));
+	for (int folded = 0; folded < 2; folded++) {
+		kit_new(&kit);
+		put_snap(&kit, &snap, 1, false);
+		for (pid_t tid = 7; tid < 9; tid++) {
+			put(&kit, mk_event(&r, WIRE_THREAD_NEW, tid, T0));
+			put(&kit,
+			    mk_off(&r, tid, T0 + 1000, 0, T0 + 3000, WIRE_WHERE_NO_CAP, STOP));
+		}
+		put(&kit, mk_sample(&r, 9, T0 + 2000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+		mk_event(&r, WIRE_THREAD_NEW, 11, T0 + 2500);
+		r.event.flags = WIRE_THREAD_HAS_ENTRY;
+		put(&kit, &r);
+		if (folded)
+			assert_int_equal(timeline__fold(kit.tl), 0);
+		put(&kit, mk_event(&r, WIRE_THREAD_NEW, 10, T0 + 5500));
+		put(&kit, mk_off(&r, 10, T0 + 6000, 0, T0 + 7000, WIRE_WHERE_NO_CAP, STOP));
+		assert_int_equal(intake__thread_state(kit.in, 8, &alive), 0);
+		assert_int_equal(intake__end_lost(kit.in, T0 + 5000), 0);
+		t = finish(&kit);
+		assert_int_equal(lane_of(t, 7)->end_ns, T0 + 3000);
+		/* all but the one that was never seen to run */
+		assert_int_equal(t->lanes[LANE_THREAD].n, 5);
+		for (pid_t tid = 8; tid < 11; tid++)
+			assert_int_equal(lane_of(t, tid)->end_ns, END);
+		assert_int_equal(lane_of(t, 3)->end_ns, END);
+		timeline__free(kit.tl);
 	}
-	assert_int_equal(intake__thread_state(kit.in, 8, &alive), 0);
-	assert_int_equal(intake__end_lost(kit.in, END), 0);
-	t = finish(&kit);
-	assert_int_equal(lane_of(t, 7)->end_ns, T0 + 3000);
-	assert_int_equal(lane_of(t, 8)->end_ns, END);
-	assert_int_equal(lane_of(t, 3)->end_ns, END);
-	timeline__free(kit.tl);
 }
 
 static void keep_figures(void *ctx, const struct figures *figures, bool closed)

@@ -2,35 +2,18 @@
 /* lost: threads whose end was lost: the kernel side has no entry of them any more. */
 #include "intake_priv.h"
 
-static uint64_t last_of(const struct evs *evs)
+/* One that began, or ran, after at_ns may not be among the states of that time. */
+static bool is_lost(const struct seen_thread *th, uint64_t at_ns)
 {
-	uint64_t ns = 0;
-
-	for (size_t i = 0; i < evs->n; i++)
-		ns = MAX(ns, evs->v[i].t1);
-	return ns;
+	return th->has_entry && !th->end_ns && !th->has_final && th->start_ns < at_ns &&
+	       th->last_ns < at_ns;
 }
 
-/* What was seen of it last; what it did since then is in no record, and may have been nothing. */
-static uint64_t last_seen(const struct seen_thread *th)
-{
-	uint64_t ns = last_of(&th->samples);
-
-	ns = MAX(ns, last_of(&th->offs));
-	return MAX(ns, last_of(&th->calls));
-}
-
-/* Each that has run in the session has an entry from then on until it ends. */
-static bool is_lost(const struct seen_thread *th)
-{
-	return !th->end_ns && !th->has_final && (th->had_records || th->born);
-}
-
-static int end_thread(struct intake *in, const struct seen *s, const struct seen_thread *th,
-		      uint64_t at_ns)
+/* With what was seen of it last: what it did since then is in no record, and may be nothing. */
+static int end_thread(struct intake *in, const struct seen *s, const struct seen_thread *th)
 {
 	struct wire_thread_event rec = {
-		.h = {.ns = last_seen(th) ?: at_ns,
+		.h = {.ns = MAX(MAX(th->last_ns, th->start_ns), s->pub->attach_ns),
 		      .tgid = (uint32_t)s->pid,
 		      .tid = (uint32_t)th->tid,
 		      .type = WIRE_THREAD_EXIT,
@@ -56,8 +39,8 @@ int intake__end_lost(struct intake *in, uint64_t at_ns)
 		if (s->ended || intake__find(in, s->pid) != s)
 			continue;
 		for (struct seen_thread *th = s->thread_list; !err && th; th = th->next)
-			if (is_lost(th))
-				err = end_thread(in, s, th, at_ns);
+			if (is_lost(th, at_ns))
+				err = end_thread(in, s, th);
 	}
 	return err;
 }

@@ -36,10 +36,14 @@ static int keep(struct intake *in, struct seen *s, struct seen_thread *th, struc
 	if (err)
 		return err;
 	evs->v[evs->n] = *ev;
-	if (in->ahead)
+	if (in->ahead) {
 		evs->v[evs->n].flags |= EV_AHEAD;
-	else
+	} else {
 		th->had_records = true;
+		/* only of one with an entry is it known when it left the CPU */
+		th->has_entry |= evs == &th->offs;
+		th->last_ns = MAX(th->last_ns, ev->t1);
+	}
 	evs->n++;
 	in->n_records++;
 	return 0;
@@ -324,6 +328,7 @@ static int take_event(struct intake *in, struct seen *s, struct seen_thread *th,
 	switch (rec->h.type) {
 	case WIRE_THREAD_NEW:
 		th->born = true;
+		th->has_entry |= rec->flags & WIRE_THREAD_HAS_ENTRY;
 		th->start_ns = rec->h.ns;
 		thread__take_name(th, rec->comm);
 		return 0;

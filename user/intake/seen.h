@@ -82,6 +82,8 @@ struct seen_thread {
 	bool born;	   /* its creation was seen */
 	bool collects;	   /* the non-moving collector's: without a Task, in the collector's code */
 	bool had_records;
+	bool has_entry;	  /* on the kernel side, until its end */
+	uint64_t last_ns; /* the latest time that a record of it had */
 	bool has_start, has_end, has_final;
 	struct ev at_start, at_end; /* snapshots */
 	/* of calls from the place of at_start's: one that was open at the attach has ended; the

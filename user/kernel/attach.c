@@ -101,11 +101,11 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 		/* each of these only adds to the picture: a failure is reported, and the others go
 		 * on */
 		/* of one that has ended there is nothing to report but its end */
-		if (err && !has_ended(info->pid, 0))
+		if (err && !has_ended(info->pid, 0)) {
 			log_warn("pid %d: no probe on %s (%s+0x%llx): %s", info->pid, all[i].what,
 				 at->path, (unsigned long long)at->offset, strerror(-err));
-		if (err)
 			note_lacking(&a->lacking, (enum probe_kind)i, err);
+		}
 		if (err && i <= PROBE_RESUME)
 			calls = false;
 	}

@@ -14,6 +14,8 @@
 
 #define IMAGE_MAPS_MAX (1U << 18)
 #define PAST_MAX       4096
+/* Comparisons of new mappings with those in one reading. */
+#define LOOKS_MAX (1U << 22)
 /* Files that are kept though they are mapped no more: their names may still be asked for. */
 #define UNMAPPED_MAX 128
 #define PAGE	     4096ULL
@@ -302,26 +304,6 @@ size_t images__left_out(const struct images *images, enum image_lack why)
 
 /* ── what is mapped no more ──────────────────────────────────────────────────────────────── */
 
-/* What of the previous reading is not there any more. Only names are lost where it fails. */
-static void keep_past(struct images *images, const struct image_map *old, size_t n_old)
-{
-	for (size_t i = 0; i < n_old; i++) {
-		const struct image_map *now = images__at(images, old[i].start);
-
-		if (!old[i].image || (now && now->image == old[i].image))
-			continue;
-		if (images->n_past == PAST_MAX) {
-			images->n_past -= PAST_MAX / 4;
-			memmove(images->past, images->past + PAST_MAX / 4,
-				images->n_past * sizeof(*images->past));
-		}
-		if (array__reserve((void **)&images->past, &images->cap_past, images->n_past + 1,
-				   PAST_MAX, sizeof(*images->past)) < 0)
-			return;
-		images->past[images->n_past++] = old[i];
-	}
-}
-
 static bool is_same_code(const struct image_map *a, const struct image_map *b)
 {
 	return a->image == b->image && a->bias == b->bias;
@@ -336,6 +318,7 @@ static bool has_other(const struct image_map *maps, size_t n, const struct image
 	return false;
 }
 
+/* Of what is not among the past ones any more, too: nobody will know that it was there. */
 static void add_retaken(struct images *images, const struct image_map *map)
 {
 	struct image_place *last = &images->retaken[IMAGES_RETAKEN_MAX - 1];
@@ -349,18 +332,44 @@ static void add_retaken(struct images *images, const struct image_map *map)
 	last->end = MAX(last->end, map->end);
 }
 
-/* What has come since the previous reading, to where something else was by then, or before. */
+/* What has come since the previous reading, to where something else was by then, or before. Where
+ * there is much of both it is not looked for: what has come is new. */
 static void note_retaken(struct images *images, const struct image_map *old, size_t n_old)
 {
+	size_t looks = 0;
+
 	for (size_t i = 0; i < images->n_maps; i++) {
 		const struct image_map *map = &images->maps[i];
 		size_t first = search__first(n_old, k, old[k].end > map->start);
 		size_t end = search__first(n_old, k, old[k].start >= map->end);
 		bool is_new = first == end || !is_same_code(&old[first], map);
 
+		looks += is_new ? images->n_past : 0;
 		if (has_other(old + first, end - first, map) ||
-		    (is_new && has_other(images->past, images->n_past, map)))
+		    (is_new && (looks > LOOKS_MAX || has_other(images->past, images->n_past, map))))
 			add_retaken(images, map);
+	}
+}
+
+/* What of the previous reading is not there any more. Only names are lost where it fails. */
+static void keep_past(struct images *images, const struct image_map *old, size_t n_old)
+{
+	for (size_t i = 0; i < n_old; i++) {
+		const struct image_map *now = images__at(images, old[i].start);
+
+		if (!old[i].image || (now && now->image == old[i].image))
+			continue;
+		if (images->n_past == PAST_MAX) {
+			for (size_t k = 0; k < PAST_MAX / 4; k++)
+				add_retaken(images, &images->past[k]);
+			images->n_past -= PAST_MAX / 4;
+			memmove(images->past, images->past + PAST_MAX / 4,
+				images->n_past * sizeof(*images->past));
+		}
+		if (array__reserve((void **)&images->past, &images->cap_past, images->n_past + 1,
+				   PAST_MAX, sizeof(*images->past)) < 0)
+			return;
+		images->past[images->n_past++] = old[i];
 	}
 }
 
@@ -405,6 +414,8 @@ static void make_room(struct images *images)
 	for (size_t i = 0; i < images->n_past; i++)
 		if (!images->past[i].image->goes)
 			images->past[kept++] = images->past[i];
+		else
+			add_retaken(images, &images->past[i]);
 	images->n_past = kept;
 	kept = 0;
 	for (size_t i = 0; i < images->n; i++) {

@@ -145,7 +145,7 @@ static int read_all(struct session *s, uint64_t now)
 	int err = ending__read_maps(s);
 
 	records__take_all(s);
-	if (!err && kernel__lost_records(s->kernel) != s->lost_before &&
+	if (!err && kernel__counter(s->kernel, WIRE_CNT_LOST_RING) != s->ring_lost_before &&
 	    intake__end_lost(s->in, now) == -ENOMEM)
 		feed__failed(s->feed);
 	return err;
@@ -173,6 +173,7 @@ int ending__read(struct session *s, uint64_t *ret_now)
 	set_pushes(s);
 	noted__cut(s);
 	s->lost_before = kernel__lost_records(s->kernel);
+	s->ring_lost_before = kernel__counter(s->kernel, WIRE_CNT_LOST_RING);
 	s->sent_before = kernel__counter(s->kernel, WIRE_CNT_RECORDS);
 	feed__cut(s->feed);
 	*ret_now = now;

@@ -270,6 +270,20 @@ static int await_check(struct session *s, pid_t pid, const struct wire_proc_new 
 }
 
 /*
+ * When nothing can be opened, what is read of a process looks as if that had ended, or were none of
+ * GHC's. One that the kernel side took for a target goes on without being one.
+ */
+static bool has_descriptors(struct session *s, const struct wire_proc_new *rec, pid_t pid,
+			    unsigned n)
+{
+	if (fd__has_room(n))
+		return true;
+	if (rec && (rec->flags & WIRE_PROC_TARGET))
+		let_go(s, pid);
+	return false;
+}
+
+/*
  * Attaches the process if it is one to be profiled. -EAGAIN: too early to decide; -EBUSY: its
  * memory hangs; -EINPROGRESS: it is a candidate whose runtime is being checked; -EDQUOT, -EMFILE:
  * there is no room for it, or there are no descriptors.
@@ -292,6 +306,8 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 
 	if (member_of(s, pid))
 		return 0;
+	if (!has_descriptors(s, rec, pid, ROOM_SELECT_FDS))
+		return -EMFILE;
 	if (s->opts->select && !select__wants(s->opts->select, pid)) {
 		if (rec && program__has_ended(pid))
 			missed(s, rec);
@@ -299,9 +315,9 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 			let_go(s, pid);
 		return -EPERM;
 	}
-	/* what is read of a process looks as if that had ended, or were none of GHC's, when nothing
-	 * can be opened */
-	err = fd__has_room(ROOM_LOOK_FDS) ? target__open(pid, &opts, &target, &verdict) : -EMFILE;
+	if (!has_descriptors(s, rec, pid, ROOM_LOOK_FDS))
+		return -EMFILE;
+	err = target__open(pid, &opts, &target, &verdict);
 	if (err == -EMFILE && rec && (rec->flags & WIRE_PROC_TARGET))
 		let_go(s, pid);
 	if (!err && verdict == TARGET_REFUSED) {
@@ -498,7 +514,7 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 		if (late && !discover__process(s->cache, pid))
 			return false;
 		err = look_at(s, pid, late || !c->reported ? NULL : &rec, !late && !c->running);
-		if (late && err != -EINPROGRESS && err != -EBUSY)
+		if (late && err != -EINPROGRESS && err != -EBUSY && err != -EMFILE)
 			return false;
 	}
 	if (err == -EINPROGRESS)

@@ -6,14 +6,13 @@
 
 /* A number (unsigned long long), and whose. */
 #define LEFT_OUT                                                                                   \
-	"%llu processes of %s were left out, or until others ended: "                              \
-	"so many others of theirs were profiled at once"
+	"%llu processes of %s were left out, some perhaps only until others ended: "               \
+	"so many of theirs were profiled at once"
 
 /* The same, and how many descriptors there may be. */
 #define NO_FILES                                                                                   \
-	"%llu processes could not be looked at, or not before others had ended: "                  \
-	"no more than %llu descriptors may be open (RLIMIT_NOFILE); "                              \
-	"GHC programs among them are not here"
+	"%llu processes could not be looked at, some perhaps only until others ended: "            \
+	"no more than %llu descriptors may be open (RLIMIT_NOFILE)"
 
 /* What is counted so far, or what came of it since the last cut. */
 static void count(struct session *s, struct noted *ret_now)

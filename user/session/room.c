@@ -42,7 +42,11 @@ int room__await(struct session *s, struct candidates *all, struct candidate *c, 
 	if (kill(c->pid, 0) && errno == ESRCH)
 		return -ESRCH;
 	if (!fd__has_room(ROOM_LOOK_FDS)) {
-		room__wait(s, all, c, now, -EMFILE);
+		/* it waits for what it waited for */
+		if (c->waits_for_files)
+			candidates__wait_for_files(all, c, now + WAIT_NS);
+		else
+			candidates__wait(all, c, now + WAIT_NS);
 		return -EDQUOT;
 	}
 	if (proc__account(c->pid, &account))

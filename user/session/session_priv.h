@@ -87,7 +87,8 @@ struct session {
 	struct windows *windows; /* NULL: the session is one */
 	struct scrape *scrape;	 /* NULL: nobody asks for metrics */
 	size_t n_symbols;	 /* files that names were given by, or could not be (symbols.c) */
-	uint64_t lost_before, sent_before; /* records, at the last cut */
+	/* records, at the last cut; ring_…: those for which the ring had no room */
+	uint64_t lost_before, sent_before, ring_lost_before;
 	uint64_t start_ns;
 	int signal_fd;
 	int write_fd; /* SIGUSR1: the window so far; -1: there are no windows */
@@ -403,12 +404,14 @@ bool program__has_ended(pid_t pid);
 /* ── room.c: processes for which there is no room ────────────────────────────────────────── */
 
 /*
- * Descriptors that a look opens, with the helpers that it may need; that one that joins does; and
- * the check in between, of which several go on at once.
+ * Descriptors that finding out whether a process is wanted opens; that a look does, with the
+ * helpers that it may need; that one that joins does; and the check in between, of which several go
+ * on at once.
  */
-#define ROOM_LOOK_FDS  16
-#define ROOM_JOIN_FDS  12
-#define ROOM_CHECK_FDS 4
+#define ROOM_SELECT_FDS 4
+#define ROOM_LOOK_FDS	16
+#define ROOM_JOIN_FDS	12
+#define ROOM_CHECK_FDS	4
 
 /*
  * There is no room for one that is a target: it joins once others of its user's have ended

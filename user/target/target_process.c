@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 
+#include "base/base.h"
 #include "names/names.h"
 #include "process/proc.h"
 #include "target_priv.h"
@@ -36,13 +37,15 @@ bool target__runs_same(const struct target *target)
 int target__refresh_maps(struct target *target)
 {
 	/* not the maps of another process that has reused the pid: asked before and after */
+	/* those of before have been forgotten; the last one may have become larger */
+	size_t first = MIN(target->images.n_retaken, (size_t)IMAGES_RETAKEN_MAX - 1);
 	int err =
 		target__alive(target) ? images__refresh(&target->images, target->info.pid) : -ESRCH;
 
 	/* The maps may be those of another process that has reused the pid meanwhile. */
 	if (err == 0 && !target__alive(target))
 		err = -ESRCH;
-	for (size_t i = 0; target->names && i < target->images.n_retaken; i++)
+	for (size_t i = first; target->names && i < target->images.n_retaken; i++)
 		names__forget(target->names, target->images.retaken[i].start,
 			      target->images.retaken[i].end);
 	return err;
