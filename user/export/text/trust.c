@@ -237,7 +237,9 @@ static void put_cost(const struct text *t)
 	if (!t->several)
 		put_own(t);
 	if (target->probes_paused_ns)
-		fprintf(t->out, "  the call probes were off for %s, to stay below --max-overhead\n",
+		fprintf(t->out,
+			"  the call probes were off for %s: they cost more than --max-overhead, "
+			"or safescoped was held up\n",
 			human__duration(target->probes_paused_ns).s);
 }
 
@@ -302,7 +304,7 @@ static void put_brief(const struct text *t)
 		fprintf(t->out, "; the probes cost %.2f %% of one CPU",
 			human__percent(cost, t->wall_ns));
 	if (paused)
-		fprintf(t->out, " (those on calls were off for %s: --max-overhead)",
+		fprintf(t->out, " (those on calls were off for %s: --max-overhead, or held up)",
 			human__duration(paused).s);
 	fputs("; more with -v\n", t->out);
 }
