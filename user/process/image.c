@@ -309,9 +309,11 @@ static bool is_same_code(const struct image_map *a, const struct image_map *b)
 	return a->image == b->image && a->bias == b->bias;
 }
 
-static bool has_other(const struct image_map *maps, size_t n, const struct image_map *map)
+/* Among those from `first` up to `end`. */
+static bool has_other(const struct image_map *maps, size_t first, size_t end,
+		      const struct image_map *map)
 {
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = first; i < end; i++)
 		if (maps[i].start < map->end && maps[i].end > map->start &&
 		    !is_same_code(&maps[i], map))
 			return true;
@@ -345,8 +347,9 @@ static void note_retaken(struct images *images, const struct image_map *old, siz
 		bool is_new = first == end || !is_same_code(&old[first], map);
 
 		looks += is_new ? images->n_past : 0;
-		if (has_other(old + first, end - first, map) ||
-		    (is_new && (looks > LOOKS_MAX || has_other(images->past, images->n_past, map))))
+		if (has_other(old, first, end, map) ||
+		    (is_new &&
+		     (looks > LOOKS_MAX || has_other(images->past, 0, images->n_past, map))))
 			add_retaken(images, map);
 	}
 }
