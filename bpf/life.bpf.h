@@ -167,7 +167,7 @@ SS_INLINE void life_thread_ends(struct wire_target *t, struct wire_thread *th,
 	if (!s)
 		return;
 	if (th->off_since_ns)
-		off_end_unseen(t, th, s, task, tid, now);
+		off_end(t, th, s, task->tgid, tid, off_unseen_end(th, task, now));
 	if (e->lost_since_ns)
 		lost_send(e, s, id, now, task->se.sum_exec_runtime);
 	if (e->held_ns)

@@ -150,11 +150,9 @@ SS_INLINE void off_end(struct wire_target *t, struct wire_thread *seen, struct s
  * The thread runs, though no switch was seen: some kernels leave out the sched_switch of certain
  * threads that the CPU was taken from (seen on a 6.18 guest kernel). It has been on the CPU for as
  * long as it has run by the scheduler's account, which is exact at a switch and lags by a tick at
- * most in between; at a low frequency the next sample may be far away. `tid`: the number by which
- * its records are known, which an exec may have changed just now.
+ * most in between; at a low frequency the next sample may be far away. Since when.
  */
-SS_INLINE void off_end_unseen(struct wire_target *t, struct wire_thread *seen, struct scratch *s,
-			      struct task_struct *task, u32 tid, u64 now)
+SS_INLINE u64 off_unseen_end(struct wire_thread *seen, struct task_struct *task, u64 now)
 {
 	u64 ran = task->se.sum_exec_runtime - thread_entry(seen)->out_ran_ns;
 	u64 out = seen->off_since_ns, wake = seen->wake_ns, in = now - ran;
@@ -164,7 +162,15 @@ SS_INLINE void off_end_unseen(struct wire_target *t, struct wire_thread *seen, s
 		in = out;
 	if (wake > in && wake < now)
 		in = wake;
-	off_end(t, seen, s, task->tgid, tid, in);
+	return in;
+}
+
+SS_INLINE void off_end_unseen(struct wire_target *t, struct wire_thread *seen, struct scratch *s,
+			      struct task_struct *task, u64 now)
+{
+	u64 in = off_unseen_end(seen, task, now);
+
+	off_end(t, seen, s, task->tgid, task->pid, in);
 }
 
 /* A thread that hits a probe is on the CPU, whatever the switches showed. */
@@ -178,7 +184,7 @@ SS_INLINE void off_end_here(struct wire_target *t, struct wire_thread *seen,
 	s = scratch_claim();
 	if (!s)
 		return;
-	off_end_unseen(t, seen, s, task, task->pid, now);
+	off_end_unseen(t, seen, s, task, now);
 	scratch_release(s);
 }
 

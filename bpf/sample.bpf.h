@@ -160,7 +160,7 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, struct wire_target *t
 		return 0;
 	seen = thread_find(task->pid);
 	if (seen && seen->off_since_ns)
-		off_end_unseen(t, seen, s, task, task->pid, now);
+		off_end_unseen(t, seen, s, task, now);
 	/* it may not leave the CPU for long */
 	if (seen && thread_entry(seen)->lost_since_ns)
 		lost_send(thread_entry(seen), s, (u64)task->tgid << 32 | (u32)task->pid, now,

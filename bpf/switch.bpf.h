@@ -206,7 +206,7 @@ SS_INLINE void switch_out(void *ctx, struct wire_target *t, struct task_struct *
 	if (!seen || !s)
 		return;
 	if (seen->off_since_ns)
-		off_end_unseen(t, seen, s, task, task->pid, now);
+		off_end_unseen(t, seen, s, task, now);
 	/* nothing of its calls changes any more */
 	dies = off_dies(t, seen, task);
 	if (!dies)

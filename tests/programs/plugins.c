@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The foreign functions of Plugins.hs. With PLUGIN set to a name: such a library. */
 #include <dlfcn.h>
+#include <stdlib.h>
 
 #include "tally.h"
 
