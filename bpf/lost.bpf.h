@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Stays off the CPU for whose records the ring had no room, as while the daemon is frozen. Without
- * them a thread would seem to have run all the time. From the first of them on to the next record
- * that there is room for, it is known how long the thread ran, by the scheduler's account, and no
- * more: one record of a stay of which nothing else is known has the rest.
+ * Off-CPU intervals that found no room in the ring, for example because the daemon is frozen.
+ * Without their records a thread would seem to have run all the time. Between the first of them and
+ * the next record that finds room only one thing is known: how long the thread ran, by the
+ * scheduler's account. The rest becomes one interval of which nothing else is known.
  */
 #ifndef SAFESCOPED_LOST_BPF_H
 #define SAFESCOPED_LOST_BPF_H

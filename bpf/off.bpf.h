@@ -173,19 +173,4 @@ SS_INLINE void off_end_unseen(struct wire_target *t, struct wire_thread *seen, s
 	off_end(t, seen, s, task->tgid, task->pid, in);
 }
 
-/* A thread that hits a probe is on the CPU, whatever the switches showed. */
-SS_INLINE void off_end_here(struct wire_target *t, struct wire_thread *seen,
-			    struct task_struct *task, u64 now)
-{
-	struct scratch *s;
-
-	if (!seen->off_since_ns)
-		return;
-	s = scratch_claim();
-	if (!s)
-		return;
-	off_end_unseen(t, seen, s, task, now);
-	scratch_release(s);
-}
-
 #endif

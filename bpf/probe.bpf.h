@@ -33,6 +33,21 @@ SS_INLINE void probe_hit(u32 tgid)
 	probe_hit_of(tgid, 0);
 }
 
+/* A thread that hits a probe is on the CPU, whatever the switches showed. */
+SS_INLINE void probe_on_cpu(struct wire_target *t, struct wire_thread *seen,
+			    struct task_struct *task, u64 now)
+{
+	struct scratch *s;
+
+	if (!seen->off_since_ns)
+		return;
+	s = scratch_claim();
+	if (!s)
+		return;
+	off_end_unseen(t, seen, s, task, now);
+	scratch_release(s);
+}
+
 /* The InCall at task + at, if it says that it is this Task's. */
 SS_INLINE long probe_own_incall(const struct wire_target *t, u64 task, u16 at, u64 *ret_incall)
 {
@@ -138,7 +153,7 @@ SS_INLINE int probe_suspend(struct user_regs *regs, struct wire_target *t, struc
 	seen = probe_thread(t, tgid, tid);
 	if (!seen)
 		return 0;
-	off_end_here(t, seen, task, now);
+	probe_on_cpu(t, seen, task, now);
 	hold_end_here(seen, task, now);
 	probe_tso(t, seen, cap, task, now);
 	seen->resume_incall = 0;
@@ -235,7 +250,7 @@ SS_INLINE int probe_resume(struct user_regs *regs, struct wire_target *t, struct
 	seen = probe_thread(t, tgid, tid);
 	if (!seen)
 		return 0;
-	off_end_here(t, seen, task, now);
+	probe_on_cpu(t, seen, task, now);
 	if (probe_incall(t, ARCH_ARG1(regs), &incall)) {
 		count(WIRE_CNT_CALL_FAULT);
 		return 0;

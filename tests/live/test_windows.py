@@ -339,6 +339,16 @@ def test_nobody_reads(t):
     check(len(lasted) >= 4 and max(lasted) > 2 and sum(lasted) > 5, f"windows of {lasted} s")
 
 
+def hold_up(session, seconds):
+    """Stops both processes of the daemon for so long."""
+    daemons = child_of(session), session.pid
+    for pid in daemons:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(seconds)
+    for pid in daemons:
+        os.kill(pid, signal.SIGCONT)
+
+
 @cases("10", "250")
 def test_held_up_while_one_joins(t, ms):
     """A window that ends while a program is being looked at: its threads were on the CPU for no longer than the scheduler has it."""
@@ -351,12 +361,7 @@ def test_held_up_while_one_joins(t, ms):
     t.started.append(target)
     target.go()
     time.sleep(int(ms) / 1000)
-    daemons = child_of(session), session.pid
-    for pid in daemons:
-        os.kill(pid, signal.SIGSTOP)
-    time.sleep(3.2)
-    for pid in daemons:
-        os.kill(pid, signal.SIGCONT)
+    hold_up(session, 3.2)
     target.wait_for("}", 60)
     time.sleep(3 * SLOWNESS)
     ran, stolen = scheduled(target.pid), stolen_ns() - stolen
@@ -387,12 +392,7 @@ def test_held_up_until_the_ring_is_full(t):
     stolen = stolen_ns()
     target.go()
     time.sleep(1)
-    daemons = child_of(session), session.pid
-    for pid in daemons:
-        os.kill(pid, signal.SIGSTOP)
-    time.sleep(6)
-    for pid in daemons:
-        os.kill(pid, signal.SIGCONT)
+    hold_up(session, 6)
     time.sleep(2.5)
     session.signal(signal.SIGINT)
     check(session.wait() == 1, f"safescoped ended so: {session.err.seen}")

@@ -103,6 +103,12 @@ static struct names_kernel kernel_at(struct target_cache *cache, uint64_t addr, 
 	return kernel;
 }
 
+static void assert_kernel(struct names_kernel kernel, uint64_t no, bool early)
+{
+	assert_int_equal(kernel.no, no);
+	assert_int_equal(kernel.early, early);
+}
+
 /* The table is read again for what may have come since, and once a minute at most. */
 static void test_read_again(void **state)
 {
@@ -121,20 +127,11 @@ static void test_read_again(void **state)
 		target_cache__free(cache);
 		skip();
 	}
-	assert_int_equal(kernel.no, 1);
-	assert_false(kernel.early);
-	kernel = kernel_at(cache, module, now + 59 * second);
-	assert_int_equal(kernel.no, 1);
-	assert_true(kernel.early);
-	kernel = kernel_at(cache, own, now + 70 * second);
-	assert_int_equal(kernel.no, 1);
-	assert_false(kernel.early);
-	kernel = kernel_at(cache, module, now + 70 * second);
-	assert_int_equal(kernel.no, 2);
-	assert_false(kernel.early);
-	kernel = kernel_at(cache, module, now + 71 * second);
-	assert_int_equal(kernel.no, 2);
-	assert_true(kernel.early);
+	assert_kernel(kernel, 1, false);
+	assert_kernel(kernel_at(cache, module, now + 59 * second), 1, true);
+	assert_kernel(kernel_at(cache, own, now + 70 * second), 1, false);
+	assert_kernel(kernel_at(cache, module, now + 70 * second), 2, false);
+	assert_kernel(kernel_at(cache, module, now + 71 * second), 2, true);
 	target_cache__free(cache);
 }
 

@@ -511,40 +511,6 @@ static void places_of_odd_names(void **state)
 	metrics__free(m);
 }
 
-/* Without the probes on collections the heap's last numbers are not shown as if they held now. */
-static void heap_without_probes(void **state)
-{
-	static const char *const gauges[] = {"safescoped_heap_live_bytes",
-					     "safescoped_heap_held_bytes",
-					     "safescoped_haskell_threads"};
-	struct pic_target t = target_of(1, "prog");
-	struct figures f = {.target = &t,
-			    .allocated_bytes = 1000,
-			    .live_known = true,
-			    .live_bytes = 5,
-			    .held_bytes = 6,
-			    .haskell_threads = 7};
-	struct metrics *m;
-
-	(void)state;
-	assert_int_equal(metrics__new(&m), 0);
-	for (int off = 0; off < 2; off++) {
-		struct scraped s;
-
-		f.gc_off = off;
-		f.gc_off_ns = off ? 30 * MS : 0;
-		metrics__take(m, &f, false);
-		s = scrape(m);
-		for (size_t i = 0; i < ARRAY_SIZE(gauges); i++)
-			assert_true(sum_of(&s, gauges[i], "") == (off ? 0 : (double)(5 + i)));
-		assert_true(near(sum_of(&s, "safescoped_gc_probes_off_seconds_total", ""),
-				 f.gc_off_ns, EXACT));
-		assert_true(sum_of(&s, "safescoped_allocated_bytes_total", "") == 1000);
-		scraped_free(&s);
-	}
-	metrics__free(m);
-}
-
 /* The longest there may be has room. */
 static void longest_text(void **state)
 {
@@ -596,7 +562,6 @@ int main(void)
 		cmocka_unit_test(own_numbers),
 		cmocka_unit_test(places_of_odd_names),
 		cmocka_unit_test(longest_text),
-		cmocka_unit_test(heap_without_probes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -403,11 +403,8 @@ bool program__has_ended(pid_t pid);
 
 /* ── room.c: processes for which there is no room ────────────────────────────────────────── */
 
-/*
- * Descriptors that finding out whether a process is wanted opens; that a look does, with the
- * helpers that it may need; that one that joins does; and the check in between, of which several go
- * on at once.
- */
+/* Descriptors that have to be free to find out whether a process is wanted, to look at it with the
+ * help of others, to let it join, and for each of the checks in between. */
 #define ROOM_SELECT_FDS 4
 #define ROOM_LOOK_FDS	16
 #define ROOM_JOIN_FDS	12
