@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -280,6 +281,81 @@ static void let_go(void **state)
 	finish(&w);
 }
 
+/* A file of the cache, read and written so many days ago. */
+static void put(const struct world *w, const char *name, int read_days, int written_days)
+{
+	struct timespec times[2] = {{.tv_sec = time(NULL) - read_days * 86400L},
+				    {.tv_sec = time(NULL) - written_days * 86400L}};
+	char path[PATH_MAX], *slash;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", w->cache, name);
+	slash = strrchr(path, '/');
+	*slash = '\0';
+	mkdir(path, 0700);
+	*slash = '/';
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "9999999\n", 8), 8);
+	assert_int_equal(futimens(fd, times), 0);
+	close(fd);
+}
+
+static bool is_there(const struct world *w, const char *name)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", w->cache, name);
+	return !access(path, F_OK);
+}
+
+/* What nobody reads goes, and nothing else. */
+static void trims(void **state)
+{
+	static const struct {
+		const char *name;
+		int read_days, written_days;
+		bool stays;
+	} files[] = {
+		{"0123ab/debuginfo", 8, 300, false},	{"0123cd/executable", 8, 8, false},
+		{"0123ef/debuginfo", 6, 300, true},	{"0123ef/executable", 300, 300, false},
+		{"012345/debuginfo", 300, 6, true},	{"012346/debuginfo.4711", 2, 2, false},
+		{"012347/debuginfo.4711", 0, 0, true},	{"012348/debuginfo.bak", 300, 300, true},
+		{"012349/source##a.c", 300, 300, true}, {"012349/debuginfo", 300, 300, false},
+		{"notes/debuginfo", 300, 300, true},	{"debuginfo", 300, 300, true},
+	};
+	struct world w;
+
+	(void)state;
+	begin(&w, HAS_NOT, "", LONG_MS);
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		put(&w, files[i].name, files[i].read_days, files[i].written_days);
+	debuginfod__turn(w.debuginfod);
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		if (is_there(&w, files[i].name) != files[i].stays)
+			fail_msg("%s %s", files[i].name, files[i].stays ? "is gone" : "is there");
+	assert_false(is_there(&w, "0123ab"));
+	stop_server(&w);
+	finish(&w);
+}
+
+/* Another time limit is in a file, as the client library has it. */
+static void trims_later(void **state)
+{
+	struct world w;
+
+	(void)state;
+	begin(&w, HAS_NOT, "", LONG_MS);
+	put(&w, "0123ab/debuginfo", 100, 100);
+	put(&w, "0123cd/debuginfo", 120, 120);
+	put(&w, "max_unused_age_s", 0, 0);
+	debuginfod__turn(w.debuginfod);
+	assert_true(is_there(&w, "0123ab/debuginfo"));
+	assert_false(is_there(&w, "0123cd/debuginfo"));
+	stop_server(&w);
+	finish(&w);
+}
+
 static void urls(void **state)
 {
 	(void)state;
@@ -296,6 +372,7 @@ int main(void)
 		cmocka_unit_test(shares),    cmocka_unit_test(has_not),
 		cmocka_unit_test(another),   cmocka_unit_test(hangs),
 		cmocka_unit_test(let_go),    cmocka_unit_test(urls),
+		cmocka_unit_test(trims),     cmocka_unit_test(trims_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

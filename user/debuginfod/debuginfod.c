@@ -26,6 +26,8 @@
 #define OVER_NS 600000000000ULL
 /* DEBUGINFOD_MAX_ALL is for so long. */
 #define ALL_NS (24 * 3600000000000ULL)
+/* How often the directory is looked through for what nobody reads any more. */
+#define TRIM_NS (24 * 3600000000000ULL)
 
 /* What names are resolved by, and whom the system trusts. */
 static const char *const reads[] = {
@@ -66,6 +68,7 @@ struct debuginfod {
 	uint64_t reported_ns;	/* when the last line about it was printed */
 	uint64_t all_bytes;	/* that were downloaded … */
 	uint64_t all_since_ns;	/* … since then */
+	uint64_t trimmed_ns;	/* when the directory was looked through last; 0: not yet */
 	uint64_t wait_until_ns; /* 0: nobody waits */
 	int wait_fd;
 };
@@ -363,10 +366,28 @@ bool debuginfod__has_ended(const struct debuginfod *d)
 	return d && !d->peer;
 }
 
+static void trim(struct debuginfod *d)
+{
+	uint64_t now = time__monotonic_ns();
+	size_t n = 0;
+	int err;
+
+	if (d->trimmed_ns && now - d->trimmed_ns < TRIM_NS)
+		return;
+	d->trimmed_ns = now;
+	err = keep__trim(d->opts.cache, time(NULL), &n);
+	if (err)
+		log_verbose("debuginfod: %s: %s", d->opts.cache, strerror(-err));
+	else if (n)
+		log_verbose("debuginfod: %s: %zu files that had not been read for long are gone",
+			    d->opts.cache, n);
+}
+
 void debuginfod__turn(struct debuginfod *d)
 {
 	if (!d)
 		return;
+	trim(d);
 	take_all(d);
 	if (d->came)
 		keep(d, &d->wants[d->at]);

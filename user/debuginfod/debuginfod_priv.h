@@ -3,7 +3,9 @@
 #ifndef SAFESCOPED_DEBUGINFOD_PRIV_H
 #define SAFESCOPED_DEBUGINFOD_PRIV_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "debuginfod.h"
 
@@ -61,5 +63,14 @@ int keep__go_on(struct keeping *keeping, const char *build_id);
 void keep__free(struct keeping *keeping);
 /* Whether the file at a path is of use: as keep__go_on(). */
 int keep__check(const char *path, const char *build_id);
+
+/* ── trim.c ──────────────────────────────────────────────────────────────────────────────── */
+
+/*
+ * Removes what was kept and has not been read for a week, or for as long as the directory's file
+ * "max_unused_age_s" has it, and what was left unfinished a day ago; nothing else that is there.
+ * `now`: by time(). *ret_n_gone: files. An error: the directory cannot be read.
+ */
+int keep__trim(const char *cache, time_t now, size_t *ret_n_gone);
 
 #endif
