@@ -139,8 +139,11 @@ SS_INLINE void walk_learn(const struct walk_ctx *c)
 	c->th->stgrun_incall = c->th->incall;
 }
 
-/* Without rows, by what C code has saved on its stack: Sp of the running thread; 0: not found. */
-SS_INLINE u64 walk_saved_sp(const struct walk_ctx *c)
+/*
+ * Without rows, by what C code has saved on its stack: Sp of the running thread; 0: not found. With
+ * a frame of its own, which is gone when the walk goes on.
+ */
+SS_NOINLINE u64 walk_saved_sp(const struct walk_ctx *c)
 {
 	const struct stg *g = c->g;
 	const struct cstack_ctx scan = {.mem = g->mem, .scan = g->scan};
