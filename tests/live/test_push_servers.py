@@ -3,6 +3,7 @@
 """--push to servers that misbehave: each window arrives exactly once, or is counted. What is pushed is a replay in
 windows, whose files -f otlp writes as well: what arrives is compared with them byte for byte."""
 
+import fcntl
 import os
 import re
 import shutil
@@ -223,6 +224,29 @@ def test_killed(t):
     check(sorted(got) == sorted(windows + second.windows()), f"{len(got)} arrived: {second.said}")
     check(got[0] == windows[0], "the oldest was not the first")
     check(os.listdir(queue) == ["notes.txt"], f"left is {os.listdir(queue)}")
+
+
+def test_left_queue(t):
+    """What waits for a server that is pushed to no more stays, and is reported; not while somebody pushes there."""
+    gone = Server(t)
+    gone.stop()
+    first = Pushed(t, gone.url(), wait=False)
+    deadline = time.monotonic() + 60
+    while not first.queued() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    server = Server(t)
+    during = Pushed(t, server.url(), name="during")
+    check(during.code == 0 and "wait for a server" not in during.said, f"{during.code}: {during.said}")
+    first.kill()
+    # its children may end later
+    queue = os.open(next(first.queue.rglob("*.push")).parent, os.O_RDONLY)
+    fcntl.flock(queue, fcntl.LOCK_EX)
+    os.close(queue)
+    n = len(first.queued())
+    after = Pushed(t, server.url(), name="after")
+    check(after.code == 0 and after.said.count("wait for a server") == 1 and f": {n} requests" in after.said,
+          f"{after.code}, {n} are queued: {after.said}")
+    check(len(first.queued()) == n, "they are not there any more")
 
 
 def test_full_queue(t):

@@ -399,32 +399,13 @@ void destination__report(const struct destination *d)
 
 /* ── life ────────────────────────────────────────────────────────────────────────────────── */
 
-/* The queue's directory: of each destination its own, whatever is in the URL. */
 static int open_queue(struct destination *d, const struct push_opts *opts)
 {
-	/* systemd.exec(5); several are parted by colons */
-	const char *state = getenv("STATE_DIRECTORY");
 	char path[PATH_MAX];
-	size_t len;
+	int err = queues__path(opts, d->url.shown, path);
 
-	if (opts->queue_dir)
-		len = (size_t)snprintf(path, sizeof(path), "%s/", opts->queue_dir);
-	else if (state && *state)
-		len = (size_t)snprintf(path, sizeof(path), "%.*s/push/",
-				       (int)MIN(strcspn(state, ":"), sizeof(path)), state);
-	else
-		len = (size_t)snprintf(path, sizeof(path), "%s/", PUSH_QUEUE_DIR);
-	if (len >= sizeof(path))
-		return -ENAMETOOLONG;
-	for (const char *c = d->url.shown; *c && len + 1 < sizeof(path); c++) {
-		bool plain = (*c >= '0' && *c <= '9') || (*c >= 'A' && *c <= 'Z') ||
-			     (*c >= 'a' && *c <= 'z') || *c == '.' || *c == '-' || *c == '+';
-
-		path[len++] = plain ? *c : '_';
-	}
-	if (len + 1 >= sizeof(path))
-		return -ENAMETOOLONG;
-	path[len] = '\0';
+	if (err)
+		return err;
 	return queue__open(path, opts->queue_bytes ? opts->queue_bytes : PUSH_QUEUE_BYTES,
 			   PUSH_QUEUE_FILES, &d->queue);
 }

@@ -45,11 +45,13 @@ int push__open(const struct push_opts *opts, struct push **ret_push)
 		err = destination__open(&opts->to[i], opts, &p->v[i]);
 		p->n += !err;
 	}
-	if (err)
+	if (err) {
 		push__free(p);
-	else
-		*ret_push = p;
-	return err;
+		return err;
+	}
+	queues__report_left(opts);
+	*ret_push = p;
+	return 0;
 }
 
 void push__free(struct push *p)

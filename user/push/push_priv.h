@@ -103,6 +103,18 @@ struct queue_state {
 	uint64_t removed; /* with the directory, by somebody else */
 };
 struct queue_state queue__state(const struct queue *queue);
+/* Whether a file of that name is a queue's. */
+bool queue__is_name(const char *name);
+
+/* ── queues.c ────────────────────────────────────────────────────────────────────────────── */
+
+/*
+ * The directory of the queue of a destination, whose URL may have anything in it; "": the one that
+ * all of them are in, with a slash at its end.
+ */
+int queues__path(const struct push_opts *opts, const char *url, char ret_path[PATH_MAX]);
+/* A line for each queue in which requests wait and that no process has: nobody sends from it. */
+void queues__report_left(const struct push_opts *opts);
 
 /* ── post.c: in the sender ───────────────────────────────────────────────────────────────── */
 

@@ -132,7 +132,7 @@ int queue__path(const struct queue *q, uint64_t unix_ns, unsigned n, char ret_pa
 	return -EEXIST;
 }
 
-static bool is_name(const char *name)
+bool queue__is_name(const char *name)
 {
 	for (size_t i = 0; i < NAME_SIZE; i++) {
 		char shape = NAME_SHAPE[i];
@@ -214,7 +214,7 @@ static int add(struct queue *q, const char *name)
 	struct stat st;
 	int err;
 
-	if (!is_name(name) || fstatat(q->dir, name, &st, AT_SYMLINK_NOFOLLOW) ||
+	if (!queue__is_name(name) || fstatat(q->dir, name, &st, AT_SYMLINK_NOFOLLOW) ||
 	    !S_ISREG(st.st_mode))
 		return 0;
 	/* what has to go now would have to go at the end, too, whatever else there is */
