@@ -107,6 +107,24 @@ def test_twice(t, lines):
     check(code == 64 and len(said) == 1 and said[0].startswith(f"{t.dir / 'conf'}:4: ") and "line 1" in said[0], f"it said {said}")
 
 
+@cases("push-headers /etc/a|push-headers /etc/b", "push-ca /etc/a|push-ca /etc/b", "|push otlp+http://h:4318/", "|push otlp+http://h")
+def test_push_twice(t, lines):
+    """Of one push there is one of each, and one push to a server, however it is spelt."""
+    first, second = lines.split("|")
+    code, said = check_config(t, f"{WINDOWS}push otlp+http://h\n{first}\n{second}\n")
+    check(code == 64 and len(said) == 1 and said[0].startswith(f"{t.dir / 'conf'}:4: ") and "otlp+http://h" in said[0], f"it said {said}")
+
+
+CREDENTIALS = {"user": "https://user:s3cret@h", "query": "https://h/?token=s3cret", "fragment": "https://h/#s3cret", "nothing": "s3cret@h"}
+
+
+@cases(*CREDENTIALS)
+def test_no_credentials(t, case):
+    """What is wrong with a URL is in a log that others read."""
+    code, said = check_config(t, f"{WINDOWS}push otlp+{CREDENTIALS[case]}\n")
+    check(code == 64 and len(said) == 1 and "s3cret" not in said[0], f"it said {said}")
+
+
 @cases(*NO_TEXT)
 def test_no_configuration(t, case):
     data, why = NO_TEXT[case]

@@ -269,13 +269,15 @@ static int make_options(const struct command_line *line, struct option_input *in
 
 	gid_t group;
 
-	/* what is wrong with it is reported where files are written */
-	if (output__find_owner(&o->push.owner, &group))
-		o->push.owner = (uid_t)-1;
 	o->line = line;
 	o->command = line->command;
 	o->diff[1] = line->diff_with;
 	o->config_path = config_of(line);
+	/* what is wrong with it is reported where files are written; the service's own file is as
+	 * the service sees it, whoever runs sudo */
+	if (output__find_owner(&o->push.owner, &group) ||
+	    (o->config_path && !strcmp(o->config_path, OPTIONS_CONFIG_PATH)))
+		o->push.owner = (uid_t)-1;
 	set_defaults(in);
 	if (o->config_path)
 		err = set_file(in);

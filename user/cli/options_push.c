@@ -9,12 +9,17 @@ static int add_one(struct option_input *in, const char *url)
 {
 	struct push_opts *push = &in->o->push;
 	const char *why = push__url_error(url);
+	char shown[256];
 
 	if (why)
-		return options__wrong(in, "--push %s: %s", url, why);
+		return options__wrong(in, "--push %s: %s",
+				      push__url_shown(url, shown, sizeof(shown)), why);
 	for (size_t i = 0; i < push->n; i++)
-		if (!strcmp(push->to[i].url, url))
-			return options__wrong(in, "--push %s: given twice", url);
+		if (push__is_same(push->to[i].url, url))
+			return options__wrong(in, "--push %s: given twice%s%s", url,
+					      strcmp(push->to[i].url, url) != 0 ? ", as " : "",
+					      strcmp(push->to[i].url, url) != 0 ? push->to[i].url
+										: "");
 	if (push->n == PUSH_MAX_DESTINATIONS)
 		return options__wrong(in, "--push: given more than %d times",
 				      PUSH_MAX_DESTINATIONS);
@@ -35,12 +40,15 @@ static int set_of_last(struct option_input *in, int key, const char *arg)
 {
 	struct push_opts *push = &in->o->push;
 	const char *what = key == OPT_PUSH_CA ? "--push-ca" : "--push-headers";
-	struct push_to *to;
+	const char **path;
 
 	if (!push->n)
 		return options__wrong(in, "%s: belongs after the --push that it is for", what);
-	to = &push->to[push->n - 1];
-	return set_path(in, what, arg, key == OPT_PUSH_CA ? &to->ca : &to->headers);
+	path = key == OPT_PUSH_CA ? &push->to[push->n - 1].ca : &push->to[push->n - 1].headers;
+	if (*path)
+		return options__wrong(in, "%s: %s has one already", what,
+				      push->to[push->n - 1].url);
+	return set_path(in, what, arg, path);
 }
 
 int options__set_push(struct option_input *in, int key, const char *arg)

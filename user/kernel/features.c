@@ -157,9 +157,11 @@ int kernel__require(const struct kernel_features *f)
 		return -ENOTSUP;
 	}
 	if (!f->perf_event) {
-		log_error("kernel %s: perf_event_open is refused (perf_event_paranoid %d); run it "
-			  "as root or lower kernel.perf_event_paranoid",
-			  f->release, f->perf_paranoid);
+		log_error(
+			"kernel %s: perf_event_open is refused (perf_event_paranoid %d); run it "
+			"as root with all capabilities, add CAP_SYS_ADMIN to those it has, or set "
+			"kernel.perf_event_paranoid to 2",
+			f->release, f->perf_paranoid);
 		return -ENOTSUP;
 	}
 	return 0;

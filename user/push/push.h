@@ -47,6 +47,10 @@ struct push;
 
 /* NULL, or what is wrong with such a URL. */
 const char *push__url_error(const char *url);
+/* What may be printed of a URL that is wrong: nothing that could be a credential. */
+const char *push__url_shown(const char *url, char *buf, size_t size);
+/* Whether two URLs without errors are pushed to from the same queue. */
+bool push__is_same(const char *a, const char *b);
 /* Whether the files of headers and certificates can be used. Prints a line if not. */
 int push__check(const struct push_opts *opts);
 /* Another number when one of these files has been changed or replaced. */
@@ -81,7 +85,7 @@ void push__finish(struct push *push, uint64_t until_ns, int signal_fd);
 
 /* What became of it all since push__open(). */
 struct push_stats {
-	char url[256];	    /* without what could be secret: scheme, host and port */
+	char url[256];	    /* scheme, host, port and path */
 	uint64_t delivered; /* files that arrived */
 	uint64_t failures;  /* attempts that did not succeed */
 	uint64_t refused;   /* files that the server will never take: they are gone */

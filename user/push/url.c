@@ -123,3 +123,32 @@ const char *push__url_error(const char *text)
 		push_url__free(&url);
 	return !err ? NULL : err == -ENOMEM ? "no memory" : why;
 }
+
+const char *push__url_shown(const char *url, char *buf, size_t size)
+{
+	const char *end = strstr(url, "://");
+
+	if (!strpbrk(url, "@?#"))
+		snprintf(buf, size, "%s", url);
+	else
+		snprintf(buf, size, "%.*s…", end ? (int)(end + 3 - url) : 0, url);
+	return buf;
+}
+
+/* Two paths of a server may have one name as a queue. */
+bool push__is_same(const char *a, const char *b)
+{
+	const struct push_opts none = {};
+	char paths[2][PATH_MAX];
+	struct push_url urls[2] = {};
+	const char *why;
+	bool same = false;
+
+	if (!push_url__parse(a, &urls[0], &why) && !push_url__parse(b, &urls[1], &why) &&
+	    !queues__path(&none, urls[0].shown, paths[0]) &&
+	    !queues__path(&none, urls[1].shown, paths[1]))
+		same = !strcmp(paths[0], paths[1]);
+	push_url__free(&urls[0]);
+	push_url__free(&urls[1]);
+	return same;
+}

@@ -171,7 +171,8 @@ static void freeze(struct target *t, int most_ms, struct census_look *look)
 	log_warn("pid %d: it cannot be stopped for its heap census, which is made while it runs: "
 		 "%s",
 		 t->info.pid,
-		 err == -EPERM ? "something else traces it, or a security module forbids it"
+		 err == -EPERM ? "something else traces it, or a security module or a filter of "
+				 "system calls forbids it"
 			       : strerror(-err));
 }
 
