@@ -174,14 +174,16 @@ static inline void find_starved(const struct pic_target *target, struct pic_lane
 {
 	struct seen seen = {.gcs = gcs_of(target)};
 	struct pic_target t = *target, *made;
-	const struct sketch sketch = {
-		.session = {.start_ns = T0, .end_ns = AT(1000), .frequency_hz = 99},
-		.targets = &t,
-		.n_targets = 1,
-		.frames = frames,
-		.n_frames = ARRAY_SIZE(frames),
-		.stacks = stacks,
-		.n_stacks = ARRAY_SIZE(stacks)};
+	const struct sketch sketch = {.session = {.start_ns = T0,
+						  .end_ns = AT(1000),
+						  .frequency_hz = 99,
+						  .period_ns = 10101010},
+				      .targets = &t,
+				      .n_targets = 1,
+				      .frames = frames,
+				      .n_frames = ARRAY_SIZE(frames),
+				      .stacks = stacks,
+				      .n_stacks = ARRAY_SIZE(stacks)};
 
 	add_up(lanes, n);
 	t.lanes[LANE_THREAD] = (struct pic_lanes){lanes, n};

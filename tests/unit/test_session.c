@@ -380,8 +380,8 @@ static void samples_come_back(void **state)
 	assert_int_equal(looks_until_next(&sp, 0.6), 10);
 }
 
-/* A window has the lowest frequency of its time, the next one that of its begin. */
-static void frequencies_of_windows(void **state)
+/* A window has the longest period of its time, the next one that of its begin. */
+static void periods_of_windows(void **state)
 {
 	const struct timeline_opts opts = {.frequency_hz = 99, .start_ns = T0};
 	struct picture *pic;
@@ -390,17 +390,19 @@ static void frequencies_of_windows(void **state)
 	(void)state;
 	assert_int_equal(timeline__new(&opts, "0", "system", &tl), 0);
 	assert_int_equal(picture__session(timeline__picture(tl))->frequency_hz, 99);
-	timeline__set_frequency(tl, 24);
-	timeline__set_frequency(tl, 49);
+	timeline__set_period(tl, 42000000);
+	timeline__set_period(tl, 20000000);
 	assert_int_equal(timeline__window(tl, T0 + 1000, &pic), 0);
+	assert_int_equal(picture__session(pic)->period_ns, 42000000);
 	assert_int_equal(picture__session(pic)->frequency_hz, 24);
 	picture__free(pic);
-	timeline__set_frequency(tl, 99);
+	timeline__set_period(tl, 3400000000);
 	assert_int_equal(timeline__window(tl, T0 + 2000, &pic), 0);
-	assert_int_equal(picture__session(pic)->frequency_hz, 49);
+	assert_int_equal(picture__session(pic)->period_ns, 3400000000);
+	assert_int_equal(picture__session(pic)->frequency_hz, 1);
 	picture__free(pic);
 	assert_int_equal(timeline__finish(tl, T0 + 3000), 0);
-	assert_int_equal(picture__session(timeline__picture(tl))->frequency_hz, 99);
+	assert_int_equal(picture__session(timeline__picture(tl))->period_ns, 3400000000);
 	timeline__free(tl);
 }
 
@@ -434,7 +436,7 @@ int main(void)
 		cmocka_unit_test(candidates_wait_for_room),
 		cmocka_unit_test(looks_become_rare),
 		cmocka_unit_test(samples_come_back),
-		cmocka_unit_test(frequencies_of_windows),
+		cmocka_unit_test(periods_of_windows),
 		cmocka_unit_test(readings_are_rare_but_bounded),
 	};
 

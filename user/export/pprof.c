@@ -98,9 +98,9 @@ static void put_head(struct writer *w, enum export_weight weight)
 	head.sample_type = all;
 	head.time_nanos = (int64_t)session->start_unix_ns;
 	head.duration_nanos = (int64_t)(session->end_ns - session->start_ns);
-	if (session->frequency_hz) {
+	if (session->period_ns) {
 		head.period_type = &type[CPU_VALUE];
-		head.period = 1000000000 / session->frequency_hz;
+		head.period = (int64_t)session->period_ns;
 	}
 	head.n_comment = 1;
 	head.comment = &comment_id;

@@ -81,15 +81,15 @@ static void report(struct finder *f, const struct loop *loop)
 
 void findings__loops(struct finder *f)
 {
-	uint32_t hz = picture__session(f->pic)->frequency_hz;
+	uint64_t period = picture__session(f->pic)->period_ns;
 	struct loops loops = {0};
 
-	if (!hz)
+	if (!period)
 		return;
 	for (size_t i = 0; i < f->t->n_gcs && !f->err; i++) {
 		const struct pic_gc_event *gc = &f->t->gcs[i];
 
-		if (gc->sync_ns != UINT64_MAX && gc->sync_ns >= LEAST_SAMPLES * 1000000000ULL / hz)
+		if (gc->sync_ns != UINT64_MAX && gc->sync_ns >= LEAST_SAMPLES * period)
 			f->err = look_at(f, &loops, gc);
 	}
 	for (size_t i = 0; i < loops.n && !f->err; i++)

@@ -62,9 +62,9 @@ struct join_log {
 };
 
 struct join_opts {
-	uint32_t max_depth;    /* frames of a stack */
-	uint32_t frequency_hz; /* of the sampler; 0: there is none */
-	bool haskell;	       /* lanes of Haskell threads are wanted */
+	uint32_t max_depth; /* frames of a stack */
+	uint64_t period_ns; /* of the sampler; 0: there is none */
+	bool haskell;	    /* lanes of Haskell threads are wanted */
 };
 
 /*

@@ -61,7 +61,7 @@ int log_build__new(const struct join_opts *opts, const struct join_log *log, str
 		   const struct seen *seen, struct log_build **ret_build)
 {
 	const struct ledger_opts books = {.full_stack = picture__full_stack(pic),
-					  .frequency_hz = opts->frequency_hz};
+					  .period_ns = opts->period_ns};
 	struct log_build *b = calloc(1, sizeof(*b));
 	int err = 0;
 

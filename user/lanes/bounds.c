@@ -137,9 +137,8 @@ bool bounds__last_off(const struct thread_builder *b, uint64_t end, struct ev *r
 {
 	const struct seen_thread *th = b->th;
 	const struct ev *last_off = th->offs.n ? &b->offs[th->offs.n - 1] : b->prev;
-	uint32_t hz = b->l->opts.frequency_hz;
 	/* A thread on the CPU would have been sampled. */
-	uint64_t silence = 5000000000ULL / MAX(hz, 1);
+	uint64_t silence = 5 * b->l->opts.period_ns;
 	uint64_t last = last_evidence(th, b->cursor);
 
 	/* of one that is known to go on beyond `end` there is a record */
@@ -161,7 +160,7 @@ bool bounds__last_off(const struct thread_builder *b, uint64_t end, struct ev *r
 	}
 	if (th->has_end && (th->at_end.flags & EV_SLEEPS))
 		*ret_ev = th->at_end;
-	else if (!th->has_end && last_off && hz && end > last + silence)
+	else if (!th->has_end && last_off && silence && end > last + silence)
 		*ret_ev = *last_off;
 	else
 		return false;

@@ -25,7 +25,7 @@ static void free_books(struct lanes *l)
 
 static int new_books(struct lanes *l)
 {
-	const struct ledger_opts books = {.frequency_hz = l->opts.frequency_hz,
+	const struct ledger_opts books = {.period_ns = l->opts.period_ns,
 					  .full_stack = picture__full_stack(l->pic)};
 	int err = 0;
 
@@ -61,12 +61,12 @@ int lanes__new(const struct lanes_opts *opts, struct intake *in, struct seen *se
 	return err;
 }
 
-void lanes__set_frequency(struct lanes *l, uint32_t frequency_hz)
+void lanes__set_period(struct lanes *l, uint64_t period_ns)
 {
-	l->opts.frequency_hz = frequency_hz;
+	l->opts.period_ns = period_ns;
 	for (unsigned k = 0; k < LANE_KINDS; k++)
-		ledger__set_frequency(l->ledger[k], frequency_hz);
-	ledger__set_frequency(l->gc_sync, frequency_hz);
+		ledger__set_period(l->ledger[k], period_ns);
+	ledger__set_period(l->gc_sync, period_ns);
 }
 
 void lanes__free(struct lanes *l)

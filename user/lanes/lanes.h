@@ -19,17 +19,17 @@ struct lanes;
 struct seen;
 
 struct lanes_opts {
-	uint32_t frequency_hz; /* of the sampler; 0: there is none */
-	bool haskell;	       /* lanes of Haskell threads are wanted */
-	size_t max_haskell;    /* of these, until a cut; 0: the default */
+	uint64_t period_ns; /* of the sampler; 0: there is none */
+	bool haskell;	    /* lanes of Haskell threads are wanted */
+	size_t max_haskell; /* of these, until a cut; 0: the default */
 };
 
 /* Of one process; what it refers to must live longer. */
 int lanes__new(const struct lanes_opts *opts, struct intake *in, struct seen *seen,
 	       struct lanes **ret_lanes);
 void lanes__free(struct lanes *l);
-/* For the next reading: the lowest that the sampler had since the last one. */
-void lanes__set_frequency(struct lanes *l, uint32_t frequency_hz);
+/* For the next reading: the longest that the sampler had since the last one. */
+void lanes__set_period(struct lanes *l, uint64_t period_ns);
 
 /*
  * Makes of each lane what can be made for good, with at most max_slices in each, and lets go of the

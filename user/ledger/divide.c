@@ -92,13 +92,12 @@ static int divide(struct divider *d, const struct class_lines *c, enum booking_k
 
 static int divide_class(struct divider *d, const struct class_lines *c)
 {
-	uint32_t hz = d->ledger->opts.frequency_hz;
+	uint64_t period = d->ledger->opts.period_ns;
 	uint64_t ns = c->ns > 0 ? (uint64_t)c->ns : 0, sampled = 0;
 	int err = 0;
 
 	if (c->samples > 0)
-		sampled =
-			hz ? MIN(ns, (uint64_t)c->samples * MAX_PERIODS * 1000000000ULL / hz) : ns;
+		sampled = period ? MIN(ns, (uint64_t)c->samples * MAX_PERIODS * period) : ns;
 	if (c->samples > 0)
 		err = divide(d, c, BOOKING_SAMPLE, sampled, c->samples);
 	if (!err && ns > sampled)

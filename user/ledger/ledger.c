@@ -32,9 +32,9 @@ void ledger__free(struct ledger *ledger)
 	free(ledger);
 }
 
-void ledger__set_frequency(struct ledger *ledger, uint32_t frequency_hz)
+void ledger__set_period(struct ledger *ledger, uint64_t period_ns)
 {
-	ledger->opts.frequency_hz = frequency_hz;
+	ledger->opts.period_ns = period_ns;
 }
 
 uint64_t ledger__left_out(const struct ledger *ledger)

@@ -39,15 +39,15 @@ enum ledger_class {
 struct ledger;
 
 struct ledger_opts {
-	uint32_t full_stack;   /* stands for the stacks of rows beyond max_rows */
-	uint32_t frequency_hz; /* of samples on a busy CPU; 0: a sample has no bound */
-	size_t max_rows;       /* default LEDGER_MAX_ROWS */
+	uint32_t full_stack; /* stands for the stacks of rows beyond max_rows */
+	uint64_t period_ns;  /* of samples on a busy CPU; 0: a sample has no bound */
+	size_t max_rows;     /* default LEDGER_MAX_ROWS */
 };
 
 int ledger__new(const struct ledger_opts *opts, struct ledger **ret_ledger);
 void ledger__free(struct ledger *ledger);
-/* For the next reading: the lowest that the sampler had since the last one. */
-void ledger__set_frequency(struct ledger *ledger, uint32_t frequency_hz);
+/* For the next reading: the longest that the sampler had since the last one. */
+void ledger__set_period(struct ledger *ledger, uint64_t period_ns);
 
 /* ── booking ─────────────────────────────────────────────────────────────────────────────── */
 

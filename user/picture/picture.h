@@ -535,7 +535,8 @@ struct pic_session {
 	const char *mode;	   /* "pid", "system", … */
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
 	uint64_t start_unix_ns;
-	uint32_t frequency_hz;
+	uint32_t frequency_hz; /* of samples on a busy CPU, rounded; 0: there is none */
+	uint64_t period_ns;    /* between two of them */
 	int exit_code;
 	uint32_t window_no; /* how many windows of the session were before this one */
 	/* The kernel side's run time, when there are several targets: which of them it was for

@@ -57,7 +57,7 @@ void sparing__turn(struct session *s, uint64_t now)
 {
 	double max = s->opts->max_cpu_percent;
 	struct sparing *sp = &s->sparing;
-	uint64_t cpu, hz = s->opts->frequency_hz;
+	uint64_t cpu;
 	uint32_t before = sp->every;
 	double percent;
 
@@ -86,5 +86,5 @@ void sparing__turn(struct session *s, uint64_t now)
 			 percent, max);
 	log_verbose("one sample in %u is taken: %.1f %% of a CPU", sp->every, percent);
 	kernel__sample_every(s->kernel, sp->every);
-	timeline__set_frequency(s->tl, MAX((uint32_t)(hz / MAX(sp->every, 1U)), 1U));
+	timeline__set_period(s->tl, sp->every * 1000000000ULL / MAX(s->opts->frequency_hz, 1U));
 }

@@ -37,9 +37,10 @@ struct timeline {
 	struct picture *half;	     /* of a cut that failed: there may be pointers into it */
 	timeline_figures_fn figures; /* NULL: nobody wants them */
 	void *figures_ctx;
-	int spoilt;	  /* why lanes could not be made of records in between; 0: they could */
-	size_t left;	  /* records, by timeline__fold_at() */
-	uint32_t next_hz; /* of the sampler from the next window on; 0: as now */
+	int spoilt;	    /* why lanes could not be made of records in between; 0: they could */
+	size_t left;	    /* records, by timeline__fold_at() */
+	uint64_t period_ns; /* of the sampler; 0: there is none */
+	uint64_t next_period_ns; /* … from the next window on; 0: as now */
 	bool finished;
 };
 
@@ -97,6 +98,15 @@ void timeline__set_clock(struct timeline *tl, uint64_t monotonic_ns, uint64_t un
 }
 
 /* Of a picture that begins at start_ns. -ENOMEM. */
+static void show_period(struct pic_session *session, uint64_t period_ns)
+{
+	session->period_ns = period_ns;
+	session->frequency_hz = 0;
+	if (period_ns)
+		session->frequency_hz =
+			(uint32_t)MAX((1000000000ULL + period_ns / 2) / period_ns, 1ULL);
+}
+
 static int set_session(const struct timeline *tl, struct picture *pic, const char *version,
 		       const char *mode, uint64_t start_ns)
 {
@@ -106,7 +116,7 @@ static int set_session(const struct timeline *tl, struct picture *pic, const cha
 	session->mode = picture__string(pic, mode);
 	session->start_ns = start_ns;
 	session->start_unix_ns = timeline__unix_ns(tl, start_ns);
-	session->frequency_hz = tl->opts.frequency_hz;
+	show_period(session, tl->period_ns);
 	/* "" for want of memory: no report may be without them */
 	return !session->mode[0] != !mode[0] || !session->version[0] != !version[0] ? -ENOMEM : 0;
 }
@@ -122,6 +132,8 @@ int timeline__new(const struct timeline_opts *opts, const char *version, const c
 	if (opts)
 		tl->opts = *opts;
 	default_opts(&tl->opts);
+	if (tl->opts.frequency_hz)
+		tl->period_ns = 1000000000ULL / tl->opts.frequency_hz;
 	err = make_rooms(tl);
 	if (err)
 		goto fail;
@@ -135,19 +147,19 @@ fail:
 	return err;
 }
 
-static void use_frequency(struct timeline *tl, uint32_t frequency_hz)
+static void use_period(struct timeline *tl, uint64_t period_ns)
 {
-	tl->opts.frequency_hz = frequency_hz;
-	picture__edit_session(tl->pic)->frequency_hz = frequency_hz;
+	tl->period_ns = period_ns;
+	show_period(picture__edit_session(tl->pic), period_ns);
 	for (size_t i = 0; i < tl->n; i++)
-		lanes__set_frequency(tl->v[i].lanes, frequency_hz);
+		lanes__set_period(tl->v[i].lanes, period_ns);
 }
 
-void timeline__set_frequency(struct timeline *tl, uint32_t frequency_hz)
+void timeline__set_period(struct timeline *tl, uint64_t period_ns)
 {
-	tl->next_hz = frequency_hz;
-	if (frequency_hz < tl->opts.frequency_hz)
-		use_frequency(tl, frequency_hz);
+	tl->next_period_ns = period_ns;
+	if (period_ns > tl->period_ns)
+		use_period(tl, period_ns);
 }
 
 static void free_target(struct target *t)
@@ -186,7 +198,7 @@ const struct picture *timeline__picture(const struct timeline *tl)
 static int new_lanes(const struct timeline *tl, struct seen *seen, struct lanes **ret_lanes)
 {
 	const struct lanes_opts opts = {
-		.frequency_hz = tl->opts.frequency_hz,
+		.period_ns = tl->period_ns,
 		.haskell = tl->opts.haskell_lanes,
 	};
 
@@ -229,7 +241,7 @@ static int new_log(struct timeline *tl, const struct join_log *log, const struct
 {
 	const struct join_opts opts = {
 		.max_depth = tl->opts.max_depth,
-		.frequency_hz = tl->opts.frequency_hz,
+		.period_ns = tl->period_ns,
 		.haskell = tl->opts.haskell_lanes,
 	};
 
@@ -589,8 +601,8 @@ int timeline__window(struct timeline *tl, uint64_t at_ns, struct picture **ret_p
 		picture__free(made);
 		made = NULL;
 	}
-	if (tl->next_hz)
-		use_frequency(tl, tl->next_hz);
+	if (tl->next_period_ns)
+		use_period(tl, tl->next_period_ns);
 	*ret_picture = made;
 	return 0;
 }

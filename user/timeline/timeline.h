@@ -43,10 +43,10 @@ int timeline__new(const struct timeline_opts *opts, const char *version, const c
 void timeline__free(struct timeline *tl);
 
 /*
- * The sampler has another frequency from now on. The report of a window, or of the session, has the
- * lowest of its time. A capture does not have it: where there is one, the frequency stays.
+ * The sampler has another period from now on. The report of a window, or of the session, has the
+ * longest of its time. A capture does not have it: where there is one, the period stays.
  */
-void timeline__set_frequency(struct timeline *tl, uint32_t frequency_hz);
+void timeline__set_period(struct timeline *tl, uint64_t period_ns);
 
 /*
  * What the wall clock shows at a time of CLOCK_MONOTONIC, where it was set since the session began:

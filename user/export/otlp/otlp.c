@@ -209,9 +209,9 @@ static int make_profile(struct writer *w, const struct pic_target *target,
 	p->message.sample_type = &w->type[type];
 	p->message.time_unix_nano = session->start_unix_ns;
 	p->message.duration_nano = session->end_ns - MIN(session->start_ns, session->end_ns);
-	if (types[type].sampled && session->frequency_hz) {
+	if (types[type].sampled && session->period_ns) {
 		p->message.period_type = &w->type[OTLP_CPU];
-		p->message.period = 1000000000 / session->frequency_hz;
+		p->message.period = (int64_t)session->period_ns;
 	}
 	p->message.profile_id.data = (uint8_t *)p->id;
 	p->message.profile_id.len = sizeof(p->id);
