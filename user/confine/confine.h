@@ -89,6 +89,9 @@ struct confine {
 	const char *const *reads;
 };
 
+/* `reads` of whoever speaks to servers: what names are resolved by, and whom the system trusts. */
+extern const char *const confine__names_and_trust[];
+
 /* ── a job ───────────────────────────────────────────────────────────────────────────────── */
 
 struct confine_job;

@@ -29,17 +29,6 @@
 /* How often the directory is looked through for what nobody reads any more. */
 #define TRIM_NS (24 * 3600000000000ULL)
 
-/* What names are resolved by, and whom the system trusts. */
-static const char *const reads[] = {
-	"/etc",
-	"/run/systemd/resolve",
-	"/run/resolvconf",
-	"/run/NetworkManager",
-	"/usr/share/ca-certificates",
-	"/usr/local/share/ca-certificates",
-	NULL,
-};
-
 /* A file that was asked for. */
 struct want {
 	char build_id[BUILD_ID_MAX];
@@ -114,7 +103,7 @@ int debuginfod__new(const struct debuginfod_opts *opts, struct debuginfod **ret_
 			      .more_fds = MORE_FDS,
 			      .file_size = DEBUGINFOD_MAX_FILE,
 			      .user = CONFINE_NOBODY,
-			      .reads = reads,
+			      .reads = confine__names_and_trust,
 			      .n_fds = 1};
 	int err;
 

@@ -32,18 +32,6 @@
 /* It gives way to what is profiled. */
 #define SENDER_NICE 10
 
-/* What names are resolved by, and whom the system trusts. */
-static const char *const sender_reads[] = {
-	"/etc",
-	"/run/systemd/resolve",
-	"/run/resolvconf",
-	"/run/NetworkManager",
-	"/usr/share/ca-certificates",
-	"/usr/local/share/ca-certificates",
-	"/usr/share/zoneinfo",
-	NULL,
-};
-
 /* ── in the sender ───────────────────────────────────────────────────────────────────────── */
 
 /* The next task, and its file. False: the daemon has gone. */
@@ -126,7 +114,7 @@ int sender__start(const struct sender_opts *opts, struct confine_peer **ret_peer
 		.nice = SENDER_NICE,
 		.more_fds = SENDER_FDS,
 		.user = CONFINE_NOBODY,
-		.reads = sender_reads,
+		.reads = confine__names_and_trust,
 	};
 
 	return confine_peer__start(&how, run, (void *)opts, ret_peer);
