@@ -420,6 +420,61 @@ static void readings_are_rare_but_bounded(void **state)
 	assert_int_equal(scrape__every_ns(600000 * ms), 30000 * ms);
 }
 
+/* ── what there was no room for ──────────────────────────────────────────────────────────── */
+
+/* The sentences of the window that ends now, in one text. */
+static void check_window(struct kit *kit, uint64_t at_ns, const char *const *want, size_t n)
+{
+	const struct pic_target *t;
+	struct picture *pic;
+
+	assert_int_equal(timeline__window(kit->tl, at_ns, &pic), 0);
+	t = picture__target(pic, 0);
+	assert_int_equal(t->n_missing, n);
+	for (size_t i = 0; i < n; i++)
+		assert_non_null(strstr(t->missing[i], want[i]));
+	picture__free(pic);
+}
+
+/* Each window has what was refused in it, and not what was before. */
+static void refused_in_windows(void **state)
+{
+	struct missing_room room = {.user = {.threads = 5, .calls = 7}};
+	struct member m = {.pid = PID, .account = 1000, .refused = room};
+	struct session s = {.in = NULL};
+	uint64_t at = T0 + 1000;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	s.in = kit.in;
+	/* others of the user's were, before it joined */
+	missing__note_room(&s, &m, &room, false);
+	check_window(&kit, at, NULL, 0);
+	room.user.threads = 6;
+	room.files.no_room = 3;
+	missing__note_room(&s, &m, &room, false);
+	check_window(&kit, at += 1000, (const char *[]){"code of 3 of its", "some threads"}, 2);
+	missing__note_room(&s, &m, &room, false);
+	check_window(&kit, at += 1000, NULL, 0);
+	room.user.calls = 17;
+	room.rows = (struct kernel_left_out){.process = 1, .user = 2};
+	missing__note_room(&s, &m, &room, false);
+	check_window(&kit, at += 1000,
+		     (const char *[]){"10 safe calls of user 1000's", "1 of its mappings have no",
+				      "2 of its mappings have no"},
+		     3);
+	/* fewer: some were unmapped, and its user has an account of his own now */
+	room = (struct missing_room){.user.threads = 1};
+	missing__note_room(&s, &m, &room, false);
+	check_window(&kit, at += 1000, NULL, 0);
+	room.user.threads = 2;
+	room.rows.user = 1;
+	missing__note_room(&s, &m, &room, true);
+	check_window(&kit, at + 1000, (const char *[]){"some threads", "1 of its mappings"}, 2);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -438,6 +493,7 @@ int main(void)
 		cmocka_unit_test(samples_come_back),
 		cmocka_unit_test(periods_of_windows),
 		cmocka_unit_test(readings_are_rare_but_bounded),
+		cmocka_unit_test(refused_in_windows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,6 +135,8 @@ struct kernel_refused {
 	uint64_t threads, calls;
 };
 void kernel__refused(const struct kernel *kernel, uid_t uid, struct kernel_refused *ret_refused);
+/* The same of all users together, those whom nobody needs to know any more included. */
+void kernel__all_refused(const struct kernel *kernel, struct kernel_refused *ret_refused);
 /* Forgets the target; its map entries go too. Does nothing if it is unknown. */
 void kernel__detach(struct kernel *kernel, pid_t pid);
 

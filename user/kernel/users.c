@@ -17,6 +17,7 @@
 struct users {
 	uid_t uid[WIRE_MAX_USERS]; /* of each slot that is used */
 	bool used[WIRE_MAX_USERS];
+	struct kernel_refused before;		 /* what those were who had slots earlier */
 	uint32_t open[WIRE_MAX_USERS], all_open; /* entries of open_at_start */
 	uint64_t recount_ns;
 };
@@ -66,6 +67,12 @@ static uint32_t find_slot(const struct kernel *kernel, uid_t uid)
 	return 0;
 }
 
+static void add_refused(struct kernel_refused *sum, const struct wire_user *user)
+{
+	sum->threads += user->refused_threads;
+	sum->calls += user->refused_calls;
+}
+
 uint32_t users__slot(struct kernel *kernel, uid_t uid)
 {
 	uint32_t slot = find_slot(kernel, uid);
@@ -76,6 +83,7 @@ uint32_t users__slot(struct kernel *kernel, uid_t uid)
 	if (slot) {
 		kernel->users->used[slot] = true;
 		kernel->users->uid[slot] = uid;
+		add_refused(&kernel->users->before, &kernel->skel->bss->users[slot]);
 		kernel->skel->bss->users[slot] = (struct wire_user){0};
 	}
 	return slot;
@@ -87,6 +95,13 @@ void kernel__refused(const struct kernel *kernel, uid_t uid, struct kernel_refus
 
 	*ret_refused = (struct kernel_refused){.threads = user->refused_threads,
 					       .calls = user->refused_calls};
+}
+
+void kernel__all_refused(const struct kernel *kernel, struct kernel_refused *ret_refused)
+{
+	*ret_refused = kernel->users->before;
+	for (uint32_t i = 0; i < WIRE_MAX_USERS; i++)
+		add_refused(ret_refused, &kernel->skel->bss->users[i]);
 }
 
 /* ── what user space removes ─────────────────────────────────────────────────────────────── */

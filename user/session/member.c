@@ -204,7 +204,7 @@ static int attach(struct session *s, struct member *m, bool armed)
 	target__prepare_names(m->target);
 	/* if it has just begun, these are its executable's and the dynamic linker's */
 	load_rows(s, m);
-	kernel__refused(s->kernel, m->account, &m->refused);
+	kernel__refused(s->kernel, m->account, &m->refused.user);
 	/* the entry of an armed child was made from the file: this one is made from the process */
 	attached = armed ? kernel__update(s->kernel, info)
 			 : kernel__attach(s->kernel, info, m->account, &since);
@@ -424,7 +424,7 @@ static void leave(struct session *s, struct member *m, uint64_t at_ns)
 	if (s->opts->kind == SESSION_PIDS)
 		return;
 	if (!m->forgotten)
-		missing__note_refused(s, m);
+		missing__note_refused(s, m, true);
 	/* its pid may come again: nothing of it stays in the kernel but the sites' counters */
 	kernel__detach(s->kernel, m->pid);
 	err = members__leave_counters(s->members, m);

@@ -115,85 +115,113 @@ static void note_kernel(struct session *s, const struct member *m)
 		    "CAP_SYSLOG, and a kernel.kptr_restrict of 1 or below");
 }
 
-static void note_files(struct session *s, const struct member *m)
+/* ── for want of room ────────────────────────────────────────────────────────────────────── */
+
+/* `whole`: at the member's or the session's end, which a capture has, too. */
+static void add_refused(struct session *s, const struct member *m, bool whole, const char *text)
 {
-	struct target_left_out files = {0};
+	if (whole)
+		intake__add_missing(s->in, m->pid, text);
+	else
+		intake__add_missing_once(s->in, m->pid, text);
+}
+
+static void note_files(struct session *s, const struct member *m, const struct target_left_out *now,
+		       bool whole)
+{
+	const struct target_left_out *before = &m->refused.files;
 	char text[320];
 
-	if (m->target)
-		target__left_out(m->target, &files);
-	if (files.no_room) {
+	if (now->no_room > before->no_room) {
 		snprintf(text, sizeof(text),
 			 "the code of %zu of its mappings has no names: one process may map %u "
 			 "files, and those of one user (%u) at most half of what others leave room "
 			 "for",
-			 files.no_room, IMAGES_MAX, m->account);
-		add(s, m, text);
+			 now->no_room, IMAGES_MAX, m->account);
+		add_refused(s, m, whole, text);
 	}
-	if (files.not_copied) {
+	if (now->not_copied > before->not_copied) {
 		snprintf(text, sizeof(text),
 			 "the code of %zu of its mappings has no names: their files are not on a "
 			 "local file system, and could not be copied: the server took too long, or "
 			 "they are larger than %llu MB, or those of user %u together too large",
-			 files.not_copied, FETCH_MAX_FILE >> 20, m->account);
-		add(s, m, text);
+			 now->not_copied, FETCH_MAX_FILE >> 20, m->account);
+		add_refused(s, m, whole, text);
 	}
-	if (files.not_opened) {
+	if (now->not_opened > before->not_opened) {
 		snprintf(text, sizeof(text),
 			 "the code of %zu of its mappings has no names: their files could not be "
 			 "opened (their file system may permit nobody but its own user)",
-			 files.not_opened);
-		add(s, m, text);
+			 now->not_opened);
+		add_refused(s, m, whole, text);
 	}
 }
 
-static void note_kernel_refused(struct session *s, const struct member *m)
+static void note_user(struct session *s, const struct member *m, const struct kernel_refused *now,
+		      bool whole)
 {
-	struct kernel_refused refused;
+	const struct kernel_refused *before = &m->refused.user;
 	char text[320];
 
-	kernel__refused(s->kernel, m->account, &refused);
 	/* less, where the user has come by an account of his own since */
-	if (refused.threads > m->refused.threads) {
+	if (now->threads > before->threads) {
 		snprintf(text, sizeof(text),
 			 "some threads of user %u's processes were not followed: they have as many "
 			 "as one user's may, half of what others leave of %d",
 			 m->account, WIRE_MAX_THREADS);
-		add(s, m, text);
+		add_refused(s, m, whole, text);
 	}
-	if (refused.calls > m->refused.calls) {
+	if (now->calls > before->calls) {
 		snprintf(text, sizeof(text),
 			 "%llu safe calls of user %u's processes were not counted: they are made "
 			 "from more places than one user's may be, half of what others leave of %d",
-			 (unsigned long long)(refused.calls - m->refused.calls), m->account,
+			 (unsigned long long)(now->calls - before->calls), m->account,
 			 WIRE_MAX_SITES);
-		add(s, m, text);
+		add_refused(s, m, whole, text);
 	}
 }
 
-void missing__note_refused(struct session *s, const struct member *m)
+static void note_rows(struct session *s, const struct member *m, const struct kernel_left_out *now,
+		      bool whole)
 {
-	struct kernel_left_out rows;
+	const struct kernel_left_out *before = &m->refused.rows;
 	char text[320];
 
-	note_files(s, m);
-	note_kernel_refused(s, m);
-	kernel__unwind_left_out(s->kernel, m->pid, &rows);
-	if (rows.process) {
+	if (now->process > before->process) {
 		snprintf(text, sizeof(text),
 			 "C frames: %zu of its mappings have no unwind rows: one process may have "
 			 "those of %d",
-			 rows.process, WIRE_UNWIND_MAPS);
-		add(s, m, text);
+			 now->process, WIRE_UNWIND_MAPS);
+		add_refused(s, m, whole, text);
 	}
-	if (rows.user) {
+	if (now->user > before->user) {
 		snprintf(text, sizeof(text),
 			 "C frames: %zu of its mappings have no unwind rows: the processes of user "
 			 "%u use those of as many files as one user may, half of what others leave "
 			 "room for",
-			 rows.user, m->account);
-		add(s, m, text);
+			 now->user, m->account);
+		add_refused(s, m, whole, text);
 	}
+}
+
+void missing__note_room(struct session *s, struct member *m, const struct missing_room *now,
+			bool whole)
+{
+	note_files(s, m, &now->files, whole);
+	note_user(s, m, &now->user, whole);
+	note_rows(s, m, &now->rows, whole);
+	m->refused = *now;
+}
+
+void missing__note_refused(struct session *s, struct member *m, bool whole)
+{
+	struct missing_room now = {0};
+
+	if (m->target)
+		target__left_out(m->target, &now.files);
+	kernel__refused(s->kernel, m->account, &now.user);
+	kernel__unwind_left_out(s->kernel, m->pid, &now.rows);
+	missing__note_room(s, m, &now, whole);
 }
 
 void missing__note(struct session *s, const struct member *m)

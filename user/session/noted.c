@@ -179,6 +179,17 @@ static void note_refused(struct session *s, bool whole)
 	}
 }
 
+/* What members that go on were refused; of the others it was noted as they ended. */
+static void note_room(struct session *s, bool whole)
+{
+	for (size_t i = 0; i < members__count(s->members); i++) {
+		struct member *m = members__at(s->members, i);
+
+		if (!m->forgotten && (m->live || s->opts->kind == SESSION_PIDS))
+			missing__note_refused(s, m, whole);
+	}
+}
+
 static void note(struct session *s, bool whole)
 {
 	struct noted now, n;
@@ -190,6 +201,7 @@ static void note(struct session *s, bool whole)
 	note_held_up(s, &n, whole);
 	note_refused(s, whole);
 	note_no_files(s, whole);
+	note_room(s, whole);
 	s->noted = now;
 }
 
@@ -202,12 +214,7 @@ void noted__cut(struct session *s)
 
 void noted__end(struct session *s)
 {
-	const struct member *m;
-
 	note(s, true);
-	for (size_t at = 0; (m = members__next_shown(s->members, &at));)
-		if (m->live || s->opts->kind == SESSION_PIDS)
-			missing__note_refused(s, m);
 	if (!s->cut_short)
 		return;
 	add_to_all(s, true,

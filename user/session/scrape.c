@@ -120,6 +120,7 @@ void scrape__note_end(struct session *s, const struct member *m)
 
 static void set_kernel(const struct session *s, struct metrics *m, uint64_t now)
 {
+	struct kernel_refused refused;
 	struct kernel_cost cost;
 
 	metrics__set(m, METRICS_SAMPLE_EVERY, MAX(s->sparing.every, 1U));
@@ -134,6 +135,9 @@ static void set_kernel(const struct session *s, struct metrics *m, uint64_t now)
 					      kernel__counter(s->kernel, (enum wire_counter)i));
 	}
 	metrics__set_labelled(m, METRICS_LOST, "bad_record", feed__bad_records(s->feed));
+	kernel__all_refused(s->kernel, &refused);
+	metrics__set_labelled(m, METRICS_LOST, "user_threads", refused.threads);
+	metrics__set_labelled(m, METRICS_LOST, "user_sites", refused.calls);
 	/* nobody's own: what it is for all of them */
 	kernel__cost(s->kernel, 0, now, &cost);
 	if (cost.bpf_known)

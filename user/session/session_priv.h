@@ -321,16 +321,6 @@ void logs__ended(struct session *s, struct member *m);
 /* After the timeline is finished. */
 void logs__free(struct session *s);
 
-/* ── missing.c: what a member's profile lacks ────────────────────────────────────────────── */
-
-/* Notes in the timeline which probes, names and stacks the process's profile lacks, and why. */
-void missing__note(struct session *s, const struct member *m);
-/* Of one that is ready, or has ended before that: whether calls may be missing at its start. */
-void missing__note_start(struct session *s, struct member *m);
-/* The same of what there was no room for, once the member has ended, or the session; before it is
- * detached. */
-void missing__note_refused(struct session *s, const struct member *m);
-
 /* ── snapshots.c: what members' threads are doing ────────────────────────────────────────── */
 
 /*
