@@ -81,6 +81,35 @@ static void test_missing_in_each(void **state)
 	timeline__free(kit.tl);
 }
 
+/* What is said of each program that a process was is said once of the process. */
+static void test_missing_equal(void **state)
+{
+	struct kit kit;
+	struct picture *pic;
+	const struct pic_target *t;
+
+	(void)state;
+	kit_new(&kit);
+	for (unsigned i = 0; i < 3; i++) {
+		for (unsigned k = 0; k < 2 * MOST_MISSING; k++) {
+			assert_int_equal(intake__add_missing(kit.in, PID, "a log"), 0);
+			assert_int_equal(intake__add_missing(kit.in, PID, "its heap"), 0);
+		}
+		for (unsigned k = 0; i < 2 && k < 2 * MOST_MISSING; k++) {
+			assert_int_equal(intake__add_missing_once(kit.in, PID, "switches"), 0);
+			assert_int_equal(intake__add_missing_once(kit.in, PID, "its heap"), 0);
+		}
+		t = window(&kit, &pic);
+		assert_int_equal(t->n_missing, i < 2 ? 3 : 2);
+		assert_string_equal(t->missing[0], "a log");
+		assert_string_equal(t->missing[1], "its heap");
+		if (i < 2)
+			assert_string_equal(t->missing[2], "switches");
+		picture__free(pic);
+	}
+	timeline__free(kit.tl);
+}
+
 /* Without room for one more sentence there is a window all the same. */
 static void test_missing_full(void **state)
 {
@@ -89,9 +118,13 @@ static void test_missing_full(void **state)
 
 	(void)state;
 	kit_new(&kit);
-	for (unsigned i = 0; i < MOST_MISSING; i++)
-		assert_int_equal(intake__add_missing(kit.in, PID, "a log"), 0);
-	assert_int_equal(intake__add_missing(kit.in, PID, "a log"), -E2BIG);
+	for (unsigned i = 0; i <= MOST_MISSING; i++) {
+		char text[32];
+
+		snprintf(text, sizeof(text), "log %u", i);
+		assert_int_equal(intake__add_missing(kit.in, PID, text),
+				 i < MOST_MISSING ? 0 : -E2BIG);
+	}
 	for (unsigned i = 0; i < 2; i++) {
 		put_early(&kit);
 		assert_int_equal(window(&kit, &pic)->n_missing, MOST_MISSING);
@@ -267,7 +300,7 @@ int main(void)
 		cmocka_unit_test(test_missing),	     cmocka_unit_test(test_missing_in_each),
 		cmocka_unit_test(test_missing_full), cmocka_unit_test(test_gcs_off_while_full),
 		cmocka_unit_test(test_blind),	     cmocka_unit_test(test_renames),
-		cmocka_unit_test(test_prior),
+		cmocka_unit_test(test_prior),	     cmocka_unit_test(test_missing_equal),
 	};
 
 	return cmocka_run_group_tests_name("windows_many", tests, NULL, NULL);

@@ -500,12 +500,25 @@ int intake__set_lost_share(struct intake *in, pid_t pid, double share)
 	return tap__report(in, 0, &input);
 }
 
+/* Whether it is one of the first n sentences. A process that execs again and again is many members
+ * of one pid, which is the newest one's. */
+static bool has_missing(const struct seen *s, size_t n, const char *text)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(s->pub->missing[i], text))
+			return true;
+	return false;
+}
+
 int intake__add_missing(struct intake *in, pid_t pid, const char *text)
 {
 	const struct intake_input input = {.kind = TI_MISSING, .pid = pid, .text = text};
 	struct seen *s = intake__find(in, pid);
-	int err = s ? picture__add_missing(in->pic, s->pub, "%s", text) : -ENOENT;
+	int err;
 
+	if (s && has_missing(s, s->n_missing, text))
+		return 0;
+	err = s ? picture__add_missing(in->pic, s->pub, "%s", text) : -ENOENT;
 	if (!err)
 		s->n_missing++;
 	return tap__report(in, err, &input);
@@ -515,6 +528,8 @@ int intake__add_missing_once(struct intake *in, pid_t pid, const char *text)
 {
 	struct seen *s = intake__find(in, pid);
 
+	if (s && has_missing(s, s->pub->n_missing, text))
+		return 0;
 	return s ? picture__add_missing(in->pic, s->pub, "%s", text) : -ENOENT;
 }
 

@@ -151,6 +151,7 @@ struct intake_cost {
 int intake__set_cost(struct intake *in, pid_t pid, const struct intake_cost *cost);
 int intake__set_lost(struct intake *in, pid_t pid, const char *cause, uint64_t n);
 int intake__set_lost_share(struct intake *in, pid_t pid, double share);
+/* A sentence that is there already is not put twice. */
 int intake__add_missing(struct intake *in, pid_t pid, const char *text);
 /* The same of the window that ends now, and of no later one. In no capture, which has it of the
  * whole session. */
