@@ -433,6 +433,83 @@ static void test_no_descriptors(void **state)
 	destination__free(d);
 }
 
+/* From here on standard error is a file, until its lines that have `what` are counted. */
+static int begin_lines(int *ret_kept)
+{
+	int file = open(in_dir("lines"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_true(file >= 0);
+	*ret_kept = dup(STDERR_FILENO);
+	assert_int_equal(dup2(file, STDERR_FILENO), STDERR_FILENO);
+	return file;
+}
+
+static unsigned count_lines(int file, int kept, const char *what)
+{
+	static char text[65536];
+	ssize_t len = pread(file, text, sizeof(text) - 1, 0);
+	unsigned n = 0;
+
+	assert_int_equal(dup2(kept, STDERR_FILENO), STDERR_FILENO);
+	close(kept);
+	close(file);
+	assert_true(len >= 0);
+	text[len] = '\0';
+	for (const char *at = text; (at = strstr(at, what)); at++)
+		n++;
+	return n;
+}
+
+/* A server is down for long: of what is dropped meanwhile there is a line now and then. */
+static void test_full_for_long(void **state)
+{
+	char url[] = "otlp+http://127.0.0.1:9";
+	const struct push_to to = {.url = url};
+	const struct push_opts opts = {
+		.queue_dir = in_dir("queues"), .owner = (uid_t)-1, .queue_bytes = 1};
+	struct push_stats stats;
+	struct destination *d;
+	int file, kept;
+
+	(void)state;
+	assert_int_equal(destination__open(&to, &opts, &d), 0);
+	file = begin_lines(&kept);
+	for (unsigned i = 1; i <= 301; i++)
+		put_in_queue(d, 9, i);
+	/* the first, the tenth, the hundredth */
+	assert_int_equal(count_lines(file, kept, "the queue is full: 1 of its oldest"), 3);
+	destination__stats(d, &stats);
+	assert_int_equal(stats.dropped, 300);
+	destination__free(d);
+}
+
+/* Each file is taken but for three profiles of it. */
+static void test_rejected_for_long(void **state)
+{
+	static const char some[] =
+		"HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\n"
+		"Content-Length: 9\r\nConnection: close\r\n\r\n\x0a\x07\x08\x03\x12\x03old";
+	struct sockaddr_in addr;
+	int server = listening(&addr), file, kept;
+	uint16_t port = ntohs(addr.sin_port);
+	struct destination *d = open_destination(port);
+	struct push_stats stats;
+
+	(void)state;
+	file = begin_lines(&kept);
+	for (unsigned i = 1; i <= 40; i++) {
+		put_in_queue(d, port, i);
+		answer_one(d, server, i, some, some);
+	}
+	/* of 3, 12 and 102 */
+	assert_int_equal(count_lines(file, kept, "3 profiles were rejected: old ("), 3);
+	destination__stats(d, &stats);
+	assert_int_equal(stats.delivered, 40);
+	assert_int_equal(stats.rejected, 120);
+	destination__free(d);
+	close(server);
+}
+
 /* What cannot be read never can be: it does not keep the others waiting. */
 static void test_unreadable(void **state)
 {
@@ -465,7 +542,8 @@ int main(void)
 		WITH_DIR(test_bad_headers),	   cmocka_unit_test(test_hostile_answers),
 		WITH_DIR(test_always_500),	   WITH_DIR(test_no_descriptors),
 		WITH_DIR(test_one_never_arrives),  WITH_DIR(test_cut_off_answers),
-		cmocka_unit_test(test_unreadable),
+		cmocka_unit_test(test_unreadable), WITH_DIR(test_full_for_long),
+		WITH_DIR(test_rejected_for_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,6 +44,7 @@ struct destination {
 	bool takes_others; /* the last one that was sent beside the first was taken */
 	bool strange;	   /* an answer was not the protocol's; reported */
 	uint64_t delivered, failures, refused, rejected;
+	uint64_t dropped_before; /* by when the queue was empty last */
 };
 
 /* ── what an answer means ────────────────────────────────────────────────────────────────── */
@@ -57,6 +58,19 @@ static const char *status_text(const struct sender_answer *a, char *text, size_t
 	else
 		snprintf(text, size, "%s", *a->text ? a->text : "the file cannot be read");
 	return text;
+}
+
+/*
+ * Whether a count that was `before` is worth a line: as it begins, and then each tenth time as
+ * many. Some of what is counted is the server's word: these may be any numbers.
+ */
+static bool is_told(uint64_t before, uint64_t now)
+{
+	uint64_t n = 1;
+
+	while (before >= n && n <= UINT64_MAX / 10)
+		n *= 10;
+	return before < n && n <= now;
 }
 
 /* What is refused now is refused for ever, but for what these statuses say. */
@@ -102,6 +116,16 @@ static uint64_t put_off(struct destination *d, const struct sender_answer *a, ui
 	return wait;
 }
 
+static void on_rejected(struct destination *d, const struct sender_answer *a)
+{
+	uint64_t before = d->rejected;
+
+	d->rejected += (uint64_t)a->rejected;
+	if (is_told(before, d->rejected))
+		log_warn("push to %s: %" PRId64 " profiles were rejected%s%s (%" PRIu64 " so far)",
+			 d->url.shown, a->rejected, *a->text ? ": " : "", a->text, d->rejected);
+}
+
 static void on_delivered(struct destination *d, const struct sender_answer *a)
 {
 	d->takes_others |= d->beside;
@@ -109,14 +133,14 @@ static void on_delivered(struct destination *d, const struct sender_answer *a)
 		log_info("push to %s: it takes profiles again", d->url.shown);
 	d->delivered++;
 	if (a->rejected) {
-		d->rejected += (uint64_t)a->rejected;
-		log_warn("push to %s: %" PRId64 " profiles were rejected%s%s", d->url.shown,
-			 a->rejected, *a->text ? ": " : "", a->text);
+		on_rejected(d, a);
 	} else if (*a->text && !d->strange) {
 		d->strange = true;
 		log_warn("push to %s: taken, with: %s", d->url.shown, a->text);
 	}
 	goes_on(d);
+	if (!queue__state(d->queue).n)
+		d->dropped_before = queue__state(d->queue).dropped;
 }
 
 static void on_refused(struct destination *d, const struct sender_answer *a, uint64_t now)
@@ -124,12 +148,10 @@ static void on_refused(struct destination *d, const struct sender_answer *a, uin
 	char why[320];
 
 	status_text(a, why, sizeof(why));
-	/* one line, and then every tenth time as many */
 	d->refused++;
-	for (uint64_t n = 1; n <= d->refused; n *= 10)
-		if (n == d->refused)
-			log_warn("push to %s: refused for good: %s (%" PRIu64 " so far)",
-				 d->url.shown, why, d->refused);
+	if (is_told(d->refused - 1, d->refused))
+		log_warn("push to %s: refused for good: %s (%" PRIu64 " so far)", d->url.shown, why,
+			 d->refused);
 	if (a->outcome == SENDER_ANSWERED && a->status == 500) {
 		/* given up: the server may fail at the next one, too */
 		queue__let_go(d->queue, true);
@@ -292,7 +314,8 @@ void destination__look(struct destination *d)
 	if (err)
 		log_error("push to %s: its queue cannot be read: %s", d->url.shown, strerror(-err));
 	dropped = queue__state(d->queue).dropped;
-	if (dropped > before)
+	/* while a server is down, or slow, each window drops one */
+	if (is_told(before - d->dropped_before, dropped - d->dropped_before))
 		log_warn("push to %s: the queue is full: %" PRIu64 " of its oldest files were "
 			 "dropped (%" PRIu64 " so far)",
 			 d->url.shown, dropped - before, dropped);
