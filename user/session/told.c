@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* told: of a program that is started again and again the log has a line an hour. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "session_priv.h"
+
+/* FNV-1a */
+#define HASH_FIRST 0xcbf29ce484222325ULL
+#define HASH_PRIME 0x100000001b3ULL
+
+static uint64_t hash_byte(uint64_t hash, unsigned char byte)
+{
+	return (hash ^ byte) * HASH_PRIME;
+}
+
+/* Without numbers: a pid, an address, a size. */
+static uint64_t hash_reason(uint64_t hash, const char *why)
+{
+	while (*why) {
+		if (isdigit((unsigned char)*why))
+			why += strspn(why, "0123456789abcdefx");
+		else
+			hash = hash_byte(hash, (unsigned char)*why++);
+	}
+	return hash;
+}
+
+/*
+ * By path and inode: a file system of layers has another device in each container that runs the
+ * same image. Of one that has ended only the reason is left.
+ */
+static uint64_t hash_of(pid_t pid, const char *why)
+{
+	uint64_t hash = HASH_FIRST, ino = 0;
+	char link[64], path[PATH_MAX];
+	uint32_t dev;
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
+	len = readlink(link, path, sizeof(path));
+	for (ssize_t i = 0; i < len; i++)
+		hash = hash_byte(hash, (unsigned char)path[i]);
+	if (program__exe(pid, &ino, &dev))
+		for (unsigned i = 0; i < sizeof(ino); i++)
+			hash = hash_byte(hash, (unsigned char)(ino >> 8 * i));
+	return hash_reason(hash, why);
+}
+
+bool told__is_new(struct told *told, pid_t pid, const char *why, uint64_t now)
+{
+	uint64_t hash = hash_of(pid, why);
+
+	if (!told->began_ns || now - told->began_ns >= TOLD_NS)
+		*told = (struct told){.began_ns = now};
+	for (size_t i = 0; i < told->n; i++)
+		if (told->v[i] == hash)
+			return false;
+	if (told->n < TOLD_MAX) {
+		told->v[told->n++] = hash;
+		return true;
+	}
+	if (!told->full)
+		log_warn("so many programs are left out, or only sampled, that further ones are "
+			 "not reported for up to an hour");
+	told->full = true;
+	return false;
+}
+
+void told__report(struct session *s, pid_t pid, const char *what, const char *why)
+{
+	if (s->opts->kind == SESSION_PIDS || told__is_new(&s->told, pid, why, time__monotonic_ns()))
+		log_warn("pid %d: %s: %s", pid, what, why);
+	else
+		log_verbose("pid %d: %s: %s", pid, what, why);
+}
