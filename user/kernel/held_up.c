@@ -54,8 +54,10 @@ static void hold_up(struct kernel *kernel, uint64_t now)
 	}
 	/* the keeper has already done so, except for what it was given since */
 	for (struct probe *p = kernel->probes; p; p = p->hh.next) {
-		p->held_up |= p->on;
+		bool was_on = p->held_up || p->on;
+
 		probe__off(kernel, p);
+		p->held_up = was_on;
 	}
 }
 
@@ -68,17 +70,53 @@ static bool may_come_back(const struct kernel *kernel)
 	return true;
 }
 
-static void come_back(struct kernel *kernel, uint64_t now)
+/* Its file is overwritten: whoever uses it learns that it stays off. */
+static void give_up(struct kernel *kernel, const struct probe *p)
 {
 	struct attached *a = NULL;
 
-	for (struct probe *p = kernel->probes; p; p = p->hh.next) {
-		int err = p->held_up && !p->stale ? probe__on(kernel, p) : 0;
+	if (p->key.kind < PROBE_GC_SYNC)
+		return;
+	while ((a = kernel__next(kernel, a)))
+		if (a->probes[p->key.kind] == p)
+			a->gc_off |= gc_probes__are_off(a);
+	kernel->gc_off_new = true;
+}
 
-		if (err)
-			log_warn("a probe does not come on again: %s", strerror(-err));
-		p->held_up = false;
+/*
+ * Those that were on. How many are left for later: calls' probes are not among them, which budget.c
+ * tries again, nor what nobody uses, which comes on for who uses it next.
+ */
+static size_t put_on(struct kernel *kernel, int *ret_err)
+{
+	size_t left = 0;
+
+	for (struct probe *p = kernel->probes; p; p = p->hh.next) {
+		int err = p->held_up ? probe__on(kernel, p) : 0;
+
+		if (!err)
+			continue;
+		p->held_up = err != -ESTALE && p->key.kind >= PROBE_TICK && p->refs;
+		if (err == -ESTALE)
+			give_up(kernel, p);
+		else
+			*ret_err = err;
+		left += p->held_up;
 	}
+	return left;
+}
+
+static void come_back(struct kernel *kernel, uint64_t now)
+{
+	struct attached *a = NULL;
+	int err = 0;
+	size_t left = put_on(kernel, &err);
+
+	if (err)
+		log_warn("some probes do not come on again: %s; they are tried again",
+			 strerror(-err));
+	kernel->left_pause_ns = PAUSE_FIRST_NS;
+	kernel->left_until_ns = left ? now + PAUSE_FIRST_NS : 0;
 	while ((a = kernel__next(kernel, a))) {
 		bool on;
 
@@ -93,6 +131,20 @@ static void come_back(struct kernel *kernel, uint64_t now)
 	}
 	kernel->held_up.ns += now - kernel->held_up_since_ns;
 	kernel->held_up_until_ns = 0;
+}
+
+/* Less and less often, as budget.c does it. */
+static void try_left(struct kernel *kernel, uint64_t now)
+{
+	int err = 0;
+	size_t left = put_on(kernel, &err);
+
+	kernel->left_pause_ns = MIN(2 * kernel->left_pause_ns, PAUSE_LONGEST_NS);
+	kernel->left_until_ns = left ? now + kernel->left_pause_ns : 0;
+	if (left)
+		log_debug("%zu probes do not come on again: %s", left, strerror(-err));
+	else
+		log_verbose("no probe waits to come on again any more");
 }
 
 int kernel__beat(struct kernel *kernel)
@@ -110,6 +162,8 @@ int kernel__beat(struct kernel *kernel)
 	leases__turn(kernel, now);
 	if (kernel->held_up_until_ns && now >= kernel->held_up_until_ns && may_come_back(kernel))
 		come_back(kernel, now);
+	if (kernel->left_until_ns && now >= kernel->left_until_ns && !kernel->held_up_until_ns)
+		try_left(kernel, now);
 	return 0;
 }
 

@@ -128,7 +128,7 @@ struct probe {
 	int file;      /* O_PATH: a target's own paths lead nowhere once it has ended */
 	uint32_t link; /* the keeper's id of it; 0: it is off */
 	bool on;
-	bool held_up;	     /* it was on when the daemon was held up */
+	bool held_up;	     /* it was on when the daemon was held up, and is to be again */
 	uint64_t off_number; /* of its last drop; see keeper__drop() */
 	uint32_t refs;
 	uint64_t last_used, unused_ns; /* unused_ns: since when, of one without refs */
@@ -251,6 +251,8 @@ struct kernel {
 	uint64_t held_up_until_ns; /* when the probes come on again; 0: they were not off */
 	uint64_t held_up_since_ns; /* the last time, and for how long they stayed off after it */
 	uint64_t held_up_pause_ns;
+	/* probes that did not come on again: when they are tried next; 0: there are none */
+	uint64_t left_until_ns, left_pause_ns;
 	struct kernel_held_up held_up;
 };
 

@@ -68,6 +68,7 @@ int probe__on(struct kernel *kernel, struct probe *p)
 	if (!err)
 		err = keeper__hold(kernel->keeper, KEEP_PROBE, fd, &p->link);
 	p->on = !err;
+	p->held_up &= !p->on;
 	return err;
 }
 
@@ -75,7 +76,7 @@ void probe__off(struct kernel *kernel, struct probe *p)
 {
 	keeper__drop(kernel->keeper, p->link, &p->off_number);
 	p->link = 0;
-	p->on = false;
+	p->on = p->held_up = false;
 }
 
 /* Nobody can open the file any more. */

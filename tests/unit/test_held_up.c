@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* After the daemon was held up, with probes that cannot come on again: their file is none. */
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "kernel/keeper_priv.h"
+#include "kernel/kernel_priv.h"
+#include "safescope.skel.h"
+
+#define SECOND	     1000000000ULL
+#define TURN_MS	     5
+#define PATIENCE_MS  60000
+#define A_LONG_WHILE (1000 * SECOND)
+
+struct held {
+	struct kernel kernel;
+	struct safescope_bpf skel;
+	struct attached target;
+	struct probe tick, gc;
+};
+
+static void add_probe(struct held *h, struct probe *p, enum probe_kind kind)
+{
+	*p = (struct probe){.key.kind = kind, .file = -1, .on = true, .refs = 1};
+	HASH_ADD(hh, h->kernel.probes, key, sizeof(p->key), p);
+	assert_non_null(p->hh.tbl);
+	h->target.probes[kind] = p;
+}
+
+static void begin(struct held *h)
+{
+	memset(h, 0, sizeof(*h));
+	h->skel.bss = calloc(1, sizeof(*h->skel.bss));
+	assert_non_null(h->skel.bss);
+	h->kernel.skel = &h->skel;
+	assert_int_equal(keeper__new(&h->kernel.keeper), 0);
+	h->target.pid = 7;
+	HASH_ADD(hh, h->kernel.targets, pid, sizeof(h->target.pid), &h->target);
+	assert_non_null(h->target.hh.tbl);
+	add_probe(h, &h->tick, PROBE_TICK);
+	add_probe(h, &h->gc, PROBE_GC_END);
+}
+
+static void end(struct held *h)
+{
+	HASH_CLEAR(hh, h->kernel.targets);
+	HASH_CLEAR(hh, h->kernel.probes);
+	keeper__free(h->kernel.keeper);
+	free(h->skel.bss);
+}
+
+/* The loop has not turned for long; then it does, until the probes were to come on. */
+static void hold_up(struct held *h)
+{
+	h->kernel.beat_ns = time__monotonic_ns() - A_LONG_WHILE;
+	assert_int_equal(kernel__beat(&h->kernel), 0);
+	assert_true(h->kernel.held_up_until_ns);
+	assert_true(h->gc.held_up && !h->gc.on);
+	h->kernel.held_up_until_ns = 1;
+	for (int ms = 0; h->kernel.held_up_until_ns && ms < PATIENCE_MS; ms += TURN_MS) {
+		assert_int_equal(kernel__beat(&h->kernel), 0);
+		poll(NULL, 0, TURN_MS);
+	}
+	assert_int_equal(h->kernel.held_up_until_ns, 0);
+}
+
+static uint64_t try_again(struct held *h)
+{
+	uint64_t before = time__monotonic_ns();
+
+	h->kernel.left_until_ns = 1;
+	assert_int_equal(kernel__beat(&h->kernel), 0);
+	return h->kernel.left_until_ns ? h->kernel.left_until_ns - before : 0;
+}
+
+/* They are tried again, less and less often, and meanwhile are not given up. */
+static void tried_again(void **state)
+{
+	struct held h;
+
+	(void)state;
+	begin(&h);
+	hold_up(&h);
+	for (uint64_t pause = 2; pause < 200; pause *= 2) {
+		assert_true(h.gc.held_up && h.tick.held_up);
+		assert_false(gc_probes__are_off(&h.target));
+		assert_true(try_again(&h) >= MIN(pause, 30) * SECOND);
+	}
+	assert_true(try_again(&h) < 60 * SECOND);
+	/* the next time begins anew */
+	hold_up(&h);
+	assert_true(try_again(&h) < 30 * SECOND);
+	/* whoever takes it off meanwhile means it */
+	probe__off(&h.kernel, &h.gc);
+	probe__off(&h.kernel, &h.tick);
+	assert_int_equal(try_again(&h), 0);
+	assert_int_equal(kernel__next_gc_off(&h.kernel), 0);
+	end(&h);
+}
+
+/* In a file that is overwritten they are off for good, which is known. */
+static void given_up(void **state)
+{
+	struct held h;
+
+	(void)state;
+	begin(&h);
+	hold_up(&h);
+	h.gc.stale = true;
+	assert_true(try_again(&h) > 0);
+	assert_false(h.gc.held_up);
+	assert_true(h.tick.held_up);
+	assert_int_equal(kernel__next_gc_off(&h.kernel), 7);
+	assert_int_equal(kernel__next_gc_off(&h.kernel), 0);
+	/* nobody uses it any more */
+	h.tick.refs = 0;
+	assert_int_equal(try_again(&h), 0);
+	assert_false(h.tick.held_up);
+	end(&h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tried_again),
+		cmocka_unit_test(given_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
