@@ -63,8 +63,7 @@ void sampler__free(struct sampler *s);
 /* To be called often: gives each CPU another period at times. NULL: nothing. */
 void sampler__vary(struct sampler *s, uint64_t now_ns);
 /* To be called often: at times, begins on CPUs that have come online since, for the first time or
- * again; `came` is called for each, and again at the next look if it gives -ETIMEDOUT. NULL:
- * nothing. */
+ * again; `came` is called for each, and again at later looks until it gives 0. NULL: nothing. */
 void sampler__look(struct sampler *s, uint64_t now_ns, int (*came)(void *ctx, int cpu), void *ctx);
 /* True if a cpu-clock event can be opened. */
 bool sampler__works(void);

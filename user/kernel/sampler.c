@@ -41,6 +41,7 @@ struct clock {
 	uint32_t link;	/* the keeper's number of what runs at it */
 	uint64_t count; /* ns that it had run for at the last look */
 	bool failed;	/* that has been reported */
+	bool untold;	/* it came, and whoever was told could not do what that asks for */
 };
 
 struct sampler {
@@ -205,6 +206,18 @@ static bool goes_on(struct clock *c)
 	return len < 0 || (len == sizeof(c->count) && c->count != before);
 }
 
+/* The CPU is sampled whatever comes of it: it is told again at a later look. */
+static int tell(struct clock *c, int cpu, int (*came)(void *ctx, int cpu), void *ctx)
+{
+	int err = came(ctx, cpu);
+
+	if (err && !c->untold)
+		log_verbose("cpu %d: is sampled, and what is mapped there is not reported yet: %s",
+			    cpu, strerror(-err));
+	c->untold = err != 0;
+	return err;
+}
+
 void sampler__look(struct sampler *s, uint64_t now_ns, int (*came)(void *ctx, int cpu), void *ctx)
 {
 	int first = s ? s->absent : 0, tried = 0, err;
@@ -215,27 +228,26 @@ void sampler__look(struct sampler *s, uint64_t now_ns, int (*came)(void *ctx, in
 	for (int i = 0; i < s->n; i++) {
 		int cpu = (first + i) % s->n;
 		struct clock *c = &s->clocks[cpu];
+		bool runs = c->fd >= 0 && goes_on(c);
 
-		if (c->fd >= 0 && goes_on(c))
+		if (runs && !c->untold)
 			continue;
-		if (c->fd >= 0)
+		if (c->fd >= 0 && !runs)
 			stop_on(s, c);
 		if (tried == ABSENT_AT_ONCE)
 			continue;
-		err = start_on(s, cpu);
+		err = runs ? 0 : start_on(s, cpu);
+		if (!err && !runs)
+			log_verbose("cpu %d: is online, and is sampled from here on", cpu);
+		if (!err)
+			err = tell(c, cpu, came, ctx);
 		/* it is asked again at the next look, and not once for each CPU */
 		if (err == -ETIMEDOUT)
 			return;
 		if (err) {
 			tried++;
 			s->absent = (cpu + 1) % s->n;
-			continue;
 		}
-		if (came(ctx, cpu) == -ETIMEDOUT) {
-			stop_on(s, c);
-			return;
-		}
-		log_verbose("cpu %d: is online, and is sampled from here on", cpu);
 	}
 }
 
