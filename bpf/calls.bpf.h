@@ -112,6 +112,14 @@ SS_INLINE struct wire_open *calls_top(struct wire_thread *th)
 	return &th->open[i & (WIRE_OPEN_MAX - 1)];
 }
 
+/* Its InCall; 0: none is open. */
+SS_INLINE u64 calls_innermost(struct wire_thread *th)
+{
+	const struct wire_open *top = calls_top(th);
+
+	return top ? top->incall : 0;
+}
+
 /* ── hand-over ───────────────────────────────────────────────────────────────────────────── */
 
 /*

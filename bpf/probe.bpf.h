@@ -79,7 +79,7 @@ SS_INLINE void probe_ready(struct wire_target *t, struct task_struct *task, u64 
 
 	if ((t->flags & (WIRE_TARGET_UNCONFIRMED | WIRE_TARGET_CALLED)) != WIRE_TARGET_UNCONFIRMED)
 		return;
-	t->flags |= WIRE_TARGET_CALLED;
+	__sync_fetch_and_or(&t->flags, WIRE_TARGET_CALLED);
 	fill_header(&rec.h, WIRE_READY, now, task->tgid, task->pid);
 	rec.h.size = sizeof(rec);
 	rec.start_ns = now;
@@ -120,6 +120,23 @@ SS_INLINE struct wire_thread *probe_thread(const struct wire_target *t, u32 tgid
 	return seen;
 }
 
+/*
+ * When a call begins or ends. The program itself may be preempted, after it has taken the time and
+ * before the thread's off-CPU time is looked at: that stay is not to be in one of both only.
+ */
+SS_INLINE u64 probe_time(const struct wire_thread *seen, u64 now)
+{
+	return seen->on_since_ns > now ? seen->on_since_ns : now;
+}
+
+/* Whether the call of this InCall was open when the session began, as far as is known. */
+SS_INLINE int calls_open_before(u32 tid, u64 incall)
+{
+	const struct wire_open_at_start *o = bpf_map_lookup_elem(&open_at_start, &tid);
+
+	return o && o->incall == incall;
+}
+
 /* The sites of the calls that a begin with this InCall shows never to have come back. */
 SS_INLINE void calls_replaced(struct wire_thread *seen, u64 incall)
 {
@@ -157,10 +174,12 @@ SS_INLINE int probe_suspend(struct user_regs *regs, struct wire_target *t, struc
 	hold_end_here(seen, task, now);
 	probe_tso(t, seen, cap, task, now);
 	seen->resume_incall = 0;
-	/* a call that was open when the session began must have ended unseen */
-	if (!seen->depth && bpf_map_lookup_elem(&open_at_start, &tid))
+	/* a call that was open when the session began must have ended unseen, unless this is one of
+	 * a call-back of it, which has an InCall of its own */
+	if (!seen->depth && calls_open_before(tid, incall))
 		bpf_map_delete_elem(&open_at_start, &tid);
 	flags = (ARCH_ARG2(regs) & 0xff) ? WIRE_CALL_INTERRUPTIBLE : 0;
+	now = probe_time(seen, now);
 	/* before the new one takes their place */
 	if (seen->depth)
 		calls_replaced(seen, incall);
@@ -234,6 +253,17 @@ SS_INLINE int call_from_before(const struct wire_target *t, struct wire_thread *
 	return 1;
 }
 
+/*
+ * From here on the thread waits for a capability, if it has to: on account of this call. Of one
+ * that was not seen to begin the place is not known.
+ */
+SS_INLINE void probe_resuming(struct wire_thread *seen, const struct wire_open *call, u64 incall)
+{
+	seen->resume_site = call->flags & WIRE_CALL_UNMATCHED ? 0 : call->site;
+	seen->resume_flags = call->flags & WIRE_CALL_INTERRUPTIBLE;
+	seen->resume_incall = incall;
+}
+
 /* resumeThread(void *task), rts/Schedule.c */
 SS_INLINE int probe_resume(struct user_regs *regs, struct wire_target *t, struct task_struct *task,
 			   u64 now)
@@ -252,15 +282,23 @@ SS_INLINE int probe_resume(struct user_regs *regs, struct wire_target *t, struct
 		return 0;
 	probe_on_cpu(t, seen, task, now);
 	if (probe_incall(t, ARCH_ARG1(regs), &incall)) {
-		count(WIRE_CNT_CALL_FAULT);
-		return 0;
+		/* its page may be out of memory, or on its way to another node, after a long call
+		 */
+		incall = calls_innermost(seen);
+		if (!incall) {
+			count(WIRE_CNT_CALL_FAULT);
+			return 0;
+		}
 	}
+	now = probe_time(seen, now);
 	if (calls_end(seen, incall, &call, &abandoned) == CALLS_UNMATCHED) {
 		u64 ra = 0;
 
 		mem_u64(0, &ra, ARCH_SP(regs));
-		if (call_from_before(t, seen, tid, incall, ra, now, &call))
+		if (call_from_before(t, seen, tid, incall, ra, now, &call)) {
 			call_send(t, &call, seen->depth, now, task);
+			probe_resuming(seen, &call, incall);
+		}
 		return 0;
 	}
 	if (abandoned) {
@@ -269,9 +307,7 @@ SS_INLINE int probe_resume(struct user_regs *regs, struct wire_target *t, struct
 		site_open_abandoned(thread_entry(seen), seen->depth + 1,
 				    seen->depth + 1 + abandoned, 0);
 	}
-	seen->resume_site = call.site;
-	seen->resume_flags = call.flags;
-	seen->resume_incall = incall;
+	probe_resuming(seen, &call, incall);
 	site_finished(tgid, &call, now);
 	if (now - call.start_ns >= t->call_record_ns) {
 		call_send(t, &call, seen->depth, now, task);

@@ -39,7 +39,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	now = bpf_ktime_get_ns();
 	if (out) {
 		target_held_up(out, now);
-		switch_out(ctx, out, prev, next, now, preempt ? 0 : prev_state);
+		switch_out(ctx, out, prev, next, now, switch_state(prev, preempt, prev_state));
 	}
 	if (in) {
 		target_held_up(in, now);

@@ -193,6 +193,16 @@ SS_NOINLINE int off_again(struct wire_target *t, struct wire_thread *seen, struc
 	return 1;
 }
 
+/*
+ * What the thread that leaves the CPU is in; 0: it would run on. One for which a signal came as it
+ * went to sleep is that, though kernels before 6.13 report what it was to be in
+ * (kernel/sched/core.c, __schedule).
+ */
+SS_INLINE u32 switch_state(const struct task_struct *task, int preempt, u32 prev_state)
+{
+	return preempt || !task->__state ? 0 : prev_state;
+}
+
 SS_INLINE void switch_out(void *ctx, struct wire_target *t, struct task_struct *task,
 			  struct task_struct *next, u64 now, u32 state)
 {

@@ -93,6 +93,7 @@ struct uprobe_task {
 };
 
 struct task_struct {
+	unsigned int __state;
 	int pid;
 	int tgid;
 	unsigned int flags;

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Safe calls that do not simply go in and come out: callbacks, exceptions, threads that end."""
 
+import time
+
 from harness import PUSHED_OFF_NS, cases, check, check_wall, profile_run, run
 from test_calls import ALWAYS, compare, check_lanes
 
@@ -14,6 +16,27 @@ def test_callbacks(t, case):
     down = "nest_down" if mode == "nest" else "nest_down_export"
     check(truth[down]["calls"] == 500, "the test program itself is wrong")
     compare(truth, report)
+    check_lanes(report)
+
+
+@cases("thr", "dyn")
+def test_open_call_calls_back(t, way):
+    """A call that has gone on since before the session ends in it, whatever it has called back meanwhile."""
+    target = t.target("Nest", "loop", 60, way=way)
+    target.go()
+    target.wait_for("looping")
+    began = time.monotonic_ns()
+    session = t.attach(target, *ALWAYS)
+    attached = time.monotonic_ns()
+    truth = target.result()
+    check(session.wait() == 0, f"safescoped: {session.err.seen}")
+    seen = truth["nest_loop"]["wall_ns"] - (attached - began)
+    report = t.report()
+    loop, bottom = report.call("nest_loop"), report.call("nest_bottom_1ms")
+    check((loop["calls"], loop["open_at_start"], loop["open_at_end"], loop["abandoned"]) == (1, 1, 0, 0), f"the loop: {loop}")
+    check(0.9 * seen <= loop["wall_ns"] < truth["nest_loop"]["wall_ns"], f"the loop took {loop['wall_ns']}, should be {seen} ns")
+    check(10 <= bottom["calls"] < 60, f"{bottom['calls']} of its 60 calls were in the session")
+    check(not report.target()["lost"], f"lost: {report.target()['lost']}")
     check_lanes(report)
 
 

@@ -12,6 +12,7 @@
 --   foreign COUNT          threads that C made call into Haskell, which makes a safe call
 --   threadexit COUNT       the same, but in that safe call C ends the thread by pthread_exit
 --   bound COUNT            four bound threads (forkOS), COUNT safe calls each
+--   loop COUNT             an event loop in C, in a safe call, which calls back COUNT times, every 50 ms
 module Main (main) where
 
 import Control.Concurrent
@@ -21,6 +22,7 @@ import Foreign.C.Types
 import Foreign.Ptr
 import System.Environment
 import System.Exit
+import System.IO
 
 import Ready
 
@@ -33,6 +35,7 @@ foreign import ccall safe "nest_bottom_1ms" nestBottom :: IO ()
 foreign import ccall safe "nest_jump_1ms" nestJump :: IO ()
 foreign import ccall safe "nest_call_back" nestCallBack :: CInt -> FunPtr Callback -> IO ()
 foreign import ccall safe "nest_foreign_thread" nestForeignThread :: CInt -> FunPtr Callback -> IO ()
+foreign import ccall safe "nest_loop" nestLoop :: CInt -> FunPtr Callback -> IO ()
 foreign import ccall safe "nest_exit_thread" nestExitThread :: IO ()
 foreign import ccall safe "nest_bound_100us" nestBound :: IO ()
 foreign import ccall interruptible "nest_interruptible_10s" nestInterruptible :: IO ()
@@ -87,5 +90,9 @@ main = do
         _ <- forkOS (replicateM_ n nestBound >> putMVar v ())
         pure v
       mapM_ takeMVar done
+    "loop" -> do
+      cb <- wrapCallback (const nestBottom)
+      putStrLn "looping" >> hFlush stdout
+      nestLoop (fromIntegral n) cb
     _ -> die ("unknown mode " ++ mode)
   nestPrint

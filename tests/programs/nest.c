@@ -10,7 +10,7 @@ typedef void (*nest_callback)(int);
 /* Made by GHC from the foreign export. */
 extern void nestStep(int n);
 
-enum { DOWN, DOWN_EXPORT, BOTTOM, JUMP, CALL_BACK, FOREIGN, EXIT, BOUND, INTERRUPTIBLE, N_TALLIES };
+enum { DOWN, DOWN_EXPORT, BOTTOM, JUMP, CALL_BACK, FOREIGN, EXIT, BOUND, INTERRUPTIBLE, LOOP, N_TALLIES };
 
 static struct tally tallies[N_TALLIES] = {
 	[DOWN] = {.name = "nest_down"},
@@ -22,6 +22,7 @@ static struct tally tallies[N_TALLIES] = {
 	[EXIT] = {.name = "nest_exit_thread"},
 	[BOUND] = {.name = "nest_bound_100us"},
 	[INTERRUPTIBLE] = {.name = "nest_interruptible_10s"},
+	[LOOP] = {.name = "nest_loop"},
 };
 
 void nest_down(int n, nest_callback cb);
@@ -136,6 +137,19 @@ void nest_interruptible_10s(void)
 
 	clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
 	tally__end(&tallies[INTERRUPTIBLE], s);
+}
+
+void nest_loop(int n, nest_callback cb);
+void nest_loop(int n, nest_callback cb)
+{
+	struct tally_start s = tally__begin();
+	struct timespec ts = {.tv_nsec = 50000000};
+
+	for (; n > 0; n--) {
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
+		cb(n);
+	}
+	tally__end(&tallies[LOOP], s);
 }
 
 void nest_print(void);
