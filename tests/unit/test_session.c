@@ -480,8 +480,8 @@ static void refused_in_windows(void **state)
 
 /* ── lines about programs ────────────────────────────────────────────────────────────────── */
 
-/* Whether a child that runs this test is told about; its pid is another one each time. */
-static bool is_told(struct told *told, const char *why, uint64_t now)
+/* Whether a child that runs this test is reported; its pid is another one each time. */
+static bool is_hourly(struct hourly *hourly, const char *why, uint64_t now)
 {
 	pid_t pid = fork();
 	bool is_new;
@@ -491,46 +491,47 @@ static bool is_told(struct told *told, const char *why, uint64_t now)
 		pause();
 		_exit(0);
 	}
-	is_new = told__is_new(told, pid, why, now);
+	is_new = hourly__is_new(hourly, pid, why, now);
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	return is_new;
 }
 
 /* A cron job that cannot be profiled has a line an hour, for each reason that is another one. */
-static void told_once_an_hour(void **state)
+static void reported_once_an_hour(void **state)
 {
-	struct told told = {.n = 0};
+	struct hourly hourly = {.n = 0};
 	const uint64_t began = 1000;
 
 	(void)state;
-	assert_true(is_told(&told, "GHC 7.0: no layout at 0x7fa0 of pid 12", began));
+	assert_true(is_hourly(&hourly, "GHC 7.0: no layout at 0x7fa0 of pid 12", began));
 	for (int i = 0; i < 5; i++)
-		assert_false(is_told(&told, "GHC 7.0: no layout at 0x12ee of pid 345", began + 9));
-	assert_true(is_told(&told, "no layout", began + TOLD_NS - 1));
+		assert_false(
+			is_hourly(&hourly, "GHC 7.0: no layout at 0x12ee of pid 345", began + 9));
+	assert_true(is_hourly(&hourly, "no layout", began + HOURLY_NS - 1));
 	/* another program */
-	assert_true(told__is_new(&told, 1, "no layout", began + TOLD_NS - 1));
-	assert_false(is_told(&told, "no layout", began + TOLD_NS - 1));
-	assert_true(is_told(&told, "no layout", began + TOLD_NS));
-	assert_false(is_told(&told, "no layout", began + TOLD_NS));
+	assert_true(hourly__is_new(&hourly, 1, "no layout", began + HOURLY_NS - 1));
+	assert_false(is_hourly(&hourly, "no layout", began + HOURLY_NS - 1));
+	assert_true(is_hourly(&hourly, "no layout", began + HOURLY_NS));
+	assert_false(is_hourly(&hourly, "no layout", began + HOURLY_NS));
 }
 
 /* Whoever has many reasons for it does not fill the log, either. */
-static void told_no_more_than_its_maximum(void **state)
+static void reported_no_more_than_its_maximum(void **state)
 {
-	struct told told = {.n = 0};
-	char why[3 * TOLD_MAX + 1] = "";
+	struct hourly hourly = {.n = 0};
+	char why[3 * HOURLY_MAX + 1] = "";
 	unsigned n = 0;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(why) - 1; i++) {
 		why[i] = 'y';
-		n += told__is_new(&told, getpid(), why, 1000 + i);
+		n += hourly__is_new(&hourly, getpid(), why, 1000 + i);
 	}
-	assert_int_equal(n, TOLD_MAX);
-	assert_true(told.full);
-	assert_true(told__is_new(&told, getpid(), why, 1000 + TOLD_NS));
-	assert_false(told.full);
+	assert_int_equal(n, HOURLY_MAX);
+	assert_true(hourly.full);
+	assert_true(hourly__is_new(&hourly, getpid(), why, 1000 + HOURLY_NS));
+	assert_false(hourly.full);
 }
 
 int main(void)
@@ -552,8 +553,8 @@ int main(void)
 		cmocka_unit_test(periods_of_windows),
 		cmocka_unit_test(readings_are_rare_but_bounded),
 		cmocka_unit_test(refused_in_windows),
-		cmocka_unit_test(told_once_an_hour),
-		cmocka_unit_test(told_no_more_than_its_maximum),
+		cmocka_unit_test(reported_once_an_hour),
+		cmocka_unit_test(reported_no_more_than_its_maximum),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

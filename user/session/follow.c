@@ -134,7 +134,7 @@ static void refuse(struct session *s, pid_t pid, bool ghc, const char *why, int 
 		return;
 	}
 	s->n_left_out++;
-	told__report(s, pid, "left out", why);
+	hourly__report(s, pid, "left out", why);
 }
 
 /* The member that the process already is. NULL: none. */
@@ -531,7 +531,7 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 	if (err == -EAGAIN || err == -EBUSY)
 		let_go(s, pid);
 	if (err == -EBUSY)
-		told__report(s, pid, "left out", "its runtime could not be checked in time");
+		hourly__report(s, pid, "left out", "its runtime could not be checked in time");
 	/* a library that is loaded later is reported when it is mapped */
 	if (err != -ENOEXEC || maps_reported)
 		return false;

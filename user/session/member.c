@@ -138,7 +138,7 @@ static void on_ready(struct session *s, struct member *m)
 	missing__note_start(s, m);
 	if (info->only_sampled) {
 		m->only_sampled = true;
-		told__report(s, info->pid, "only sampled", info->only_sampled);
+		hourly__report(s, info->pid, "only sampled", info->only_sampled);
 		intake__add_missing(s->in, info->pid, info->only_sampled);
 		return;
 	}

@@ -17,7 +17,7 @@
 #include "timeline/timeline.h"
 
 #include "members_priv.h"
-#include "told_priv.h"
+#include "hourly_priv.h"
 
 #define SNAPSHOT_TIMEOUT_MS 2000
 #define SESSION_MAX_MEMBERS 65536
@@ -104,7 +104,7 @@ struct session {
 	uint64_t n_unseen;	 /* the same of those of a command, whatever they ran */
 	struct noted noted;	 /* at the last cut */
 	struct early early;
-	struct told told;
+	struct hourly hourly;
 	unsigned n_signals;  /* that a command has got from us */
 	uint64_t n_left_out; /* GHC programs that could not be profiled */
 	struct no_files no_files;

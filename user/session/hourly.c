@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* told: of a program that is started again and again the log has a line an hour. */
+/* hourly: of a program that is started again and again the log has a line an hour. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,29 +49,30 @@ static uint64_t hash_of(pid_t pid, const char *why)
 	return hash_reason(hash, why);
 }
 
-bool told__is_new(struct told *told, pid_t pid, const char *why, uint64_t now)
+bool hourly__is_new(struct hourly *hourly, pid_t pid, const char *why, uint64_t now)
 {
 	uint64_t hash = hash_of(pid, why);
 
-	if (!told->began_ns || now - told->began_ns >= TOLD_NS)
-		*told = (struct told){.began_ns = now};
-	for (size_t i = 0; i < told->n; i++)
-		if (told->v[i] == hash)
+	if (!hourly->began_ns || now - hourly->began_ns >= HOURLY_NS)
+		*hourly = (struct hourly){.began_ns = now};
+	for (size_t i = 0; i < hourly->n; i++)
+		if (hourly->v[i] == hash)
 			return false;
-	if (told->n < TOLD_MAX) {
-		told->v[told->n++] = hash;
+	if (hourly->n < HOURLY_MAX) {
+		hourly->v[hourly->n++] = hash;
 		return true;
 	}
-	if (!told->full)
+	if (!hourly->full)
 		log_warn("so many programs are left out, or only sampled, that further ones are "
 			 "not reported for up to an hour");
-	told->full = true;
+	hourly->full = true;
 	return false;
 }
 
-void told__report(struct session *s, pid_t pid, const char *what, const char *why)
+void hourly__report(struct session *s, pid_t pid, const char *what, const char *why)
 {
-	if (s->opts->kind == SESSION_PIDS || told__is_new(&s->told, pid, why, time__monotonic_ns()))
+	if (s->opts->kind == SESSION_PIDS ||
+	    hourly__is_new(&s->hourly, pid, why, time__monotonic_ns()))
 		log_warn("pid %d: %s: %s", pid, what, why);
 	else
 		log_verbose("pid %d: %s: %s", pid, what, why);
