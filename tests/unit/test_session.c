@@ -439,11 +439,11 @@ static void check_window(struct kit *kit, uint64_t at_ns, const char *const *wan
 	picture__free(pic);
 }
 
-/* Each window has what was refused in it, and not what was before. */
+/* Each window has who was refused in it, and not before, and what has no room all along. */
 static void refused_in_windows(void **state)
 {
 	struct missing_room room = {.user = {.threads = 5, .calls = 7}};
-	struct member m = {.pid = PID, .account = 1000, .refused = room};
+	struct member m = {.pid = PID, .account = 1000, .refused = room.user};
 	struct session s = {.in = NULL};
 	uint64_t at = T0 + 1000;
 	struct kit kit;
@@ -459,8 +459,9 @@ static void refused_in_windows(void **state)
 	missing__note_room(&s, &m, &room, false);
 	check_window(&kit, at += 1000, (const char *[]){"code of 3 of its", "some threads"}, 2);
 	missing__note_room(&s, &m, &room, false);
-	check_window(&kit, at += 1000, NULL, 0);
+	check_window(&kit, at += 1000, (const char *[]){"code of 3 of its"}, 1);
 	room.user.calls = 17;
+	room.files.no_room = 0;
 	room.rows = (struct kernel_left_out){.process = 1, .user = 2};
 	missing__note_room(&s, &m, &room, false);
 	check_window(&kit, at += 1000,

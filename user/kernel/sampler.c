@@ -37,11 +37,11 @@
 
 /* Of a CPU. */
 struct clock {
-	int fd;		/* the event; -1: none, the CPU is offline */
-	uint32_t link;	/* the keeper's number of what runs at it */
-	uint64_t count; /* ns that it had run for at the last look */
-	bool failed;	/* that has been reported */
-	bool untold;	/* it came, and whoever was told could not do what that asks for */
+	int fd;		 /* the event; -1: none, the CPU is offline */
+	uint32_t link;	 /* the keeper's number of what runs at it */
+	uint64_t count;	 /* ns that it had run for at the last look */
+	bool failed;	 /* that has been reported */
+	bool unreported; /* it came, and whoever learnt of it could not do what that asks for */
 };
 
 struct sampler {
@@ -206,15 +206,15 @@ static bool goes_on(struct clock *c)
 	return len < 0 || (len == sizeof(c->count) && c->count != before);
 }
 
-/* The CPU is sampled whatever comes of it: it is told again at a later look. */
-static int tell(struct clock *c, int cpu, int (*came)(void *ctx, int cpu), void *ctx)
+/* The CPU is sampled whatever comes of it: it is reported again at a later look. */
+static int report(struct clock *c, int cpu, int (*came)(void *ctx, int cpu), void *ctx)
 {
 	int err = came(ctx, cpu);
 
-	if (err && !c->untold)
+	if (err && !c->unreported)
 		log_verbose("cpu %d: is sampled, and what is mapped there is not reported yet: %s",
 			    cpu, strerror(-err));
-	c->untold = err != 0;
+	c->unreported = err != 0;
 	return err;
 }
 
@@ -230,7 +230,7 @@ void sampler__look(struct sampler *s, uint64_t now_ns, int (*came)(void *ctx, in
 		struct clock *c = &s->clocks[cpu];
 		bool runs = c->fd >= 0 && goes_on(c);
 
-		if (runs && !c->untold)
+		if (runs && !c->unreported)
 			continue;
 		if (c->fd >= 0 && !runs)
 			stop_on(s, c);
@@ -240,7 +240,7 @@ void sampler__look(struct sampler *s, uint64_t now_ns, int (*came)(void *ctx, in
 		if (!err && !runs)
 			log_verbose("cpu %d: is online, and is sampled from here on", cpu);
 		if (!err)
-			err = tell(c, cpu, came, ctx);
+			err = report(c, cpu, came, ctx);
 		/* it is asked again at the next look, and not once for each CPU */
 		if (err == -ETIMEDOUT)
 			return;

@@ -64,7 +64,7 @@ static const char *status_text(const struct sender_answer *a, char *text, size_t
  * Whether a count that was `before` is worth a line: as it begins, and then each tenth time as
  * many. Some of what is counted is the server's word: these may be any numbers.
  */
-static bool is_told(uint64_t before, uint64_t now)
+static bool is_worth_a_line(uint64_t before, uint64_t now)
 {
 	uint64_t n = 1;
 
@@ -121,7 +121,7 @@ static void on_rejected(struct destination *d, const struct sender_answer *a)
 	uint64_t before = d->rejected;
 
 	d->rejected += (uint64_t)a->rejected;
-	if (is_told(before, d->rejected))
+	if (is_worth_a_line(before, d->rejected))
 		log_warn("push to %s: %" PRId64 " profiles were rejected%s%s (%" PRIu64 " so far)",
 			 d->url.shown, a->rejected, *a->text ? ": " : "", a->text, d->rejected);
 }
@@ -149,7 +149,7 @@ static void on_refused(struct destination *d, const struct sender_answer *a, uin
 
 	status_text(a, why, sizeof(why));
 	d->refused++;
-	if (is_told(d->refused - 1, d->refused))
+	if (is_worth_a_line(d->refused - 1, d->refused))
 		log_warn("push to %s: refused for good: %s (%" PRIu64 " so far)", d->url.shown, why,
 			 d->refused);
 	if (a->outcome == SENDER_ANSWERED && a->status == 500) {
@@ -315,7 +315,7 @@ void destination__look(struct destination *d)
 		log_error("push to %s: its queue cannot be read: %s", d->url.shown, strerror(-err));
 	dropped = queue__state(d->queue).dropped;
 	/* while a server is down, or slow, each window drops one */
-	if (is_told(before - d->dropped_before, dropped - d->dropped_before))
+	if (is_worth_a_line(before - d->dropped_before, dropped - d->dropped_before))
 		log_warn("push to %s: the queue is full: %" PRIu64 " of its oldest files were "
 			 "dropped (%" PRIu64 " so far)",
 			 d->url.shown, dropped - before, dropped);

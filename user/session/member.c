@@ -204,7 +204,7 @@ static int attach(struct session *s, struct member *m, bool armed)
 	target__prepare_names(m->target);
 	/* if it has just begun, these are its executable's and the dynamic linker's */
 	load_rows(s, m);
-	kernel__refused(s->kernel, m->account, &m->refused.user);
+	kernel__refused(s->kernel, m->account, &m->refused);
 	/* the entry of an armed child was made from the file: this one is made from the process */
 	attached = armed ? kernel__update(s->kernel, info)
 			 : kernel__attach(s->kernel, info, m->account, &since);

@@ -58,8 +58,8 @@ struct member {
 	bool from_start;	       /* no call of it was made before its probes were on */
 	bool calls_missed; /* it began in the session, and whether calls were missed is not known */
 	struct held *held; /* its records until it is ready */
-	struct missing_room refused; /* before it joined, or at the last cut */
-	struct kernel_cost cost;     /* of one that has ended and is detached */
+	struct kernel_refused refused; /* its user, before it joined, or by the last cut */
+	struct kernel_cost cost;       /* of one that has ended and is detached */
 	/* member.c: when to look next whether it is ready, and until when to be patient */
 	uint64_t retry_ns, give_up_ns;
 	unsigned tries, given_up; /* looks, and how often patience was over and began anew */

@@ -129,10 +129,9 @@ static void add_refused(struct session *s, const struct member *m, bool whole, c
 static void note_files(struct session *s, const struct member *m, const struct target_left_out *now,
 		       bool whole)
 {
-	const struct target_left_out *before = &m->refused.files;
 	char text[320];
 
-	if (now->no_room > before->no_room) {
+	if (now->no_room) {
 		snprintf(text, sizeof(text),
 			 "the code of %zu of its mappings has no names: one process may map %u "
 			 "files, and those of one user (%u) at most half of what others leave room "
@@ -140,7 +139,7 @@ static void note_files(struct session *s, const struct member *m, const struct t
 			 now->no_room, IMAGES_MAX, m->account);
 		add_refused(s, m, whole, text);
 	}
-	if (now->not_copied > before->not_copied) {
+	if (now->not_copied) {
 		snprintf(text, sizeof(text),
 			 "the code of %zu of its mappings has no names: their files are not on a "
 			 "local file system, and could not be copied: the server took too long, or "
@@ -148,7 +147,7 @@ static void note_files(struct session *s, const struct member *m, const struct t
 			 now->not_copied, FETCH_MAX_FILE >> 20, m->account);
 		add_refused(s, m, whole, text);
 	}
-	if (now->not_opened > before->not_opened) {
+	if (now->not_opened) {
 		snprintf(text, sizeof(text),
 			 "the code of %zu of its mappings has no names: their files could not be "
 			 "opened (their file system may permit nobody but its own user)",
@@ -160,7 +159,7 @@ static void note_files(struct session *s, const struct member *m, const struct t
 static void note_user(struct session *s, const struct member *m, const struct kernel_refused *now,
 		      bool whole)
 {
-	const struct kernel_refused *before = &m->refused.user;
+	const struct kernel_refused *before = &m->refused;
 	char text[320];
 
 	/* less, where the user has come by an account of his own since */
@@ -184,17 +183,16 @@ static void note_user(struct session *s, const struct member *m, const struct ke
 static void note_rows(struct session *s, const struct member *m, const struct kernel_left_out *now,
 		      bool whole)
 {
-	const struct kernel_left_out *before = &m->refused.rows;
 	char text[320];
 
-	if (now->process > before->process) {
+	if (now->process) {
 		snprintf(text, sizeof(text),
 			 "C frames: %zu of its mappings have no unwind rows: one process may have "
 			 "those of %d",
 			 now->process, WIRE_UNWIND_MAPS);
 		add_refused(s, m, whole, text);
 	}
-	if (now->user > before->user) {
+	if (now->user) {
 		snprintf(text, sizeof(text),
 			 "C frames: %zu of its mappings have no unwind rows: the processes of user "
 			 "%u use those of as many files as one user may, half of what others leave "
@@ -210,7 +208,7 @@ void missing__note_room(struct session *s, struct member *m, const struct missin
 	note_files(s, m, &now->files, whole);
 	note_user(s, m, &now->user, whole);
 	note_rows(s, m, &now->rows, whole);
-	m->refused = *now;
+	m->refused = now->user;
 }
 
 void missing__note_refused(struct session *s, struct member *m, bool whole)

@@ -24,11 +24,12 @@ void missing__note(struct session *s, const struct member *m);
 /* Of one that is ready, or has ended before that: whether calls may be missing at its start. */
 void missing__note_start(struct session *s, struct member *m);
 /*
- * The same of what there was no room for since the last cut, or since it joined: at a cut, of the
- * window that ends; `whole`: once the member has ended, or the session, before it is detached.
+ * The same of what there was no room for: mappings lack their names and rows in each window,
+ * threads and calls were refused since the last cut, or since it joined. At a cut, of the window
+ * that ends; `whole`: once the member has ended, or the session, before it is detached.
  */
 void missing__note_refused(struct session *s, struct member *m, bool whole);
-/* Its part that needs no kernel: what `now` has more than at the last time. */
+/* Its part that needs no kernel. */
 void missing__note_room(struct session *s, struct member *m, const struct missing_room *now,
 			bool whole);
 
