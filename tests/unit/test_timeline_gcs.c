@@ -287,6 +287,85 @@ static void test_came_off(void **state)
 	timeline__free(kit.tl);
 }
 
+/* A collection that begins and of which no end comes; what shows meanwhile is the caller's. */
+static void begin_without_end(struct kit *kit)
+{
+	union rec r;
+
+	kit_new(kit);
+	put(kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(kit, mk_event(&r, WIRE_THREAD_NEW, 8, T0));
+	put(kit, mk_sample(&r, 7, T0 + 5000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	put_gc(kit, 7, WIRE_GC_SYNC, T0 + 10000);
+	put_gc(kit, 7, WIRE_GC_START, T0 + 15000);
+}
+
+/* The rest of it: the time that the leader collects, and the pause, up to the cut. */
+static void check_without_end(struct kit *kit, uint64_t work, uint64_t pause)
+{
+	const struct pic_target *t;
+	struct picture *window;
+
+	assert_int_equal(timeline__window(kit->tl, T0 + 100000, &window), 0);
+	t = picture__target(window, 0);
+	assert_int_equal(lane_of(t, 7)->states_ns[ST_GC_WORK], work);
+	assert_int_equal(lane_of(t, 8)->states_ns[ST_GC_WORK], 0);
+	assert_int_equal(t->gc.count, 0);
+	assert_int_equal(t->gc.pause_ns, pause);
+	picture__free(window);
+	timeline__free(kit->tl);
+}
+
+/* The leader runs Haskell code again: the end was lost. */
+static void test_end_lost(void **state)
+{
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin_without_end(&kit);
+	for (uint64_t at = T0 + 30000; at < T0 + 100000; at += 10000)
+		put(&kit, mk_sample(&r, 7, at, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	check_without_end(&kit, 0, 0);
+
+	/* by where it was switched out */
+	begin_without_end(&kit);
+	mk_off(&r, 7, T0 + 30000, T0 + 30000, T0 + 40000, WIRE_WHERE_HASKELL, IP(HS(1)), STOP);
+	r.off.prev_state = 0;
+	r.off.ip = HS(1);
+	put(&kit, &r);
+	check_without_end(&kit, 0, 0);
+
+	/* the other probe's record is lost, too */
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 8, T0));
+	put_gc(&kit, 7, WIRE_GC_SYNC, T0 + 10000);
+	put(&kit, mk_sample(&r, 7, T0 + 30000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	check_without_end(&kit, 0, 0);
+}
+
+/* It goes on: what shows is older, or another thread's, or no Haskell code that runs. */
+static void test_goes_on(void **state)
+{
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin_without_end(&kit);
+	put(&kit, mk_sample(&r, 7, T0 + 14000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	put(&kit, mk_sample(&r, 7, T0 + 15000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	put(&kit, mk_sample(&r, 7, T0 + 30000, WIRE_WHERE_RTS, GCFN(1), CIP(GCFN(1)), STOP));
+	put(&kit, mk_sample(&r, 7, T0 + 40000, WIRE_WHERE_RTS, HS(1), IP(HS(1)), STOP));
+	put(&kit, mk_sample(&r, 8, T0 + 50000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	/* short stays from before it, which the kernel held back */
+	mk_off(&r, 7, T0 + 60000, T0 + 60000, T0 + 61000, WIRE_WHERE_HASKELL, STOP);
+	r.off.prev_state = 0;
+	r.off.ip = HS(1);
+	put(&kit, &r);
+	check_without_end(&kit, 89000, 85000);
+}
+
 /*
  * The thread was switched out at the probe on the start, and there was a cut meanwhile: the runtime
  * noted the start later than the probe, and the windows have no more of the pause than that.
@@ -390,6 +469,8 @@ int main(void)
 		cmocka_unit_test(test_came_off),
 		cmocka_unit_test(test_figures_when_off),
 		cmocka_unit_test(test_cut_before_start),
+		cmocka_unit_test(test_end_lost),
+		cmocka_unit_test(test_goes_on),
 	};
 
 	return cmocka_run_group_tests_name("timeline_gcs", tests, NULL, NULL);

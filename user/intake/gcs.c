@@ -177,6 +177,21 @@ void gcs__off(struct seen *s, const struct wire_off *rec)
 		*edge = rec->h.ns;
 }
 
+/*
+ * The leader runs no Haskell code until its collection is over, and its records come in the order
+ * in which it made them: where it runs some later than that began, the end was lost. Nothing is
+ * known of the collection's length.
+ */
+void gcs__runs(struct seen *s, pid_t tid, const struct ev *ev)
+{
+	const struct gc_span *last = s->gcs.n ? &s->gcs.v[s->gcs.n - 1] : NULL;
+
+	if (!last || last->end || last->tid != tid || ev->t0 <= MAX(last->start, last->work))
+		return;
+	if (ev->where == WIRE_WHERE_HASKELL && ev->code == CODE_HASKELL)
+		s->gcs.n--;
+}
+
 /* ── questions ───────────────────────────────────────────────────────────────────────────── */
 
 const struct gc_span *seen__gc_at(const struct seen *s, uint64_t t)

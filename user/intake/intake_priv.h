@@ -121,6 +121,8 @@ int gcs__record(struct seen *s, const struct wire_gc *rec);
 int gcs__ahead(struct seen *s, const struct wire_gc *rec);
 /* An off-CPU interval of the thread that leads a collection may move the collection's edge. */
 void gcs__off(struct seen *s, const struct wire_off *rec);
+/* What the thread did on the CPU at ev->t0: it may show that its collection's end was lost. */
+void gcs__runs(struct seen *s, pid_t tid, const struct ev *ev);
 /* ── allocation (allocs.c) ───────────────────────────────────────────────────────────────── */
 
 /* A sample; *ev has its stack. */

@@ -164,6 +164,7 @@ static int take_sample(struct intake *in, struct seen *s, struct seen_thread *th
 		th->collects = true;
 	early = ev.where == WIRE_WHERE_NOT_READY && ev.code == CODE_HASKELL;
 	in_haskell = ev.where == WIRE_WHERE_HASKELL && ev.code == CODE_HASKELL;
+	gcs__runs(s, th->tid, &ev);
 	s->pub->quality.early += early;
 	count_quality(&s->pub->quality, &rec.stack, ev.flags & EV_GAP, in_haskell);
 	if (in_haskell && ev.site)
@@ -201,6 +202,9 @@ static int take_off(struct intake *in, struct seen *s, struct seen_thread *th, s
 	raw.ip = rec.ip;
 	raw.site = rec.site;
 	err = stack__take(in, s, &raw, &ev);
+	/* those that the kernel held back have no stack, and not the time of any of them */
+	if (!err && !in->ahead && rec.stack.nframes)
+		gcs__runs(s, th->tid, &ev);
 	return err ? err : keep(in, s, th, &th->offs, &ev);
 }
 
