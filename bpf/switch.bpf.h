@@ -252,9 +252,13 @@ SS_INLINE void switch_in(struct wire_target *t, struct task_struct *task, u64 no
 	s = bpf_map_lookup_elem(&cpu_scratch, &slot);
 	if (!seen || !s)
 		return;
-	if (!seen->off_since_ns && seen->on_since_ns)
+	/* of how long it was off the CPU, and in what, nothing is known */
+	if (!seen->off_since_ns && seen->on_since_ns) {
 		count(WIRE_CNT_NO_SWITCH_OUT);
-	first = !seen->off_since_ns && !seen->on_since_ns;
+		off_on_cpu(seen, now);
+		return;
+	}
+	first = !seen->off_since_ns;
 	off_end(t, seen, s, task->tgid, task->pid, now);
 	/* not for its record, in which nothing is known of the place */
 	if (first)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What was under way at the session's begin, and what is at its end. */
 #include "picture/figures.h"
+#include "picture/make.h"
 #include "test_timeline_kit.h"
 
 /* Threads that never did anything have the snapshot's state. */
@@ -184,6 +185,47 @@ static void test_first_off_was_ready(void **state)
 	assert_int_equal(lane_of(t, 7)->states_ns[ST_PREEMPTED], 500);
 	assert_int_equal(lane_of(t, 7)->states_ns[ST_HASKELL_BLOCKED], 0);
 	timeline__free(kit.tl);
+}
+
+/*
+ * The kernel side had no room for the thread at first: when it has, the first switch says nothing
+ * of the time before, in which it was sampled.
+ */
+static void late_entry(uint64_t cut)
+{
+	struct snap_thread snap = kit_snap(7, WIRE_WHERE_HASKELL, 'S');
+	const struct pic_target *t;
+	struct picture *window = NULL;
+	uint64_t before = 0;
+	struct kit kit;
+	union rec r;
+
+	kit_new(&kit);
+	put_snap(&kit, &snap, 1, false);
+	for (uint64_t at = T0 + 1000; at < T0 + 500000; at += 1000) {
+		put(&kit, mk_sample(&r, 7, at, WIRE_WHERE_HASKELL, HS(1), STOP));
+		if (at != cut)
+			continue;
+		assert_int_equal(timeline__window(kit.tl, cut + 500, &window), 0);
+		before = lane_of(picture__target(window, 0), 7)->states_ns[ST_HASKELL];
+		kit.pic = timeline__picture(kit.tl);
+	}
+	put(&kit, mk_off(&r, 7, 0, 0, T0 + 500000, WIRE_WHERE_UNKNOWN, STOP));
+	mk_off(&r, 7, T0 + 600000, 0, T0 + 700000, WIRE_WHERE_NO_CAP, STOP);
+	put(&kit, &r);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 700000));
+	t = finish(&kit);
+	assert_true(before + lane_of(t, 7)->states_ns[ST_HASKELL] == 600000);
+	assert_int_equal(lane_of(t, 7)->states_ns[ST_IDLE], 100000);
+	picture__free(window);
+	timeline__free(kit.tl);
+}
+
+static void test_late_entry(void **state)
+{
+	(void)state;
+	late_entry(0);
+	late_entry(T0 + 200000);
 }
 
 /* The kernel's entry closes the lane: an off-CPU interval and a call that have not ended. */
@@ -400,6 +442,7 @@ int main(void)
 		cmocka_unit_test(test_first_call),
 		cmocka_unit_test(test_first_off),
 		cmocka_unit_test(test_first_off_was_ready),
+		cmocka_unit_test(test_late_entry),
 		cmocka_unit_test(test_still_off),
 		cmocka_unit_test(test_end_snapshot),
 		cmocka_unit_test(test_created_meanwhile),

@@ -260,10 +260,18 @@ int ccs__note_tick(struct seen *s, uint64_t ns, uint16_t cap, uint32_t id)
 	return err == -E2BIG ? 0 : err;
 }
 
-void ccs__count_sample(struct seen *s, uint32_t id)
+int ccs__count_sample(struct seen *s, const struct wire_rts *rts)
 {
-	struct seen_ccs *ccs = at(s, id);
+	struct seen_ccs *ccs;
+	uint32_t id;
+	int err;
 
+	if (rts->where != WIRE_WHERE_HASKELL && rts->where != WIRE_WHERE_RTS &&
+	    (rts->where != WIRE_WHERE_SAFE_CALL || s->pub->threaded))
+		return 0;
+	err = ccs__get(s, rts->cccs, &id);
+	ccs = err ? NULL : at(s, id);
 	if (ccs)
 		ccs->samples++;
+	return err;
 }

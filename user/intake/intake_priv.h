@@ -109,7 +109,11 @@ int ccs__get(struct seen *s, uint64_t addr, uint32_t *ret_id);
 /* As ccs__resolve, but not too often. */
 int ccs__resolve_at(struct intake *in, struct seen *s, uint64_t now_ns);
 void ccs__count_tick(struct seen *s, uint32_t id);
-void ccs__count_sample(struct seen *s, uint32_t id);
+/*
+ * Where no timer ticks are seen: the samples of threads that hold a capability, as its cost-centre
+ * stack says what a tick would count. (Without -threaded a capability is held in safe calls, too.)
+ */
+int ccs__count_sample(struct seen *s, const struct wire_rts *rts);
 /* Keeps what a tick found, up to a limit. */
 int ccs__note_tick(struct seen *s, uint64_t ns, uint16_t cap, uint32_t id);
 void ccs__free(struct seen_centres *centres);

@@ -115,24 +115,6 @@ static void count_quality(struct pic_quality *q, const struct wire_stack *head, 
 	}
 }
 
-/*
- * Where no timer ticks are seen: the samples of threads that hold a capability, as its cost-centre
- * stack says what a tick would count. (Without -threaded a capability is held in safe calls, too.)
- */
-static int count_cost(struct seen *s, const struct wire_rts *rts)
-{
-	uint32_t id;
-	int err;
-
-	if (rts->where != WIRE_WHERE_HASKELL && rts->where != WIRE_WHERE_RTS &&
-	    (rts->where != WIRE_WHERE_SAFE_CALL || s->pub->threaded))
-		return 0;
-	err = ccs__get(s, rts->cccs, &id);
-	if (!err)
-		ccs__count_sample(s, id);
-	return err;
-}
-
 static int take_sample(struct intake *in, struct seen *s, struct seen_thread *th, struct view *view)
 {
 	struct wire_sample rec;
@@ -152,7 +134,7 @@ static int take_sample(struct intake *in, struct seen *s, struct seen_thread *th
 	raw.ip = rec.ip;
 	raw.sampled = true;
 	raw.site = rec.site;
-	err = in->ahead ? 0 : count_cost(s, &rec.rts);
+	err = in->ahead ? 0 : ccs__count_sample(s, &rec.rts);
 	if (!err)
 		err = stack__take(in, s, &raw, &ev);
 	if (err)
@@ -174,6 +156,22 @@ static int take_sample(struct intake *in, struct seen *s, struct seen_thread *th
 	return keep(in, s, th, &th->samples, &ev);
 }
 
+/*
+ * An interval without a begin is from before the thread was first seen. One that has shown before,
+ * and whose entry on the kernel side came late, has run since then for all that is known.
+ */
+static bool is_late_entry(const struct intake *in, struct seen_thread *th,
+			  const struct wire_off *rec)
+{
+	if (rec->out_ns || !th->had_records)
+		return false;
+	if (!in->ahead) {
+		th->has_entry = true;
+		th->last_ns = MAX(th->last_ns, rec->h.ns);
+	}
+	return true;
+}
+
 static int take_off(struct intake *in, struct seen *s, struct seen_thread *th, struct view *view)
 {
 	struct wire_off rec;
@@ -185,6 +183,8 @@ static int take_off(struct intake *in, struct seen *s, struct seen_thread *th, s
 	if (stack_part(view, sizeof(rec), &rec.stack) || rec.out_ns > rec.h.ns ||
 	    rec.call_start_ns > rec.h.ns)
 		return -EBADMSG;
+	if (is_late_entry(in, th, &rec))
+		return 0;
 	gcs__off(s, &rec);
 	ev.t0 = rec.out_ns;
 	ev.t1 = rec.h.ns;
