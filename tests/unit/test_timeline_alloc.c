@@ -230,19 +230,17 @@ static void test_ticks(void **state)
 /* Ticks that cannot be, or that follow no sample of their own. */
 static void test_hostile_ticks(void **state)
 {
-	struct wire_allocated r = {.h = {.ns = T0 + 60 * MS,
-					 .tgid = PID,
-					 .tid = 7,
-					 .type = WIRE_ALLOCATED,
-					 .size = sizeof(r)},
-				   .allocated = UINT64_MAX,
-				   .cap_no = 1};
+	struct wire_allocated r = {
+		.h = {.tgid = PID, .tid = 7, .type = WIRE_ALLOCATED, .size = sizeof(r)},
+		.allocated = UINT64_MAX,
+		.cap_no = 1};
 	const struct pic_target *t;
 	struct kit kit;
 
 	(void)state;
 	kit_new(&kit);
 	put_tick(&kit, T0 + 55 * MS, 1, 10 * MB);
+	r.h.ns = T0 + 60 * MS;
 	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), -EBADMSG);
 	assert_int_equal(intake__record(kit.in, &r, sizeof(r) - 1), -EBADMSG);
 	r.allocated = 50 * MB;
@@ -357,6 +355,21 @@ static void test_from_then_on(void **state)
 	assert_int_equal(self_of(kit.pic, t, "Main.h2"), 4 * MB);
 	assert_int_equal(t->alloc.unsampled_bytes, 2 * MB);
 	timeline__free(kit.tl);
+}
+
+/* One that could not be read at first: unless nothing is older, what it allocates from then on. */
+static void test_unread(void **state)
+{
+	struct kit kit;
+
+	(void)state;
+	for (uint64_t first = 0; first <= 41; first += 41) {
+		kit_new(&kit);
+		for (uint64_t i = 0; i < 3; i++)
+			put_heap(&kit, T0 + i, first + i, 9 * MB, i ? i * MB : UINT64_MAX, 0);
+		assert_int_equal(finish_at(&kit, END)->alloc.bytes, (first ? 1 : 11) * MB);
+		timeline__free(kit.tl);
+	}
 }
 
 /* Windows add up to the byte; what waits for a sample goes on to the next one. */
@@ -574,6 +587,7 @@ int main(void)
 		cmocka_unit_test(test_large_divided),
 		cmocka_unit_test(test_large_never_asks),
 		cmocka_unit_test(test_from_then_on),
+		cmocka_unit_test(test_unread),
 		cmocka_unit_test(test_windows),
 		cmocka_unit_test(test_ends_in_a_window),
 		cmocka_unit_test(test_hostile),

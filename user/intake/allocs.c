@@ -109,8 +109,9 @@ static void wait_for_sample(struct alloc_cap *cap, uint64_t bytes, uint64_t sinc
 /* How much a capability has allocated since the last reading. */
 static uint64_t advance(struct seen_allocs *a, struct alloc_cap *cap, uint64_t bytes, bool from_0)
 {
-	/* one that is new since then has begun with nothing */
-	uint64_t before = cap->known ? cap->bytes : a->known || from_0 ? 0 : bytes;
+	/* one that is new since then has begun with nothing; one that could not be read has not */
+	bool is_new = from_0 || (a->known && cap >= a->caps + a->n_caps);
+	uint64_t before = cap->known ? cap->bytes : is_new ? 0 : bytes;
 
 	cap->bytes = MAX(bytes, cap->bytes);
 	cap->known = true;
@@ -269,6 +270,7 @@ int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 	if (!a->known && !from_0)
 		a->n_open = 0;
 	a->known = true;
+	a->n_caps = from_0 ? 0 : MAX(a->n_caps, MIN(rec->all_caps, (uint32_t)SEEN_ALLOC_CAPS));
 	a->read_ns = rec->h.ns;
 	a->live = reading.live;
 	a->held = reading.held ? reading.held : a->held;

@@ -266,6 +266,7 @@ struct alloc_reading {
  */
 struct seen_allocs {
 	bool known;	      /* there has been a collection's end */
+	uint32_t n_caps;      /* by then; 0: all that any of them has allocated counts */
 	struct alloc_note *v; /* in time order */
 	size_t n, cap;
 	struct alloc_reading *readings; /* in time order */
