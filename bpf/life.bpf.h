@@ -11,9 +11,9 @@
 #include "hold.bpf.h"
 #include "off.bpf.h"
 
-/* `th`, of which `open` calls are open, may be NULL. */
+/* `th`, of which `open` calls are open, may be NULL. `flags`: besides WIRE_THREAD_HAS_ENTRY. */
 SS_INLINE void life_send(struct task_struct *task, u32 tid, u32 type, u64 now,
-			 const struct wire_thread *th, u32 open)
+			 const struct wire_thread *th, u32 open, u32 flags)
 {
 	struct wire_thread_event rec = {};
 
@@ -22,7 +22,7 @@ SS_INLINE void life_send(struct task_struct *task, u32 tid, u32 type, u64 now,
 	rec.start_ns = now;
 	rec.on_cpu_ns = task->se.sum_exec_runtime;
 	if (th) {
-		rec.flags = WIRE_THREAD_HAS_ENTRY;
+		rec.flags = WIRE_THREAD_HAS_ENTRY | flags;
 		rec.open_calls = open;
 		rec.short_calls = th->short_calls;
 		rec.short_wall_ns = th->short_wall_ns;
@@ -131,7 +131,7 @@ SS_INLINE void life_new(const struct wire_target *t, struct task_struct *child, 
 		th->off_since_ns = now;
 		th->wake_ns = now;
 	}
-	life_send(child, child->pid, WIRE_THREAD_NEW, now, th, 0);
+	life_send(child, child->pid, WIRE_THREAD_NEW, now, th, 0, 0);
 }
 
 SS_INLINE void life_forget(u32 tid)
@@ -228,12 +228,12 @@ SS_INLINE void life_exit(struct wire_target *t, struct task_struct *task, u64 no
 	before = bpf_map_lookup_elem(&open_at_start, &tid);
 	if (before && known && before->epoch == t->epoch)
 		site_abandoned(tgid, before->site, 0, gone, 0);
-	life_send(task, tid, WIRE_THREAD_EXIT, now, th, open);
+	life_send(task, tid, WIRE_THREAD_EXIT, now, th, open, gone ? 0 : WIRE_THREAD_ALONE);
 	life_forget(task->pid);
 	/* do_exit() counts each thread out before it reports its exit: of several that exit at
 	 * once, not the last one may be the first to find that there are none left */
 	if (task->signal->live.counter == 0 && !life_others_exit(task)) {
-		life_send(task, tid, WIRE_PROC_EXIT, now, 0, 0);
+		life_send(task, tid, WIRE_PROC_EXIT, now, 0, 0, 0);
 		target_remove(tgid);
 	}
 }
@@ -261,7 +261,7 @@ SS_INLINE void life_exec(struct wire_target *t, struct task_struct *task, u32 ol
 		th = thread_find(old_tid);
 		if (th)
 			life_thread_ends(t, th, task, old_tid, now);
-		life_send(task, old_tid, WIRE_EXEC, now, th, 0);
+		life_send(task, old_tid, WIRE_EXEC, now, th, 0, 0);
 		target_remove(tgid);
 		life_forget(old_tid);
 		life_forget(tgid);

@@ -253,6 +253,8 @@ WIRE_ASSERT_SIZE(struct wire_tick, 32);
 
 enum wire_thread_flag {
 	WIRE_THREAD_HAS_ENTRY = 1, /* in `threads`: from its first record to its end */
+	WIRE_THREAD_ALONE = 2,	   /* THREAD_EXIT: its process goes on, and open_calls count as
+				      abandoned; captures before there was this have it of none */
 };
 
 struct wire_thread_event {

@@ -89,7 +89,7 @@ void carried__state(struct seen *s, struct seen_thread *th, const struct wire_th
 			ended(s, th, i);
 }
 
-/* Open when the thread, and most likely its process, ended. */
+/* Open when the thread ended, and its process with it. */
 static void outlasted(struct seen *s, const struct wire_open *open)
 {
 	uint64_t cut = s->pub->attach_ns;
@@ -102,9 +102,10 @@ static void outlasted(struct seen *s, const struct wire_open *open)
 			cut - MIN(start, cut);
 }
 
-void carried__exit(struct seen *s, struct seen_thread *th, uint32_t open)
+void carried__exit(struct seen *s, struct seen_thread *th, uint32_t open, bool alone)
 {
-	for (uint32_t i = 0; i < MIN(open, depth_of(th->before)); i++)
+	/* of those that were abandoned the counters have no time to take anything off */
+	for (uint32_t i = 0; !alone && i < MIN(open, depth_of(th->before)); i++)
 		outlasted(s, &th->before->open[i]);
 	for (uint32_t i = open; i < depth_of(th->before); i++)
 		ended(s, th, i);

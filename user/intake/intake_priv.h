@@ -149,11 +149,11 @@ int notes__queued(struct seen *s, uint64_t ns, uint64_t queued);
 int notes__starved(struct seen *s, uint64_t ns, uint64_t queued);
 
 /* carried.c: of a call that was open at the last cut: its record; the thread's state, or its end,
- * when so many calls were still open. */
+ * when so many calls were still open. `alone`: the process goes on. */
 void carried__record(const struct intake *in, struct seen *s, struct seen_thread *th,
 		     const struct wire_call *rec, struct seen_site *site);
 void carried__state(struct seen *s, struct seen_thread *th, const struct wire_thread *state);
-void carried__exit(struct seen *s, struct seen_thread *th, uint32_t open);
+void carried__exit(struct seen *s, struct seen_thread *th, uint32_t open, bool alone);
 
 /* What a record says of the runtime's state. */
 void ev__take_rts(struct ev *ev, const struct wire_rts *rts);

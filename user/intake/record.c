@@ -338,7 +338,7 @@ static int take_event(struct intake *in, struct seen *s, struct seen_thread *th,
 		return 0;
 	case WIRE_THREAD_EXIT:
 		th->end_ns = rec->h.ns;
-		carried__exit(s, th, rec->open_calls);
+		carried__exit(s, th, rec->open_calls, rec->flags & WIRE_THREAD_ALONE);
 		thread__take_name(th, rec->comm);
 		take_shorts(th, rec);
 		seen__fit(th);
