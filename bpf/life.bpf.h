@@ -205,20 +205,26 @@ SS_INLINE int life_others_exit(struct task_struct *task)
 	return 0;
 }
 
-SS_INLINE void life_exit(struct wire_target *t, struct task_struct *task, u64 now)
+/*
+ * Whether a thread that ends does so because its process exits, or because another thread of it has
+ * called exec, and waits for that (fs/exec.c, de_thread).
+ */
+SS_INLINE int life_process_ends(struct task_struct *task)
+{
+	return task->signal->flags & SIGNAL_GROUP_EXIT || task->signal->group_exec_task;
+}
+
+/*
+ * What calls are open as a thread ends, if that is `known`, will never come back. `gone`: its
+ * process ends with it, or becomes another program. How many there are whose begin was seen; `th`
+ * may be NULL.
+ */
+SS_INLINE u32 life_calls_end(const struct wire_target *t, struct wire_thread *th, u32 tgid, u32 tid,
+			     int known, int gone, u64 now)
 {
 	struct wire_open_at_start *before;
-	u32 tgid = task->tgid, tid = task->pid, open = 0;
-	struct wire_thread *th;
-	int gone, known;
+	u32 open = th && known ? th->depth : 0;
 
-	th = thread_find(task->pid);
-	if (th)
-		life_thread_ends(t, th, task, tid, now);
-	gone = task->signal->flags & SIGNAL_GROUP_EXIT;
-	known = life_calls_known(t, th, task);
-	if (th && known)
-		open = th->depth;
 	if (open) {
 		if (!gone)
 			count_n(WIRE_CNT_CALL_ABANDONED, open);
@@ -228,6 +234,21 @@ SS_INLINE void life_exit(struct wire_target *t, struct task_struct *task, u64 no
 	before = bpf_map_lookup_elem(&open_at_start, &tid);
 	if (before && known && before->epoch == t->epoch)
 		site_abandoned(tgid, before->site, 0, gone, 0);
+	return open;
+}
+
+SS_INLINE void life_exit(struct wire_target *t, struct task_struct *task, u64 now)
+{
+	u32 tgid = task->tgid, tid = task->pid, open;
+	struct wire_thread *th;
+	int gone, known;
+
+	th = thread_find(task->pid);
+	if (th)
+		life_thread_ends(t, th, task, tid, now);
+	gone = life_process_ends(task);
+	known = life_calls_known(t, th, task);
+	open = life_calls_end(t, th, tgid, tid, known, gone, now);
 	life_send(task, tid, WIRE_THREAD_EXIT, now, th, open, gone ? 0 : WIRE_THREAD_ALONE);
 	life_forget(task->pid);
 	/* do_exit() counts each thread out before it reports its exit: of several that exit at
@@ -251,8 +272,9 @@ SS_INLINE void life_exit_late(struct task_struct *task)
 SS_INLINE void life_exec(struct wire_target *t, struct task_struct *task, u32 old_tid, u64 now)
 {
 	struct wire_program_key program = {};
-	u32 tgid = task->tgid, flags = 0, adopted = 0;
+	u32 tgid = task->tgid, flags = 0, adopted = 0, open;
 	struct wire_thread *th;
+	int known;
 
 	if (t && (t->flags & WIRE_TARGET_ARMED)) {
 		t->flags &= ~WIRE_TARGET_ARMED;
@@ -261,7 +283,9 @@ SS_INLINE void life_exec(struct wire_target *t, struct task_struct *task, u32 ol
 		th = thread_find(old_tid);
 		if (th)
 			life_thread_ends(t, th, task, old_tid, now);
-		life_send(task, old_tid, WIRE_EXEC, now, th, 0, 0);
+		known = th ? calls_known(t, th) : !(t->flags & WIRE_TARGET_PROBES_OFF);
+		open = life_calls_end(t, th, tgid, old_tid, known, 1, now);
+		life_send(task, old_tid, WIRE_EXEC, now, th, open, 0);
 		target_remove(tgid);
 		life_forget(old_tid);
 		life_forget(tgid);

@@ -61,6 +61,7 @@ struct list_head {
 struct signal_struct {
 	atomic_t live;
 	unsigned int flags;
+	struct task_struct *group_exec_task; /* since Linux 5.17 */
 	struct list_head thread_head;
 };
 

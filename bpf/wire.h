@@ -261,7 +261,8 @@ struct wire_thread_event {
 	struct wire_hdr h;
 	__u64 start_ns;	  /* same as h.ns */
 	__u64 on_cpu_ns;  /* sum_exec_runtime where it is known; else 0 */
-	__u32 open_calls; /* safe calls open when the thread ended */
+	__u32 open_calls; /* safe calls open when the thread ended; EXEC: in captures before these
+			     counted: 0 */
 	__u32 flags;	  /* enum wire_thread_flag; in captures before there were any: 0 */
 	char comm[16];
 	/* THREAD_EXIT: as in struct wire_thread */
@@ -569,7 +570,7 @@ struct wire_site {
 	__u64 min_ns;	   /* 0 while there was none */
 	__u64 max_ns;
 	__u64 abandoned;    /* the thread ended or jumped away, the process went on */
-	__u64 open_at_exit; /* the process ended */
+	__u64 open_at_exit; /* the process ended, or became another program */
 	__u32 hist[WIRE_HIST_SLOTS];
 	__u32 user; /* on whose account it is: a slot in `users` */
 	__u32 _pad;

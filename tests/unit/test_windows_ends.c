@@ -42,14 +42,20 @@ static void put_counters(struct kit *kit, uint64_t abandoned, uint64_t open, uin
 	assert_int_equal(intake__site_counters(kit->in, &key, &site), 0);
 }
 
-static void put_exit(struct kit *kit, pid_t tid, uint64_t ns, unsigned flags)
+/* Of a thread with one open call. */
+static void put_end(struct kit *kit, unsigned type, pid_t tid, uint64_t ns, unsigned flags)
 {
 	union rec r;
 
-	mk_event(&r, WIRE_THREAD_EXIT, tid, ns);
+	mk_event(&r, type, tid, ns);
 	r.event.open_calls = 1;
 	r.event.flags = WIRE_THREAD_HAS_ENTRY | flags;
 	put(kit, &r);
+}
+
+static void put_exit(struct kit *kit, pid_t tid, uint64_t ns, unsigned flags)
+{
+	put_end(kit, WIRE_THREAD_EXIT, tid, ns, flags);
 }
 
 /* Two threads, both in a call since half a second before the first window's end. */
@@ -87,6 +93,32 @@ static void test_process_ends(void **state)
 	timeline__free(kit.tl);
 }
 
+/* The same if one of them calls exec, whether its state has been read meanwhile or not. */
+static void process_execs(bool read)
+{
+	struct pic_call call;
+	struct kit kit;
+
+	begin(&kit);
+	put_exit(&kit, 7, T0 + 7 * SECOND / 2, 0);
+	if (read)
+		put_open(&kit, 8, T0 + 5 * SECOND / 2);
+	put_end(&kit, WIRE_EXEC, 8, T0 + 7 * SECOND / 2, 0);
+	put_counters(&kit, 0, 2, 2 * SECOND);
+	call = window(&kit, 4);
+	assert_int_equal(call.open_at_start, 2);
+	assert_int_equal(call.open_at_end, 2);
+	assert_int_equal(call.open_wall_ns, SECOND);
+	timeline__free(kit.tl);
+}
+
+static void test_process_execs(void **state)
+{
+	(void)state;
+	process_execs(false);
+	process_execs(true);
+}
+
 /* One ends alone: the counters have no time of its call, and the other one's is whole. */
 static void test_thread_ends(void **state)
 {
@@ -115,6 +147,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_process_ends),
+		cmocka_unit_test(test_process_execs),
 		cmocka_unit_test(test_thread_ends),
 	};
 

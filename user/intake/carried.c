@@ -110,3 +110,13 @@ void carried__exit(struct seen *s, struct seen_thread *th, uint32_t open, bool a
 	for (uint32_t i = open; i < depth_of(th->before); i++)
 		ended(s, th, i);
 }
+
+void carried__exec(struct seen *s, struct seen_thread *th, uint32_t open)
+{
+	if (!open)
+		return;
+	carried__exit(s, th, open, false);
+	/* a state that was read before has them, and now the counters do */
+	if (th->final)
+		th->final->depth = 0;
+}

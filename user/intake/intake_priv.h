@@ -154,6 +154,8 @@ void carried__record(const struct intake *in, struct seen *s, struct seen_thread
 		     const struct wire_call *rec, struct seen_site *site);
 void carried__state(struct seen *s, struct seen_thread *th, const struct wire_thread *state);
 void carried__exit(struct seen *s, struct seen_thread *th, uint32_t open, bool alone);
+/* The thread has called exec. */
+void carried__exec(struct seen *s, struct seen_thread *th, uint32_t open);
 
 /* What a record says of the runtime's state. */
 void ev__take_rts(struct ev *ev, const struct wire_rts *rts);

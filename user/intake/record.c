@@ -344,6 +344,7 @@ static int take_event(struct intake *in, struct seen *s, struct seen_thread *th,
 		seen__fit(th);
 		return 0;
 	case WIRE_EXEC:
+		carried__exec(s, th, rec->open_calls);
 		take_shorts(th, rec);
 		return target__end(in, s, "exec", rec->h.ns);
 	default:
