@@ -4,12 +4,14 @@
 -- Forky MODE COUNT: COUNT safe calls whose C forks a child and waits for it, then
 --
 --   fork   prints the totals and ends
---   exec   makes 2000 short safe calls and replaces itself, within a safe call, by a program that is not Haskell
+--   exec   makes 2000 short safe calls and, while three others sleep in theirs, replaces itself, within a safe call, by a
+--          program that is not Haskell
 --   shell  replaces itself by a shell, and that by what FORKY_NEXT has
 --   self   replaces itself by itself, in mode fork
 --   crash  dies by SIGSEGV within a safe call
 module Main (main) where
 
+import Control.Concurrent
 import Control.Monad
 import System.Environment
 import System.Exit
@@ -18,6 +20,7 @@ import Ready
 
 foreign import ccall safe "forky_fork_1ms" forkyFork :: IO ()
 foreign import ccall safe "forky_short" forkyShort :: IO ()
+foreign import ccall safe "forky_sleep" forkySleep :: IO ()
 foreign import ccall safe "forky_exec" forkyExec :: IO ()
 foreign import ccall safe "forky_exec_shell" forkyExecShell :: IO ()
 foreign import ccall safe "forky_exec_self" forkyExecSelf :: IO ()
@@ -34,7 +37,11 @@ main = do
   replicateM_ n forkyFork
   case mode of
     "fork" -> forkyPrint
-    "exec" -> replicateM_ 2000 forkyShort >> forkyExec
+    "exec" -> do
+      replicateM_ 2000 forkyShort
+      replicateM_ 3 (forkIO forkySleep)
+      threadDelay 500000
+      forkyExec
     "shell" -> forkyExecShell
     "self" -> forkyExecSelf
     "crash" -> forkyCrash

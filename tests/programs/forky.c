@@ -32,6 +32,12 @@ void forky_short(void)
 	tally__spin(2000);
 }
 
+void forky_sleep(void);
+void forky_sleep(void)
+{
+	sleep(100);
+}
+
 void forky_exec(void);
 void forky_exec(void)
 {
