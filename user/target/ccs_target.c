@@ -7,6 +7,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "base/backoff.h"
 #include "base/base.h"
 #include "names/ccs.h"
 #include "process/mem.h"
@@ -17,8 +18,11 @@
 #define READ_TIMEOUT_MS	   1000
 #define WHOLE_TREE_NS	   100000000ULL /* how long the child may take for what was not asked for */
 #define WHOLE_TREE_EACH_NS 2000000000ULL /* how often */
-/* After this many time limits in a row a target whose memory hangs is not read any more. */
-#define MAX_TIMEOUTS 3
+/* After this many time limits in a row a target whose memory hangs is left alone for a while, and
+ * longer each time. */
+#define MAX_TIMEOUTS	 3
+#define PAUSE_NS	 60000000000ULL
+#define PAUSE_LONGEST_NS 3600000000000ULL
 
 struct kept {
 	struct target_ccs ccs;
@@ -29,7 +33,8 @@ struct ccs_table {
 	struct kept *kept;
 	struct strtab *texts; /* of what is kept */
 	uint64_t whole_ns;    /* when the whole tree was read last */
-	uint32_t timeouts;
+	uint32_t timeouts;    /* in a row */
+	struct backoff pause; /* after too many */
 };
 
 struct job {
@@ -137,7 +142,7 @@ int target__read_ccs(struct target *t, const uint64_t *addrs, size_t n)
 	err = t->ccs ? 0 : ccs_table__new(&t->ccs);
 	if (err)
 		return err;
-	if (t->ccs->timeouts >= MAX_TIMEOUTS)
+	if (backoff__waits(&t->ccs->pause, now))
 		return -ETIMEDOUT;
 	if (!target__alive(t))
 		return -ESRCH;
@@ -145,11 +150,14 @@ int target__read_ccs(struct target *t, const uint64_t *addrs, size_t n)
 	err = mem__guard(job.pid, GUARD_MEMORY, READ_TIMEOUT_MS, collect, &job,
 			 sizeof(struct ccs_found), &out);
 	if (err) {
-		t->ccs->timeouts += err == -ETIMEDOUT;
+		if (err == -ETIMEDOUT && ++t->ccs->timeouts >= MAX_TIMEOUTS)
+			backoff__begin(&t->ccs->pause, time__monotonic_ns(), PAUSE_NS,
+				       PAUSE_LONGEST_NS);
 		return err;
 	}
 	/* it was only busy */
 	t->ccs->timeouts = 0;
+	t->ccs->pause = (struct backoff){0};
 	if (job.whole)
 		t->ccs->whole_ns = now;
 	found = out;

@@ -301,7 +301,8 @@ struct target_ccs {
 /*
  * Reads the stacks at these addresses, what is around them and, now and then, the whole tree, in a
  * child process that is killed when it takes longer than a second. -ENOTSUP: not a profiled
- * program; -ESRCH: it has ended; -ETIMEDOUT: its memory hangs.
+ * program; -ESRCH: it has ended; -ETIMEDOUT: its memory hangs, or did so three times in a row: it is
+ * not read for a minute then, and for longer each time, up to an hour.
  */
 int target__read_ccs(struct target *target, const uint64_t *addrs, size_t n);
 /* What was read so far. -ENOENT. A stack's parents are there too, without a cycle. */
