@@ -30,13 +30,21 @@
 
 #define LONG_MS 60000
 
-enum answer { HAS_IT, HAS_NOT, HANGS };
+enum answer { HAS_IT, HAS_NOT, HAS_IT_LATER, HANGS };
 
 struct world {
 	char cache[64], url[64], id[41], path[PATH_MAX];
 	pid_t server;
 	struct debuginfod *debuginfod;
 };
+
+static volatile sig_atomic_t is_later;
+
+static void on_later(int signo)
+{
+	(void)signo;
+	is_later = 1;
+}
 
 static void send_file(int to, const char *path)
 {
@@ -79,7 +87,8 @@ static void serve(int listener, enum answer answer, const char *id, const char *
 		}
 		if (answer == HANGS)
 			pause();
-		if (answer == HAS_IT && strncmp(request, want, strlen(want)) == 0)
+		if ((answer == HAS_IT || (answer == HAS_IT_LATER && is_later)) &&
+		    strncmp(request, want, strlen(want)) == 0)
 			send_file(to, path);
 		else if (write(to, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", 45) != 45)
 			_exit(1);
@@ -97,14 +106,16 @@ static void start_server(struct world *w, enum answer answer, const char *path)
 	assert_true(w->server >= 0);
 	if (w->server == 0) {
 		signal(SIGPIPE, SIG_IGN);
+		signal(SIGUSR1, on_later);
 		serve(fd, answer, w->id, path);
 	}
 	close(fd);
 }
 
-static void begin(struct world *w, enum answer answer, const char *path, int timeout_ms)
+static void begin_with(struct world *w, enum answer answer, const char *path, int timeout_ms,
+		       int none_ms)
 {
-	struct debuginfod_opts opts = {.n = 1, .timeout_ms = timeout_ms};
+	struct debuginfod_opts opts = {.n = 1, .timeout_ms = timeout_ms, .none_ms = none_ms};
 	struct elf_file *elf;
 
 	memset(w, 0, sizeof(*w));
@@ -118,6 +129,11 @@ static void begin(struct world *w, enum answer answer, const char *path, int tim
 	opts.urls[0] = w->url;
 	opts.cache = w->cache;
 	assert_int_equal(debuginfod__new(&opts, &w->debuginfod), 0);
+}
+
+static void begin(struct world *w, enum answer answer, const char *path, int timeout_ms)
+{
+	begin_with(w, answer, path, timeout_ms, DEBUGINFOD_NONE_MS);
 }
 
 /* Waits for it. */
@@ -231,6 +247,31 @@ static void has_not(void **state)
 	assert_int_equal(find(&w, ""), -ENOENT);
 	stop_server(&w);
 	finish(&w);
+}
+
+/* What comes later than the program that it is for is found once the pause is over; before that
+ * there is one request, however often it is wanted. */
+static void has_it_later(void **state)
+{
+	static const int none_ms[] = {DEBUGINFOD_NONE_MS, 100};
+	const struct timespec pause = {.tv_nsec = 150000000L};
+	char self[PATH_MAX] = "";
+	struct world w;
+
+	(void)state;
+	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	for (size_t i = 0; i < ARRAY_SIZE(none_ms); i++) {
+		begin_with(&w, HAS_IT_LATER, self, LONG_MS, none_ms[i]);
+		assert_int_equal(find(&w, w.id), -ENOENT);
+		assert_int_equal(kill(w.server, SIGUSR1), 0);
+		nanosleep(&pause, NULL);
+		assert_int_equal(find(&w, w.id), i ? 0 : -ENOENT);
+		assert_int_equal(debuginfod__n_over(w.debuginfod), i ? 2 : 1);
+		if (i)
+			assert_true(same_bytes(w.path, self));
+		stop_server(&w);
+		finish(&w);
+	}
 }
 
 /* Another program, and no program at all: neither is kept. */
@@ -368,11 +409,12 @@ static void urls(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(downloads), cmocka_unit_test(downloads_meanwhile),
-		cmocka_unit_test(shares),    cmocka_unit_test(has_not),
-		cmocka_unit_test(another),   cmocka_unit_test(hangs),
-		cmocka_unit_test(let_go),    cmocka_unit_test(urls),
-		cmocka_unit_test(trims),     cmocka_unit_test(trims_later),
+		cmocka_unit_test(downloads),	cmocka_unit_test(downloads_meanwhile),
+		cmocka_unit_test(shares),	cmocka_unit_test(has_not),
+		cmocka_unit_test(another),	cmocka_unit_test(hangs),
+		cmocka_unit_test(let_go),	cmocka_unit_test(urls),
+		cmocka_unit_test(trims),	cmocka_unit_test(trims_later),
+		cmocka_unit_test(has_it_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

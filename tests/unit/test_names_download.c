@@ -146,10 +146,13 @@ static void test_fails_at_first(void **state)
 	end(&f);
 }
 
-/* No server has it: nothing better comes. */
+/* No server has it: it is not asked for before an hour has passed. Code that is named then has a
+ * better name, and what was named by then stays. */
 static void test_has_not(void **state)
 {
+	struct code_name n;
 	struct fixture f;
+	struct file *file;
 
 	(void)state;
 	if (!make(&f))
@@ -157,8 +160,26 @@ static void test_has_not(void **state)
 	server.err = -ENOENT;
 	assert_false(name(&f).partial);
 	server.err = 0;
-	assert_string_not_equal(name(&f).name, "ours");
+	f.addr++;
+	n = name(&f);
+	assert_string_not_equal(n.name, "ours");
+	assert_false(n.partial);
 	assert_int_equal(server.asked, 1);
+	file = f.rts.image->file;
+	assert_in_range(file->download_ns - time__monotonic_ns(), 3500000000000ULL,
+			3600000000000ULL);
+	file->download_ns = time__monotonic_ns();
+	assert_string_equal(name(&f).name, n.name);
+	assert_int_equal(server.asked, 1);
+	/* while it comes */
+	server.err = -EAGAIN;
+	f.addr++;
+	assert_true(name(&f).partial);
+	server.err = 0;
+	n = name(&f);
+	assert_string_equal(n.name, "ours");
+	assert_false(n.partial);
+	assert_int_equal(n.source, NAME_DWARF);
 	end(&f);
 }
 

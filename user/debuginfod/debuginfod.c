@@ -22,7 +22,8 @@
 #define BROKEN_NS 5000000000ULL
 /* How soon whoever waits goes on with what came. */
 #define AGAIN_MS 5
-/* What failed is asked for again after that, and what is over for so long makes room. */
+/* What failed is asked for again after that, and what is over for so long makes room; what no
+ * server has is asked for again after opts.none_ms. */
 #define OVER_NS 600000000000ULL
 /* DEBUGINFOD_MAX_ALL is for so long. */
 #define ALL_NS (24 * 3600000000000ULL)
@@ -488,11 +489,13 @@ static bool is_gone(const struct debuginfod *d, const struct want *w)
 	return !path_of(d, w, path) && access(path, F_OK) && errno == ENOENT;
 }
 
-/* A server may have been down, or the disk full. */
+/* A server may have been down, the disk full, or the file not put there yet. */
 static void try_again(struct debuginfod *d, struct want *w)
 {
-	if (w->err == -EAGAIN || w->err == -ENOENT ||
-	    (w->err ? time__monotonic_ns() - w->over_ns < OVER_NS : !is_gone(d, w)))
+	uint64_t pause = w->err == -ENOENT ? (uint64_t)d->opts.none_ms * 1000000ULL : OVER_NS;
+
+	if (w->err == -EAGAIN ||
+	    (w->err ? time__monotonic_ns() - w->over_ns < pause : !is_gone(d, w)))
 		return;
 	w->kind = DEBUGINFOD_DEBUGINFO;
 	w->err = -EAGAIN;

@@ -27,12 +27,16 @@
  * room for another. */
 #define DEBUGINFOD_MAX_WANTS	 1024
 #define DEBUGINFOD_MAX_WANTS_FOR 128
+/* What no server has is asked for again after that: symbols may be put there later than a program
+ * is started. */
+#define DEBUGINFOD_NONE_MS 3600000
 
 struct debuginfod_opts {
 	const char *urls[DEBUGINFOD_MAX_URLS]; /* asked in this order */
 	size_t n;
 	const char *cache; /* the directory; made if it is not there */
 	int timeout_ms;	   /* of one file, from all servers */
+	int none_ms;	   /* DEBUGINFOD_NONE_MS, or what a test can wait for */
 };
 
 struct debuginfod;
@@ -51,8 +55,8 @@ void debuginfod__free(struct debuginfod *debuginfod);
 /*
  * The file of a build-id (hex digits) that has a symbol table: its debug file, or else the
  * executable itself. Asked for on the account of a user (CONFINE_NOBODY: of nobody else's).
- * -EAGAIN: it is being downloaded, or is to be; -ENOENT: no server has it; others: an error,
- * which is printed once.
+ * -EAGAIN: it is being downloaded, or is to be; -ENOENT: no server has it, and none is asked for
+ * it before an hour has passed; others: an error, which is printed once.
  */
 int debuginfod__find(struct debuginfod *debuginfod, uid_t account, const char *build_id,
 		     char ret_path[PATH_MAX]);

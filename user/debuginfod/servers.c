@@ -53,7 +53,7 @@ static void list_servers(char *all, struct debuginfod_opts *opts)
 int debuginfod__open(const char *const *urls, size_t n, struct debuginfod **ret_debuginfod)
 {
 	const char *environment = getenv("DEBUGINFOD_URLS");
-	struct debuginfod_opts opts = {.timeout_ms = timeout_ms()};
+	struct debuginfod_opts opts = {.timeout_ms = timeout_ms(), .none_ms = DEBUGINFOD_NONE_MS};
 	char cache[PATH_MAX], *all = NULL;
 	int err = 0;
 

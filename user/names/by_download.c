@@ -37,13 +37,18 @@ static void open_file(struct file *file, const char *path, const char *build_id)
 		elf__free(elf);
 }
 
+bool names__may_be_downloaded(const struct names *names, const struct image *image)
+{
+	return names->of.debuginfod && !image->file->download_over;
+}
+
 bool names__awaits_download(struct names *names, struct image *image)
 {
 	struct file *file = image->file;
 	char id[41], path[PATH_MAX];
 	int err;
 
-	if (!names->of.debuginfod || file->download_over)
+	if (!names__may_be_downloaded(names, image) || time__monotonic_ns() < file->download_ns)
 		return false;
 	debugfile__look(names->of.pid, image);
 	if (image->debug || elf__n_symbols(image->elf, ELF_SYMTAB) > 1 ||
@@ -57,9 +62,13 @@ bool names__awaits_download(struct names *names, struct image *image)
 	 * made without it must not be the last ones */
 	if (err && err != -ENOENT)
 		return true;
+	/* somebody may put it there later: until then what is found without it is good enough */
+	if (err) {
+		file->download_ns = time__monotonic_ns() + DEBUGINFOD_NONE_MS * 1000000ULL;
+		return false;
+	}
 	file->download_over = true;
-	if (!err)
-		open_file(file, path, id);
+	open_file(file, path, id);
 	if (file->downloaded)
 		log_verbose("%s: symbols from %s", image->base, path);
 	return false;

@@ -39,7 +39,7 @@ static void free_rts_text(void *text)
 
 /* What is kept with a file; symbols and DWARF also with an image whose debug file is its own. */
 static const struct slot_key symbols_key = {.free = free_symbols};
-/* Those without the ones that are being downloaded. */
+/* Those without the ones that are being downloaded, or that a server may have later. */
 static const struct slot_key early_symbols_key = {.free = free_symbols};
 static const struct slot_key rts_text_key = {.free = free_rts_text};
 static const struct slot_key haskell_key; /* not NULL: the file may hold code of GHC's */
@@ -59,7 +59,8 @@ static int read_symbols(const struct elf_file *elf, const struct elf_file *debug
 static const struct symbols *symbols_of(struct names *names, struct image *image)
 {
 	bool early = names__awaits_download(names, image);
-	const struct slot_key *key = early ? &early_symbols_key : &symbols_key;
+	const struct slot_key *key =
+		names__may_be_downloaded(names, image) ? &early_symbols_key : &symbols_key;
 	struct symbols *made = NULL;
 	struct slots *slots;
 	void *symbols;

@@ -107,8 +107,10 @@ const struct module_runs *names__module_runs(struct names *names, struct image *
 
 /* ── by_download.c ───────────────────────────────────────────────────────────────────────── */
 
-/* Asks for a file with the symbols of one that has none. True: it may be there later. */
+/* Asks for a file with the symbols of one that has none. True: it may be there soon. */
 bool names__awaits_download(struct names *names, struct image *image);
+/* It is not there, but it may come sooner or later. */
+bool names__may_be_downloaded(const struct names *names, const struct image *image);
 /* The file with the symbols that the image's own does not have. NULL: there is none, so far. */
 const struct elf_file *names__debug_file(const struct image *image);
 

@@ -176,15 +176,18 @@ static struct dwarf *read_dwarf(struct names *names, struct slots *slots,
 static struct dwarf *dwarf_of(struct names *names, struct image *image)
 {
 	struct file *file = image->file;
-	struct dwarf *dwarf;
+	struct dwarf *dwarf = NULL;
+	const struct elf_file *elf;
 	void *read;
 
 	if (slots__get(&file->slots, &dwarf_key, &read) && read)
 		return read;
 	if (!dwarf__is_in(file->elf) && names__awaits_download(names, image))
 		return NULL;
-	dwarf = read_dwarf(names, &file->slots,
-			   dwarf__is_in(file->elf) ? file->elf : file->debug ?: file->downloaded);
+	elf = dwarf__is_in(file->elf) ? file->elf : file->debug ?: file->downloaded;
+	/* what has none may be downloaded later */
+	if (elf)
+		dwarf = read_dwarf(names, &file->slots, elf);
 	if (dwarf || !image->debug_is_own)
 		return dwarf;
 	return read_dwarf(names, &image->slots, image->debug);

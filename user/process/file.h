@@ -45,8 +45,9 @@ struct file {
 				   written the file itself */
 	/* Where neither has: what a server has under its build-id, for names alone. NULL */
 	struct elf_file *downloaded;
-	bool download_over;	/* it is there, or there is none; else nobody has asked, or it is
-				   awaited */
+	bool download_over;	/* it is there, or is not needed; else nobody has asked, it is
+				   awaited, or no server had it */
+	uint64_t download_ns;	/* when it is asked for again; 0: at once */
 	int elf_err;		/* why, if there is no `elf`; -EREMOTEIO: see fetch.h */
 	uint64_t again_ns;	/* when it is asked for again; 0: not to be */
 	struct fetched fetched; /* what holds the copy that was read, if it is one */
