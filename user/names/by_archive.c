@@ -79,7 +79,7 @@ static int start(const struct names *names, struct image *image, struct file_job
 	struct file_job **place;
 	int err;
 
-	if (job->over || job->job)
+	if (job->job)
 		return 0;
 	place = file_jobs__place(&searches);
 	if (!place)
@@ -101,7 +101,7 @@ void names__start_archives(struct names *names)
 	struct file_job *job = job_of(names, image);
 
 	/* if that fails it is tried again when a frame is to be named */
-	if (job)
+	if (job && !file_job__rests(job, names))
 		(void)start(names, image, job);
 }
 
@@ -118,7 +118,7 @@ static const struct functions *functions_in(struct names *names, struct image *i
 	struct archives_known *known;
 	int err;
 
-	if (!job || job->over)
+	if (!job || file_job__rests(job, names))
 		return job ? job->result : NULL;
 	err = start(names, image, job);
 	if (!err)

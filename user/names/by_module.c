@@ -39,7 +39,7 @@ static const struct modules *modules_of(struct names *names, struct image *image
 	struct modules *modules;
 	int err;
 
-	if (!job || job->over)
+	if (!job || file_job__rests(job, names))
 		return job ? job->result : NULL;
 	if (job->job)
 		err = modules__await(image->elf, job->job, &modules);
@@ -60,7 +60,7 @@ static void start_modules(struct names *names)
 	if (!place || !image || elf__n_symbols(image->elf, ELF_SYMTAB) > 1 || image->debug)
 		return;
 	job = file_job__of(&looks, names, image);
-	if (job && !job->over && !job->job &&
+	if (job && !file_job__rests(job, names) && !job->job &&
 	    modules__start(image->elf, names->of.rts->profiled, &job->job) == 0)
 		*place = job;
 }

@@ -71,12 +71,12 @@ static const struct symbols *symbols_of(struct names *names, struct image *image
 	names->incomplete |= early;
 	if (slots__get(slots, key, &symbols))
 		return symbols;
+	if (names__waits(names, slots, key))
+		return NULL;
 	err = read_symbols(image->elf, names__debug_file(image), &made);
 	/* there may be time for it later */
-	if (err == -EBUSY) {
-		names->incomplete = true;
+	if (names__put_off(names, slots, key, err))
 		return NULL;
-	}
 	return slots__put(slots, key, err ? NULL : made);
 }
 
@@ -90,12 +90,12 @@ static const struct rts_text *rts_text_of(struct names *names)
 
 	if (slots__get(slots, &rts_text_key, &text))
 		return text;
+	if (names__waits(names, slots, &rts_text_key))
+		return NULL;
 	err = rts_text__new(names->of.rts, &made);
 	/* there may be time for it later */
-	if (err == -EBUSY) {
-		names->incomplete = true;
+	if (names__put_off(names, slots, &rts_text_key, err))
 		return NULL;
-	}
 	return slots__put(slots, &rts_text_key, err ? NULL : made);
 }
 

@@ -64,6 +64,11 @@ int file_jobs__fd(const struct file_jobs *all, const struct names *names, const 
 	return job->job && !confine_job__is_over(job->job) ? confine_job__fd(job->job) : -1;
 }
 
+bool file_job__rests(const struct file_job *job, struct names *names)
+{
+	return job->over || (!job->job && names__pauses(names, &job->pause, time__monotonic_ns()));
+}
+
 void *file_job__take(struct file_job *job, int err, struct names *names, const struct image *image)
 {
 	/* there may be time for it later */
@@ -73,6 +78,12 @@ void *file_job__take(struct file_job *job, int err, struct names *names, const s
 	}
 	confine_job__free(job->job);
 	job->job = NULL;
+	if (names__had_no_time(err)) {
+		names__begin_pause(names, &job->pause, time__monotonic_ns(), err);
+		log_verbose("%s: %s cannot be found, for %llu s: %s", image->name, job->all->what,
+			    (unsigned long long)(job->pause.ns / 1000000000ULL), strerror(-err));
+		return NULL;
+	}
 	job->over = true;
 	if (err && err != -ENOENT)
 		log_verbose("%s: %s cannot be found: %s", image->name, job->all->what,

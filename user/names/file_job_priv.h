@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "pause_priv.h"
 #include "process/slots.h"
 
 struct confine_job;
@@ -35,6 +36,7 @@ struct file_job {
 	struct confine_job *job; /* NULL: it is over, or was never begun */
 	void *result;		 /* NULL: none */
 	bool over;
+	struct names_pause pause; /* after one that took too long, or was killed */
 };
 
 /* For a slot. */
@@ -42,14 +44,17 @@ void file_job__free(void *job);
 /* The file's, which keeps it. NULL: there is no memory for it. */
 struct file_job *file_job__of(struct file_jobs *all, const struct names *names,
 			      struct image *image);
+/* Whether there is nothing to begin or to wait for: it is over, or is not to be tried now. */
+bool file_job__rests(const struct file_job *job, struct names *names);
 /* Where the next one that is begun is to be noted. NULL: as many run as may. */
 struct file_job **file_jobs__place(struct file_jobs *all);
 /* The descriptor of the one of that file that runs; -1: none. */
 int file_jobs__fd(const struct file_jobs *all, const struct names *names,
 		  const struct image *image);
 /*
- * After it was waited for, with what came of that: the result. -EBUSY: not yet, which makes the
- * names incomplete, and NULL is returned; anything else ends it.
+ * After it was waited for, with what came of that: the result. -EBUSY: not yet, and NULL is
+ * returned; so it is where it took too long, or was killed: another one is begun after a pause.
+ * Both make the names incomplete. Anything else ends it.
  */
 void *file_job__take(struct file_job *job, int err, struct names *names, const struct image *image);
 

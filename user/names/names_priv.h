@@ -85,6 +85,22 @@ bool names__described(struct names *names, struct image *image, uint64_t vaddr, 
 /* Where the block of Haskell code begins that vaddr lies in; vaddr itself if that is not known. */
 uint64_t names__block(struct names *names, struct image *image, uint64_t vaddr);
 
+/* ── later.c: what could not be read of a file this time ─────────────────────────────────── */
+
+/* It took too long, its helper was killed, or there is no time for the user's files: that may have
+ * been the machine's fault. */
+bool names__had_no_time(int err);
+/*
+ * Before something is read that is kept in a slot: whether it is not to be tried now, since it
+ * failed a while ago. After it was: whether it may be tried again, rather than that there is none.
+ * Either makes the names incomplete while there is something to expect.
+ */
+bool names__waits(struct names *names, const struct slots *slots, const struct slot_key *key);
+bool names__put_off(struct names *names, struct slots *slots, const struct slot_key *key, int err);
+/* The same of what has a pause of its own. */
+bool names__pauses(struct names *names, const struct names_pause *pause, uint64_t now);
+void names__begin_pause(struct names *names, struct names_pause *pause, uint64_t now, int err);
+
 /* ── by_module.c ─────────────────────────────────────────────────────────────────────────── */
 
 /* By the module that the code is of, where strip left no more: "Data.Map.Internal+0x1a30". */

@@ -83,7 +83,7 @@ static const struct ipe *ipe_of(struct names *t)
 	err = names_pause__now(&t->ipe_pause, time__monotonic_ns());
 	if (!err) {
 		err = ipe__new(t->of.pid, t->of.rts->version, t->of.images, IPE_TIMEOUT_MS, &ipe);
-		if (err == -ETIMEDOUT) {
+		if (err == -ETIMEDOUT || err == -EIO) {
 			names_pause__begin(&t->ipe_pause, time__monotonic_ns(), err);
 			log_verbose("pid %d: its info table map could not be read in time",
 				    t->of.pid);
@@ -91,7 +91,7 @@ static const struct ipe *ipe_of(struct names *t)
 		}
 	}
 	/* there may be time for it later */
-	if (err == -EBUSY || err == -ETIMEDOUT) {
+	if (names__had_no_time(err)) {
 		t->incomplete |= err == -EBUSY;
 		return t->ipe;
 	}
@@ -164,12 +164,12 @@ static struct dwarf *read_dwarf(struct names *names, struct slots *slots,
 
 	if (slots__get(slots, &dwarf_key, &dwarf))
 		return dwarf;
+	if (names__waits(names, slots, &dwarf_key))
+		return NULL;
 	err = dwarf__is_in(elf) ? dwarf__new(elf, &made) : -ENOENT;
 	/* there may be time for it later */
-	if (err == -EBUSY) {
-		names->incomplete = true;
+	if (names__put_off(names, slots, &dwarf_key, err))
 		return NULL;
-	}
 	return slots__put(slots, &dwarf_key, err ? NULL : made);
 }
 
@@ -334,12 +334,12 @@ static const struct describe *describe_of(struct names *names, struct image *ima
 
 	if (slots__get(slots, key, &describe))
 		return describe;
+	if (names__waits(names, slots, key))
+		return NULL;
 	err = describe__new(image->elf, profiled, &made);
 	/* there may be time for it later */
-	if (err == -EBUSY) {
-		names->incomplete = true;
+	if (names__put_off(names, slots, key, err))
 		return NULL;
-	}
 	if (err)
 		log_verbose("%s: its info tables cannot be read: %s", image->name, strerror(-err));
 	return slots__put(slots, key, err ? NULL : made);

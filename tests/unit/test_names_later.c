@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What is tried again of a file that could not be read, and what is not. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "names/file_job_priv.h"
+#include "names/names_priv.h"
+
+static const struct slot_key one, another;
+
+/* What there was no time for at all is asked for at once, and what is broken never. */
+static void test_errors(void **state)
+{
+	static const struct {
+		int err;
+		bool put_off, waits;
+	} cases[] = {
+		{0, false, false},	  {-ENOENT, false, false}, {-ENOEXEC, false, false},
+		{-EBADMSG, false, false}, {-E2BIG, false, false},  {-EBUSY, true, false},
+		{-ETIMEDOUT, true, true}, {-EIO, true, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct names names = {0};
+		struct slots slots = {0};
+
+		assert_false(names__waits(&names, &slots, &one));
+		assert_int_equal(names__put_off(&names, &slots, &one, cases[i].err),
+				 cases[i].put_off);
+		assert_int_equal(names.incomplete, cases[i].put_off);
+		names.incomplete = false;
+		assert_int_equal(names__waits(&names, &slots, &one), cases[i].waits);
+		assert_int_equal(names.incomplete, cases[i].waits);
+		/* each has a pause of its own */
+		assert_false(names__waits(&names, &slots, &another));
+		slots__free(&slots);
+	}
+}
+
+/* After several in a row the names that are made without it are good enough. */
+static void test_lasting(void **state)
+{
+	struct names names = {0};
+	struct slots slots = {0};
+
+	(void)state;
+	for (int i = 0; i < NAMES_PAUSE_LASTING; i++) {
+		names.incomplete = false;
+		assert_true(names__put_off(&names, &slots, &one, -ETIMEDOUT));
+		assert_int_equal(names.incomplete, i < NAMES_PAUSE_LASTING - 1);
+	}
+	assert_true(names__waits(&names, &slots, &one));
+	assert_false(names.incomplete);
+	assert_true(names__put_off(&names, &slots, &another, -EIO));
+	assert_true(names.incomplete);
+	slots__free(&slots);
+}
+
+/* A child that was killed is followed by another one, after a pause; nothing follows what is over.
+ */
+static void test_job(void **state)
+{
+	struct file_jobs all = {.what = "nothing"};
+	struct image image = {.name = "a"};
+	struct file_job job = {.all = &all};
+	struct names names = {0};
+
+	(void)state;
+	assert_false(file_job__rests(&job, &names));
+	assert_null(file_job__take(&job, -EIO, &names, &image));
+	assert_true(names.incomplete);
+	assert_false(job.over);
+	names.incomplete = false;
+	assert_true(file_job__rests(&job, &names));
+	assert_true(names.incomplete);
+	job.pause.since_ns -= NAMES_PAUSE_NS;
+	assert_false(file_job__rests(&job, &names));
+	assert_null(file_job__take(&job, -ETIMEDOUT, &names, &image));
+	assert_int_equal(job.pause.ns, 2 * NAMES_PAUSE_NS);
+	job.pause.since_ns -= 2 * NAMES_PAUSE_NS;
+	assert_false(file_job__rests(&job, &names));
+	names.incomplete = false;
+	assert_null(file_job__take(&job, -ENOENT, &names, &image));
+	assert_true(job.over);
+	assert_true(file_job__rests(&job, &names));
+	assert_false(names.incomplete);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_lasting),
+		cmocka_unit_test(test_job),
+	};
+
+	return cmocka_run_group_tests_name("names_later", tests, NULL, NULL);
+}
