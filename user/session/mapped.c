@@ -176,8 +176,9 @@ static void after_loss(struct session *s, uint64_t now)
 	struct mapped *mapped = s->mapped;
 	struct member *m = NULL;
 
+	/* others are due soon, after what they map has settled */
 	while ((m = members__next_live(s->members, m)))
-		if (!m->maps_due_ns)
+		if (!m->maps_due_ns || m->maps_due_ns > now + MAPS_EVERY_ANON_NS)
 			mapped__want(mapped, m, now);
 	mapped->lost = false;
 	mapped->unseen = true;

@@ -12,9 +12,11 @@
 #define ROWS_NS 100000000ULL
 /* … and for at least this long for each process, so that everybody gets some. */
 #define ROWS_LEAST_NS 20000000ULL
-/* Rows are given up after this many turns in a row without time for its user's files (-EBUSY): a
- * second or more. */
-#define ROWS_TRIES 20
+/* They are left for later after this many turns in a row without time for its user's files
+ * (-EBUSY), a second or more: for so long, and for longer each time. */
+#define ROWS_TRIES	 20
+#define AGAIN_NS	 10000000000ULL
+#define AGAIN_LONGEST_NS 600000000000ULL
 
 /* How often one that began in the session is looked at: at once, then less and less often. */
 #define COMPLETE_FIRST_NS   1000000ULL
@@ -51,6 +53,21 @@ static int namer_ccs(void *ctx, uint64_t addr, struct target_ccs *ret_ccs)
 
 /* ── code ────────────────────────────────────────────────────────────────────────────────── */
 
+/* Its maps are read again, and rows made of what has none, though nothing new is mapped: most
+ * services map nothing for as long as they run. */
+static void want_again(struct session *s, struct member *m, bool lacks)
+{
+	uint64_t now = time__monotonic_ns();
+
+	if (!lacks) {
+		m->again = (struct backoff){0};
+		return;
+	}
+	if (!backoff__waits(&m->again, now))
+		backoff__begin(&m->again, now, AGAIN_NS, AGAIN_LONGEST_NS);
+	mapped__want(s->mapped, m, m->again.until_ns);
+}
+
 /* The unwind rows of what it maps: with the runtime, all of its libraries are mapped. */
 static void load_rows(struct session *s, struct member *m)
 {
@@ -62,8 +79,11 @@ static void load_rows(struct session *s, struct member *m)
 	m->rows_tries = err == -EBUSY ? m->rows_tries + 1 : 0;
 	m->rows_later = err == -EAGAIN || (err == -EBUSY && m->rows_tries < ROWS_TRIES);
 	s->rows_later |= m->rows_later;
-	if (err && !m->rows_later)
+	if (m->rows_later)
+		return;
+	if (err)
 		m->no_rows = true;
+	want_again(s, m, err == -EBUSY);
 }
 
 static void report_rows(struct session *s, struct member *m)
@@ -88,10 +108,12 @@ void member__read_maps(struct session *s, struct member *m)
 	while (target__take_retaken(m->target, &start, &end))
 		if (intake__retaken(s->in, m->pid, start, end) == -ENOMEM)
 			feed__failed(s->feed);
-	if (err)
+	if (err) {
 		log_debug("pid %d: its mappings cannot be read again: %s", m->pid, strerror(-err));
-	else if (!m->rows_later)
+		want_again(s, m, m->again.ns > 0);
+	} else if (!m->rows_later) {
 		load_more_rows(s, m);
+	}
 }
 
 /* How long rows have been made for the processes of the member's user. */
