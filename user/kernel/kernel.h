@@ -116,7 +116,9 @@ void kernel__unlearn(struct kernel *kernel, const struct wire_proc_new *program)
  * Brings the unwind rows of what the target maps: before kernel__attach, and again when its
  * mappings have changed. Without them C frames are not known; the session goes on after a failure.
  * That there was no room for some of them is not a failure. -EAGAIN: at until_ns (CLOCK_MONOTONIC)
- * there were files left of which rows have not been made; to be called again.
+ * there were files left of which rows have not been made; to be called again. -EBUSY: there was no
+ * time for the user's files; -ETIMEDOUT, -EIO: some took too long to read, or what read them was
+ * killed; to be called again some time later, whoever was the first to map them.
  */
 int kernel__unwind(struct kernel *kernel, const struct target *target, uint64_t until_ns);
 /* Mappings whose rows were left out: of the process, beyond those that one process may have, and

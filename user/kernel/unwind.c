@@ -12,6 +12,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/backoff.h"
 #include "base/base.h"
 #include "base/shares.h"
 #include "kernel_priv.h"
@@ -20,6 +21,9 @@
 
 /* For the rows of all files together: those of 600 MB of libraries, half of them one user's. */
 #define UNWIND_MAX_BYTES (128ULL << 20)
+/* A file that took too long, or whose helper was killed, is read again after this time, and … */
+#define AGAIN_NS	 10000000000ULL
+#define AGAIN_LONGEST_NS 600000000000ULL
 
 struct unwind_file {
 	uint64_t dev, ino, changed_ns;
@@ -29,6 +33,8 @@ struct unwind_file {
 	uint32_t rows;
 	uint32_t users;
 	bool known;
+	int err; /* it could not be read: nobody uses it, and it is read again after a pause */
+	struct backoff again;
 };
 
 /* A process. */
@@ -146,7 +152,7 @@ static bool make_room(struct kernel *kernel, uint64_t bytes)
 	struct unwind *u = kernel->unwind;
 
 	for (uint32_t id = 1; id < WIRE_UNWIND_FILES && u->bytes + bytes > UNWIND_MAX_BYTES; id++)
-		if (u->files[id].known && !u->files[id].users)
+		if (u->files[id].known && !u->files[id].users && u->files[id].bytes)
 			evict(kernel, id);
 	return u->bytes + bytes <= UNWIND_MAX_BYTES;
 }
@@ -245,22 +251,37 @@ static bool may_do_later(int err)
 	return err == -ENOMEM || err == -EDQUOT || err == -ENOSPC || err == -EBUSY;
 }
 
+/* That may have been the machine's fault. */
+static bool had_no_time(int err)
+{
+	return err == -ETIMEDOUT || err == -EIO;
+}
+
+/* Whether its rows are to be made now. id 0: they never were. */
+static bool is_due(const struct unwind *u, uint32_t id, uint64_t now)
+{
+	return !id || (u->files[id].err && !backoff__waits(&u->files[id].again, now));
+}
+
+/* *id: of one that could not be read before; 0: it is new. */
 static int add_file(struct kernel *kernel, const struct target *target, struct unwind_user *user,
-		    size_t i, const struct target_code *code, uint32_t *ret_id)
+		    size_t i, const struct target_code *code, uint32_t *id)
 {
 	struct unwind *u = kernel->unwind;
 	struct cfi_rows rows = {0};
 	struct unwind_file *f;
+	struct backoff again;
 	uint64_t bytes;
-	uint32_t id;
 	int err = ask(u, user, 0);
 
 	if (err)
 		return err;
-	id = free_file(kernel);
-	f = &u->files[id];
-	if (!id)
+	if (!*id)
+		*id = free_file(kernel);
+	if (!*id)
 		return -ENOSPC;
+	f = &u->files[*id];
+	again = f->again;
 	err = target__rows(target, i, &rows);
 	bytes = err ? 0 : 8ULL * (rows.n_buckets + rows.n_rows);
 	if (!err)
@@ -268,15 +289,20 @@ static int add_file(struct kernel *kernel, const struct target *target, struct u
 	if (!err && !make_room(kernel, bytes))
 		err = -ENOSPC;
 	if (!err)
-		err = upload(u, id, &rows);
+		err = upload(u, *id, &rows);
 	/* one without rows is remembered too, and one that cannot be read: it cost the loop its
 	 * time */
+	if (had_no_time(err))
+		backoff__begin(&again, time__monotonic_ns(), AGAIN_NS, AGAIN_LONGEST_NS);
 	if (!may_do_later(err)) {
 		*f = (struct unwind_file){.dev = code->dev,
 					  .ino = code->ino,
 					  .changed_ns = code->changed_ns,
 					  .known = true};
-		if (!err) {
+		if (had_no_time(err)) {
+			f->err = err;
+			f->again = again;
+		} else if (!err) {
 			f->base = rows.base;
 			f->buckets = rows.n_buckets;
 			f->bytes = bytes;
@@ -284,7 +310,6 @@ static int add_file(struct kernel *kernel, const struct target *target, struct u
 			u->bytes += bytes;
 			u->rows += rows.n_rows;
 		}
-		*ret_id = id;
 		err = err == -ENOENT ? 0 : err;
 	}
 	cfi_rows__free(&rows);
@@ -311,11 +336,18 @@ static int use_file(struct unwind *u, struct unwind_user *user, uint32_t id)
 	return 0;
 }
 
+/* Of several errors the one after which the next try comes soonest is told. */
+static int rank(int err)
+{
+	return err == -EBUSY ? 3 : had_no_time(err) ? 2 : err != 0;
+}
+
 /* -EAGAIN: `until` has come before rows were made of all files. */
 static int fill_maps(struct kernel *kernel, const struct target *target, uint64_t until,
 		     struct unwind_user *user, struct wire_unwind_maps *maps)
 {
 	struct unwind *u = kernel->unwind;
+	uint64_t now = time__monotonic_ns();
 	size_t n = target__n_code(target);
 	int worst = 0;
 	bool later = false;
@@ -325,6 +357,7 @@ static int fill_maps(struct kernel *kernel, const struct target *target, uint64_
 		struct target_code code;
 		uint32_t id;
 		int err = 0;
+		bool due;
 
 		if (target__code_at(target, i, &code))
 			continue;
@@ -333,19 +366,22 @@ static int fill_maps(struct kernel *kernel, const struct target *target, uint64_
 			continue;
 		}
 		id = find_file(u, &code);
-		if (!id && time__monotonic_ns() >= until) {
+		due = is_due(u, id, now);
+		if (due && time__monotonic_ns() >= until) {
 			later = true;
 			continue;
 		}
-		if (!id)
+		if (due)
 			err = add_file(kernel, target, user, i, &code, &id);
+		else if (u->files[id].err)
+			err = u->files[id].err;
 		else if (!u->files[id].users)
 			err = ask(u, user, u->files[id].bytes);
 		if (!err)
 			err = use_file(u, user, id);
 		if (err == -EDQUOT || err == -ENOSPC)
 			user->left_out.user++;
-		else if (err)
+		else if (rank(err) > rank(worst))
 			worst = err;
 		if (err)
 			continue;

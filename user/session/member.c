@@ -83,7 +83,7 @@ static void load_rows(struct session *s, struct member *m)
 		return;
 	if (err)
 		m->no_rows = true;
-	want_again(s, m, err == -EBUSY);
+	want_again(s, m, err == -EBUSY || err == -ETIMEDOUT || err == -EIO);
 }
 
 static void report_rows(struct session *s, struct member *m)
