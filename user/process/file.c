@@ -18,6 +18,9 @@
 #define FETCH_AGAIN_NS 10000000000ULL
 /* … and one that there was no time to parse. */
 #define PARSE_AGAIN_NS 500000000ULL
+/* … and one whose helper was killed, or that is open already: after this time, and … */
+#define AGAIN_NS	 10000000000ULL
+#define AGAIN_LONGEST_NS 600000000000ULL
 
 struct file_cache {
 	struct shares *shares; /* of those that processes map, by address */
@@ -74,16 +77,18 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
+static bool is_same(const struct file *file, const struct stat *st)
+{
+	return file->ino == st->st_ino && file->dev == st->st_dev &&
+	       file->size == (uint64_t)st->st_size && same_time(&file->mtime, &st->st_mtim) &&
+	       same_time(&file->ctime, &st->st_ctim);
+}
+
 static struct file *find(struct file_cache *cache, const struct stat *st)
 {
-	for (size_t i = 0; i < cache->n; i++) {
-		struct file *f = cache->files[i];
-
-		if (f->ino == st->st_ino && f->dev == st->st_dev &&
-		    f->size == (uint64_t)st->st_size && same_time(&f->mtime, &st->st_mtim) &&
-		    same_time(&f->ctime, &st->st_ctim))
-			return f;
-	}
+	for (size_t i = 0; i < cache->n; i++)
+		if (is_same(cache->files[i], st))
+			return cache->files[i];
 	return NULL;
 }
 
@@ -118,6 +123,24 @@ static uid_t account_of(pid_t pid, const uid_t *uid)
 	return pid && proc__account(pid, &user) == 0 ? user : CONFINE_NOBODY;
 }
 
+static void set_pause(struct file *file)
+{
+	uint64_t now = time__monotonic_ns();
+
+	file->again_ns = 0;
+	if (!file__may_be_read_later(file) && file->elf_err != -EREMOTEIO && file->elf_err != -EIO)
+		return;
+	/* whoever opens it meanwhile makes it no longer */
+	if (!backoff__waits(&file->again, now))
+		backoff__begin(&file->again, now, AGAIN_NS, AGAIN_LONGEST_NS);
+	if (file->elf_err == -EREMOTEIO)
+		file->again_ns = now + FETCH_AGAIN_NS;
+	else if (file->elf_err == -EIO)
+		file->again_ns = file->again.until_ns;
+	else
+		file->again_ns = now + PARSE_AGAIN_NS;
+}
+
 /* Reads the ELF file, or notes why it cannot. */
 static void load(struct file *file, pid_t pid, const uid_t *uid, int path_fd, const struct stat *st,
 		 const char *name)
@@ -125,7 +148,6 @@ static void load(struct file *file, pid_t pid, const uid_t *uid, int path_fd, co
 	struct fetched fetched = {.fd = -1};
 	uid_t account = account_of(pid, uid);
 
-	file->again_ns = 0;
 	file->elf_err = fetch__open(pid, path_fd, st, account, &fetched);
 	if (!file->elf_err)
 		file->elf_err = fetched.is_copy
@@ -135,10 +157,25 @@ static void load(struct file *file, pid_t pid, const uid_t *uid, int path_fd, co
 		fetch__release(&fetched);
 	else
 		file->fetched = fetched;
-	if (file->elf_err == -EREMOTEIO)
-		file->again_ns = time__monotonic_ns() + FETCH_AGAIN_NS;
-	else if (file__may_be_read_later(file))
-		file->again_ns = time__monotonic_ns() + PARSE_AGAIN_NS;
+	set_pause(file);
+}
+
+bool file__is_due(const struct file *file)
+{
+	return file->again_ns && !backoff__waits(&file->again, time__monotonic_ns());
+}
+
+void file__read_again(struct file *file, pid_t pid, uid_t uid, int fd, const char *name)
+{
+	struct stat st;
+
+	if (!file__is_due(file) || fetch__stat(fd, &st) < 0)
+		return;
+	/* what was changed meanwhile is another file to whoever opens it */
+	if (is_same(file, &st))
+		load(file, pid, &uid, fd, &st, name);
+	else
+		file->again_ns = 0;
 }
 
 static int new_file(const struct stat *st, struct file **ret_file)

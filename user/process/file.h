@@ -15,6 +15,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "base/backoff.h"
 #include "elf/elf.h"
 #include "fetch.h"
 #include "slots.h"
@@ -49,7 +50,8 @@ struct file {
 				   awaited, or no server had it */
 	uint64_t download_ns;	/* when it is asked for again; 0: at once */
 	int elf_err;		/* why, if there is no `elf`; -EREMOTEIO: see fetch.h */
-	uint64_t again_ns;	/* when it is asked for again; 0: not to be */
+	uint64_t again_ns;	/* when it is read again for whoever opens it; 0: not to be */
+	struct backoff again;	/* … and for those that have it open: there are many of them */
 	struct fetched fetched; /* what holds the copy that was read, if it is one */
 	bool debug_tried, debug_given;
 	struct slots slots; /* what rooms above have made of it; freed before the ELF files */
@@ -70,6 +72,10 @@ bool file__may_be_read_later(const struct file *file);
 int file__get(struct file_cache *cache, pid_t pid, int fd, const char *name,
 	      struct file **ret_file);
 void file__put(struct file *file);
+/* Reads it again if that failed for want of time, or its helper was killed, and it is time to. `fd`
+ * as above, but it stays the caller's; `uid`: on whose account. */
+bool file__is_due(const struct file *file);
+void file__read_again(struct file *file, pid_t pid, uid_t uid, int fd, const char *name);
 
 /*
  * The same for the processes of user `uid`, on whose account the file is until it is put for him as

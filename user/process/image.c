@@ -219,13 +219,21 @@ static int image__open(struct images *images, pid_t pid, const struct proc_map *
 	return 0;
 }
 
+static void take_elf(struct images *images, struct image *image)
+{
+	image->elf = image->file->elf;
+	image->elf_err = image->file->elf_err;
+	/* what was learnt of all files together was learnt without it */
+	images->opened += image->elf != NULL;
+}
+
 /* What is read again: the mappings as they were. */
 struct reading {
 	const struct image_map *maps;
 	size_t n;
 	const struct proc_maps *proc;
 	size_t opens; /* files that were opened so far */
-	size_t again; /* of those, for which there was no room before */
+	size_t again; /* that there was no room, or no time, for before */
 };
 
 /* What the previous reading had at the same place: saves opening the file again. NULL: another. */
@@ -254,6 +262,27 @@ static const struct image_map *known(const struct images *images, struct reading
 	return was;
 }
 
+/* A file that could not be read when the process was first seen to map it. */
+static void catch_up(struct images *images, pid_t pid, const struct proc_map *map,
+		     struct reading *old, struct image *image)
+{
+	char path[PROC_PATH_LEN];
+	uint64_t dev, ino;
+	int fd;
+
+	if (image->elf)
+		return;
+	/* unless it was read for another process meanwhile */
+	if (!image->file->elf && file__is_due(image->file) && old->again < AGAIN_MAX) {
+		old->again++;
+		if (proc__open_map(pid, map, path, &fd, &dev, &ino) < 0)
+			return;
+		file__read_again(image->file, pid, images->uid, fd, image->base);
+		fd__close(&fd);
+	}
+	take_elf(images, image);
+}
+
 /* `err`: of opening it; image: NULL if that failed. */
 static enum image_lack lack_of(int err, const struct image *image)
 {
@@ -275,6 +304,10 @@ static int add_map(struct images *images, pid_t pid, const struct proc_map *map,
 	if (was) {
 		im.image = was->image;
 		im.lack = was->lack;
+		if (im.image) {
+			catch_up(images, pid, map, old, im.image);
+			im.lack = lack_of(0, im.image);
+		}
 	} else if (map->ino) {
 		err = old->opens++ < OPENS_MAX ? image__open(images, pid, map, &im.image) : -EDQUOT;
 		if (err == -ENOMEM || err == -E2BIG)
@@ -291,6 +324,17 @@ static int add_map(struct images *images, pid_t pid, const struct proc_map *map,
 		return err;
 	images->maps[images->n_maps++] = im;
 	return 0;
+}
+
+bool images__may_come_later(const struct images *images)
+{
+	for (size_t i = 0; i < images->n; i++) {
+		const struct image *image = images->images[i];
+
+		if (!image->elf && (image->file->elf || image->file->again_ns))
+			return true;
+	}
+	return false;
 }
 
 size_t images__left_out(const struct images *images, enum image_lack why)

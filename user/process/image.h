@@ -72,7 +72,8 @@ struct image_place {
 struct images {
 	struct image **images;
 	size_t n, cap;
-	size_t opened;		/* how many there have been; grows with each new one */
+	size_t opened;		/* how many there have been; grows with each new one, and with one
+				   that can be read at last */
 	struct image_map *maps; /* executable mappings, ascending */
 	size_t n_maps, cap_maps;
 	struct image_map *past; /* of files, that are mapped no more and whose place is free */
@@ -87,6 +88,9 @@ struct images {
 
 /* How many executable mappings, as last read, are of files that lack for this reason. */
 size_t images__left_out(const struct images *images, enum image_lack why);
+
+/* Some could not be read for want of time, or since a helper was killed: images__refresh() may. */
+bool images__may_come_later(const struct images *images);
 
 /* Reads the process's maps (again) and opens the files that are new. */
 int images__refresh(struct images *images, pid_t pid);

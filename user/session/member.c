@@ -83,7 +83,9 @@ static void load_rows(struct session *s, struct member *m)
 		return;
 	if (err)
 		m->no_rows = true;
-	want_again(s, m, err == -EBUSY || err == -ETIMEDOUT || err == -EIO);
+	want_again(s, m,
+		   err == -EBUSY || err == -ETIMEDOUT || err == -EIO ||
+			   target__may_come_later(m->target));
 }
 
 static void report_rows(struct session *s, struct member *m)

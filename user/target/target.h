@@ -211,6 +211,8 @@ bool target__untouched(const struct target *target);
 /* Reads /proc/PID/maps again (dlopen, exec); names resolved before stay valid, but for those below.
  */
 int target__refresh_maps(struct target *target);
+/* Files that it maps could not be read for want of time: another reading may. */
+bool target__may_come_later(const struct target *target);
 /*
  * Of the readings so far: a place where the code of another file has come. The target names it
  * anew; who keeps names of it asks for them again. false: there is none that was not taken.
@@ -301,8 +303,8 @@ struct target_ccs {
 /*
  * Reads the stacks at these addresses, what is around them and, now and then, the whole tree, in a
  * child process that is killed when it takes longer than a second. -ENOTSUP: not a profiled
- * program; -ESRCH: it has ended; -ETIMEDOUT: its memory hangs, or did so three times in a row: it is
- * not read for a minute then, and for longer each time, up to an hour.
+ * program; -ESRCH: it has ended; -ETIMEDOUT: its memory hangs, or did so three times in a row: it
+ * is not read for a minute then, and for longer each time, up to an hour.
  */
 int target__read_ccs(struct target *target, const uint64_t *addrs, size_t n);
 /* What was read so far. -ENOENT. A stack's parents are there too, without a cycle. */

@@ -51,6 +51,11 @@ int target__refresh_maps(struct target *target)
 	return err;
 }
 
+bool target__may_come_later(const struct target *target)
+{
+	return images__may_come_later(&target->images);
+}
+
 bool target__take_retaken(struct target *target, uint64_t *ret_start, uint64_t *ret_end)
 {
 	struct image_place place;

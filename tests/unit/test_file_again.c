@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Files that could not be read for want of time: when they are read again, and for whom. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "process/file.h"
+#include "process/image.h"
+
+#define TINY "tests/data/tiny.elf"
+
+/* As if it had not been read, for this reason. */
+static void unread(struct image *image, int err, uint64_t again_ns)
+{
+	elf__free(image->file->elf);
+	image->file->elf = image->elf = NULL;
+	image->file->elf_err = image->elf_err = err;
+	image->file->again_ns = again_ns;
+	image->file->again = (struct backoff){0};
+}
+
+/* What there was no time for when a process mapped it is read for the same process later. */
+static void t_read_later(void **state)
+{
+	struct images images = {.uid = getuid()};
+	int fd = open(TINY, O_RDONLY | O_CLOEXEC);
+	struct image_place place;
+	struct image *image;
+	uint64_t bias;
+	uint8_t *at;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	assert_ptr_not_equal(at, MAP_FAILED);
+	assert_int_equal(images__refresh(&images, getpid()), 0);
+	image = images__at(&images, (uintptr_t)at)->image;
+	bias = images__at(&images, (uintptr_t)at)->bias;
+	assert_non_null(image->elf);
+	assert_false(images__may_come_later(&images));
+	/* broken: never; not yet; now */
+	unread(image, -ENOEXEC, 0);
+	assert_false(images__may_come_later(&images));
+	assert_int_equal(images__refresh(&images, getpid()), 0);
+	assert_null(image->elf);
+	unread(image, -ETIMEDOUT, 1);
+	backoff__begin(&image->file->again, time__monotonic_ns(), UINT32_MAX, UINT32_MAX);
+	assert_int_equal(images__refresh(&images, getpid()), 0);
+	assert_null(image->elf);
+	assert_true(images__may_come_later(&images));
+	unread(image, -ETIMEDOUT, 1);
+	/* in the reading before it had no place */
+	for (size_t i = 0; i < images.n_maps; i++)
+		if (images.maps[i].image == image)
+			images.maps[i].bias = 0;
+	assert_int_equal(images__refresh(&images, getpid()), 0);
+	assert_false(images__may_come_later(&images));
+	assert_ptr_equal(images__at(&images, (uintptr_t)at)->image, image);
+	assert_non_null(image->elf);
+	assert_int_equal(image->elf_err, 0);
+	assert_int_equal(images__at(&images, (uintptr_t)at)->bias, bias);
+	/* names that were made without it are made anew */
+	assert_true(images__take_retaken(&images, &place));
+	assert_int_equal(place.start, (uintptr_t)at);
+	/* another process had it read */
+	image->elf = NULL;
+	image->elf_err = -EBUSY;
+	assert_true(images__may_come_later(&images));
+	assert_int_equal(images__refresh(&images, getpid()), 0);
+	assert_ptr_equal(image->elf, image->file->elf);
+	assert_int_equal(image->elf_err, 0);
+	munmap(at, 4096);
+	close(fd);
+	images__free(&images);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(t_read_later),
+	};
+
+	return cmocka_run_group_tests_name("file_again", tests, NULL, NULL);
+}
