@@ -82,10 +82,37 @@ static void t_read_later(void **state)
 	images__free(&images);
 }
 
+/* What could not be found in a file says nothing of it, but it rests for a while. */
+static void t_rests(void **state)
+{
+	struct file_cache *cache;
+	struct file *file;
+
+	(void)state;
+	assert_int_equal(file_cache__new(&cache), 0);
+	assert_int_equal(file__get(cache, 0, open(TINY, O_RDONLY | O_CLOEXEC), "tiny", &file), 0);
+	assert_false(file__put_off(file, 0));
+	assert_false(file__put_off(file, -ENOENT));
+	assert_false(file__put_off(file, -EBUSY));
+	assert_false(file__rests(file));
+	assert_true(file__put_off(file, -EIO));
+	assert_true(file__rests(file));
+	file->again.until_ns = time__monotonic_ns();
+	assert_false(file__rests(file));
+	assert_true(file__put_off(file, -ETIMEDOUT));
+	assert_true(file__rests(file));
+	/* it need not be read again for that */
+	assert_false(file__is_due(file));
+	assert_non_null(file->elf);
+	file__put(file);
+	file_cache__free(cache);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t_read_later),
+		cmocka_unit_test(t_rests),
 	};
 
 	return cmocka_run_group_tests_name("file_again", tests, NULL, NULL);

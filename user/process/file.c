@@ -178,6 +178,19 @@ void file__read_again(struct file *file, pid_t pid, uid_t uid, int fd, const cha
 		file->again_ns = 0;
 }
 
+bool file__put_off(struct file *file, int err)
+{
+	if (err != -ETIMEDOUT && err != -EIO)
+		return false;
+	backoff__begin(&file->again, time__monotonic_ns(), AGAIN_NS, AGAIN_LONGEST_NS);
+	return true;
+}
+
+bool file__rests(const struct file *file)
+{
+	return file->elf && backoff__waits(&file->again, time__monotonic_ns());
+}
+
 static int new_file(const struct stat *st, struct file **ret_file)
 {
 	struct file *file = calloc(1, sizeof(*file));

@@ -51,7 +51,8 @@ struct file {
 	uint64_t download_ns;	/* when it is asked for again; 0: at once */
 	int elf_err;		/* why, if there is no `elf`; -EREMOTEIO: see fetch.h */
 	uint64_t again_ns;	/* when it is read again for whoever opens it; 0: not to be */
-	struct backoff again;	/* … and for those that have it open: there are many of them */
+	struct backoff again;	/* … and for those that have it open: there are many of them; of
+				   one that was read: file__put_off() */
 	struct fetched fetched; /* what holds the copy that was read, if it is one */
 	bool debug_tried, debug_given;
 	struct slots slots; /* what rooms above have made of it; freed before the ELF files */
@@ -76,6 +77,12 @@ void file__put(struct file *file);
  * as above, but it stays the caller's; `uid`: on whose account. */
 bool file__is_due(const struct file *file);
 void file__read_again(struct file *file, pid_t pid, uid_t uid, int fd, const char *name);
+/*
+ * After something was looked for in one that was read: whether it took too long, or its helper was
+ * killed, which says nothing of the file. It is not to be looked for then while the file rests.
+ */
+bool file__put_off(struct file *file, int err);
+bool file__rests(const struct file *file);
 
 /*
  * The same for the processes of user `uid`, on whose account the file is until it is put for him as

@@ -158,8 +158,6 @@ static int analyse(pid_t pid, struct image *image, struct rts **ret_rts)
 	void *out;
 	int err;
 
-	if (!image->elf)
-		return -ENOENT;
 	/* most files hold none, and need no debug file */
 	err = rts__maybe_in(image->elf);
 	if (err <= 0)
@@ -202,10 +200,15 @@ static int look_into(pid_t pid, struct image *image, struct rts *rts)
 	int err;
 
 	if (!slots__get(&file->slots, &rts_key, &known)) {
+		/* another process may have more luck */
+		if (!image->elf || file__rests(file))
+			return -ENOEXEC;
 		err = analyse(pid, image, &made);
 		/* there may be time for it later */
 		if (err == -EBUSY)
 			return err;
+		if (err && file__put_off(file, err))
+			return -ENOEXEC;
 		known = slots__put(&file->slots, &rts_key, err ? NULL : made);
 	}
 	in_file = known;

@@ -31,9 +31,14 @@ static int look_into(struct file *file)
 		return holds != NULL;
 	if (file__may_be_read_later(file))
 		return -EBUSY;
+	/* another process that maps it may have more luck */
+	if (file__rests(file) || (!file->elf && file->again_ns))
+		return 0;
 	found = file->elf ? rts__maybe_in(file->elf) : 0;
 	if (found == -EBUSY)
 		return -EBUSY;
+	if (file__put_off(file, found))
+		return 0;
 	return slots__put(&file->slots, &runtime_key, found > 0 ? file : NULL) != NULL;
 }
 
