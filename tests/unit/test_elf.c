@@ -291,6 +291,25 @@ static void own_executable(void **state)
 	elf__free(elf);
 }
 
+/* What was not read for want of time is read after a pause; what is broken is not. */
+static void reads_again(void **state)
+{
+	static const int errs[] = {-ETIMEDOUT, -EIO, -ENOEXEC};
+	const struct elf_fde *fdes;
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(errs); i++) {
+		struct elf_file *elf = open_path(TINY);
+
+		elf_once__end(&elf->lazy->fdes_read, errs[i]);
+		assert_int_equal(elf__fdes(elf, &fdes, &n), errs[i]);
+		elf->lazy->fdes_read.again.until_ns = 0;
+		assert_int_equal(elf__fdes(elf, &fdes, &n), i < 2 ? 0 : errs[i]);
+		elf__free(elf);
+	}
+}
+
 /* What readelf prints of tiny.elf's .dynsym, and the dynamic linker of this executable. */
 static void exports_and_needs(void **state)
 {
@@ -560,6 +579,7 @@ int main(void)
 		cmocka_unit_test(unwind_ranges),
 		cmocka_unit_test(without_sections),
 		cmocka_unit_test(own_executable),
+		cmocka_unit_test(reads_again),
 		cmocka_unit_test(exports_and_needs),
 		cmocka_unit_test(what_is_no_elf),
 		cmocka_unit_test(truncated_anywhere),

@@ -96,8 +96,7 @@ static void read_table(const struct elf_file *elf)
 		free(out);
 	else
 		confine__free_out(out, size);
-	/* that there was no time is no reason not to look again */
-	elf->lazy->exports_done = err != -EBUSY;
+	elf_once__end(&elf->lazy->exports_read, err);
 }
 
 bool elf__exports(const struct elf_file *elf, const char *name)
@@ -108,7 +107,7 @@ bool elf__exports(const struct elf_file *elf, const char *name)
 
 	if (len == NAME_MOST)
 		return false;
-	if (!lazy->exports_done)
+	if (elf_once__is_due(&lazy->exports_read))
 		read_table(elf);
 	if (!lazy->exports)
 		return false;

@@ -117,21 +117,17 @@ int elf__fdes(struct elf_file *elf, const struct elf_fde **ret_fdes, size_t *ret
 	void *out = NULL;
 	int err = 0;
 
-	if (!lazy->fdes_done) {
+	if (elf_once__is_due(&lazy->fdes_read)) {
 		/* a look at the headers, which most files with none need no child for */
 		if (eh_find(elf, &section))
 			err = elf__aside(elf, read_fdes, elf, OUT_SIZE, &out);
 		if (out)
 			err = take(lazy, out);
 		confine__free_out(out, OUT_SIZE);
-		/* that there was no time is no reason not to look again */
-		if (err == -EBUSY)
-			return err;
-		lazy->fdes_done = true;
-		lazy->fdes_err = err;
+		elf_once__end(&lazy->fdes_read, err);
 	}
-	if (lazy->fdes_err)
-		return lazy->fdes_err;
+	if (lazy->fdes_read.err)
+		return lazy->fdes_read.err;
 	*ret_fdes = lazy->fdes;
 	*ret_n = lazy->n_fdes;
 	return 0;

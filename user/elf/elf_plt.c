@@ -122,15 +122,14 @@ static void read_slots(const struct elf_file *elf)
 
 	if (elf->roots && elf->heads.relocs[0].size + elf->heads.relocs[1].size <= GOT_INLINE) {
 		collect_all(elf);
-		elf->lazy->got_done = true;
+		elf_once__end(&elf->lazy->got_read, 0);
 		return;
 	}
 	err = elf__aside(elf, read_got, (void *)elf, OUT_SIZE, &out);
 	if (!err)
 		take(elf->lazy, out);
 	confine__free_out(out, OUT_SIZE);
-	/* that there was no time is no reason not to look again */
-	elf->lazy->got_done = err != -EBUSY;
+	elf_once__end(&elf->lazy->got_read, err);
 }
 
 const char *elf__got_symbol(const struct elf_file *elf, uint64_t vaddr)
@@ -139,7 +138,7 @@ const char *elf__got_symbol(const struct elf_file *elf, uint64_t vaddr)
 	struct elf_sym sym;
 	size_t at;
 
-	if (!lazy->got_done)
+	if (elf_once__is_due(&lazy->got_read))
 		read_slots(elf);
 	at = search__first(lazy->n_got, i, lazy->got[i].slot >= vaddr);
 	if (at == lazy->n_got || lazy->got[at].slot != vaddr ||

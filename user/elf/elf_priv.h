@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "elf/elf.h"
 #include "elf_map_priv.h"
 
@@ -59,18 +60,24 @@ struct elf_export {
 	uint32_t sym;  /* index into .dynsym */
 };
 
+/* Whether something was read aside, and what came of it. Zeroed it was not. */
+struct elf_once {
+	bool done;
+	int err;
+	struct backoff again; /* where it took too long, or the child was killed */
+};
+
 /* What is only made when it is first asked for. */
 struct elf_lazy {
 	struct elf_got *got;
 	size_t n_got, cap_got;
-	bool got_done;
+	struct elf_once got_read;
 	struct elf_export *exports; /* ascending by hash */
 	size_t n_exports;
-	bool exports_done;
+	struct elf_once exports_read;
 	struct elf_fde *fdes;
 	size_t n_fdes, cap_fdes;
-	bool fdes_done;
-	int fdes_err;
+	struct elf_once fdes_read;
 };
 
 struct elf_file {
@@ -114,5 +121,10 @@ bool elf_symbols__at(const struct elf_file *elf, enum elf_symtab which, size_t i
 		     struct elf_sym *ret_sym);
 /* Whether that is its name, of len bytes, but for a version. */
 bool elf_symbols__is_called(const struct elf_sym *sym, const char *name, size_t len);
+
+/* elf_aside.c: whether it is to be read now, for the first time or after a pause. */
+bool elf_once__is_due(const struct elf_once *once);
+/* It was read now. */
+void elf_once__end(struct elf_once *once, int err);
 
 #endif
