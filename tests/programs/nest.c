@@ -10,7 +10,19 @@ typedef void (*nest_callback)(int);
 /* Made by GHC from the foreign export. */
 extern void nestStep(int n);
 
-enum { DOWN, DOWN_EXPORT, BOTTOM, JUMP, CALL_BACK, FOREIGN, EXIT, BOUND, INTERRUPTIBLE, LOOP, N_TALLIES };
+enum {
+	DOWN,
+	DOWN_EXPORT,
+	BOTTOM,
+	JUMP,
+	CALL_BACK,
+	FOREIGN,
+	EXIT,
+	BOUND,
+	INTERRUPTIBLE,
+	LOOP,
+	N_TALLIES
+};
 
 static struct tally tallies[N_TALLIES] = {
 	[DOWN] = {.name = "nest_down"},
