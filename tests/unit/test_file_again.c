@@ -57,17 +57,13 @@ static void t_read_later(void **state)
 	assert_null(image->elf);
 	assert_true(images__may_come_later(&images));
 	unread(image, -ETIMEDOUT, 1);
-	/* in the reading before it had no place */
-	for (size_t i = 0; i < images.n_maps; i++)
-		if (images.maps[i].image == image)
-			images.maps[i].bias = 0;
 	assert_int_equal(images__refresh(&images, getpid()), 0);
 	assert_false(images__may_come_later(&images));
 	assert_ptr_equal(images__at(&images, (uintptr_t)at)->image, image);
 	assert_non_null(image->elf);
 	assert_int_equal(image->elf_err, 0);
 	assert_int_equal(images__at(&images, (uintptr_t)at)->bias, bias);
-	/* names that were made without it are made anew */
+	/* names that were made without it are made anew, be its place the same as without it */
 	assert_true(images__take_retaken(&images, &place));
 	assert_int_equal(place.start, (uintptr_t)at);
 	/* another process had it read */
@@ -97,12 +93,16 @@ static void t_rests(void **state)
 	assert_false(file__rests(file));
 	assert_true(file__put_off(file, -EIO));
 	assert_true(file__rests(file));
-	file->again.until_ns = time__monotonic_ns();
+	file->put_off.until_ns = time__monotonic_ns();
 	assert_false(file__rests(file));
 	assert_true(file__put_off(file, -ETIMEDOUT));
 	assert_true(file__rests(file));
-	/* it need not be read again for that */
+	/* it need not be read again for that; nor does it rest for having been read late */
 	assert_false(file__is_due(file));
+	file->put_off = (struct backoff){0};
+	file->again_ns = 1;
+	backoff__begin(&file->again, time__monotonic_ns(), UINT32_MAX, UINT32_MAX);
+	assert_false(file__rests(file));
 	assert_non_null(file->elf);
 	file__put(file);
 	file_cache__free(cache);

@@ -269,8 +269,10 @@ int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 	/* what it stands for began before anything was counted */
 	if (!a->known && !from_0)
 		a->n_open = 0;
+	/* where nothing is older than the session, it stays 0 */
+	if (a->known ? a->n_caps > 0 : !from_0)
+		a->n_caps = MAX(a->n_caps, MIN(rec->all_caps, (uint32_t)SEEN_ALLOC_CAPS));
 	a->known = true;
-	a->n_caps = from_0 ? 0 : MAX(a->n_caps, MIN(rec->all_caps, (uint32_t)SEEN_ALLOC_CAPS));
 	a->read_ns = rec->h.ns;
 	a->live = reading.live;
 	a->held = reading.held ? reading.held : a->held;

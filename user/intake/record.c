@@ -163,7 +163,8 @@ static int take_sample(struct intake *in, struct seen *s, struct seen_thread *th
 static bool is_late_entry(const struct intake *in, struct seen_thread *th,
 			  const struct wire_off *rec)
 {
-	if (rec->out_ns || !th->had_records)
+	/* what is known ahead is no record yet */
+	if (rec->out_ns || !(th->had_records || (in->ahead && (th->samples.n || th->calls.n))))
 		return false;
 	if (!in->ahead) {
 		th->has_entry = true;

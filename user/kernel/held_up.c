@@ -113,8 +113,8 @@ static void come_back(struct kernel *kernel, uint64_t now)
 	size_t left = put_on(kernel, &err);
 
 	if (err)
-		log_warn("some probes do not come on again: %s; they are tried again",
-			 strerror(-err));
+		log_warn("some probes do not come on again: %s%s", strerror(-err),
+			 left ? "; they are tried again" : "");
 	kernel->left_pause_ns = PAUSE_FIRST_NS;
 	kernel->left_until_ns = left ? now + PAUSE_FIRST_NS : 0;
 	while ((a = kernel__next(kernel, a))) {

@@ -128,8 +128,11 @@ static void set_pause(struct file *file)
 	uint64_t now = time__monotonic_ns();
 
 	file->again_ns = 0;
-	if (!file__may_be_read_later(file) && file->elf_err != -EREMOTEIO && file->elf_err != -EIO)
+	if (!file__may_be_read_later(file) && file->elf_err != -EREMOTEIO &&
+	    file->elf_err != -EIO) {
+		file->again = (struct backoff){0};
 		return;
+	}
 	/* whoever opens it meanwhile makes it no longer */
 	if (!backoff__waits(&file->again, now))
 		backoff__begin(&file->again, now, AGAIN_NS, AGAIN_LONGEST_NS);
@@ -182,13 +185,13 @@ bool file__put_off(struct file *file, int err)
 {
 	if (err != -ETIMEDOUT && err != -EIO)
 		return false;
-	backoff__begin(&file->again, time__monotonic_ns(), AGAIN_NS, AGAIN_LONGEST_NS);
+	backoff__begin(&file->put_off, time__monotonic_ns(), AGAIN_NS, AGAIN_LONGEST_NS);
 	return true;
 }
 
 bool file__rests(const struct file *file)
 {
-	return file->elf && backoff__waits(&file->again, time__monotonic_ns());
+	return file->elf && backoff__waits(&file->put_off, time__monotonic_ns());
 }
 
 static int new_file(const struct stat *st, struct file **ret_file)

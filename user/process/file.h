@@ -51,8 +51,8 @@ struct file {
 	uint64_t download_ns;	/* when it is asked for again; 0: at once */
 	int elf_err;		/* why, if there is no `elf`; -EREMOTEIO: see fetch.h */
 	uint64_t again_ns;	/* when it is read again for whoever opens it; 0: not to be */
-	struct backoff again;	/* … and for those that have it open: there are many of them; of
-				   one that was read: file__put_off() */
+	struct backoff again;	/* … and for those that have it open: there are many of them */
+	struct backoff put_off; /* of file__put_off() */
 	struct fetched fetched; /* what holds the copy that was read, if it is one */
 	bool debug_tried, debug_given;
 	struct slots slots; /* what rooms above have made of it; freed before the ELF files */

@@ -223,8 +223,9 @@ static void take_elf(struct images *images, struct image *image)
 {
 	image->elf = image->file->elf;
 	image->elf_err = image->file->elf_err;
+	image->came = image->elf != NULL;
 	/* what was learnt of all files together was learnt without it */
-	images->opened += image->elf != NULL;
+	images->opened += image->came;
 }
 
 /* What is read again: the mappings as they were. */
@@ -328,10 +329,10 @@ static int add_map(struct images *images, pid_t pid, const struct proc_map *map,
 
 bool images__may_come_later(const struct images *images)
 {
-	for (size_t i = 0; i < images->n; i++) {
-		const struct image *image = images->images[i];
+	for (size_t i = 0; i < images->n_maps; i++) {
+		const struct image *image = images->maps[i].image;
 
-		if (!image->elf && (image->file->elf || image->file->again_ns))
+		if (image && !image->elf && (image->file->elf || image->file->again_ns))
 			return true;
 	}
 	return false;
@@ -396,6 +397,32 @@ static void note_retaken(struct images *images, const struct image_map *old, siz
 		     (looks > LOOKS_MAX || has_other(images->past, 0, images->n_past, map))))
 			add_retaken(images, map);
 	}
+}
+
+/* Of a file that was read only now all mappings are where it has them, those as well that were
+ * looked at before it was; what was named without it has other names. */
+static void note_came(struct images *images)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < images->n_maps; i++) {
+		struct image_map *im = &images->maps[i];
+		const struct proc_map *map = proc_maps__at(&images->proc, im->start);
+
+		if (!im->image || !im->image->came)
+			continue;
+		if (map && mapping_bias(im->image->elf, map, &im->bias))
+			im->image->bias = im->bias;
+		add_retaken(images, im);
+	}
+	for (size_t i = 0; i < images->n_past; i++)
+		if (images->past[i].image->came)
+			add_retaken(images, &images->past[i]);
+		else
+			images->past[n++] = images->past[i];
+	images->n_past = n;
+	for (size_t i = 0; i < images->n; i++)
+		images->images[i]->came = false;
 }
 
 /* What of the previous reading is not there any more. Only names are lost where it fails. */
@@ -501,6 +528,7 @@ int images__refresh(struct images *images, pid_t pid)
 		if (proc.maps[i].exec)
 			err = add_map(images, pid, &proc.maps[i], &reading);
 	note_retaken(images, old, n_old);
+	note_came(images);
 	keep_past(images, old, n_old);
 	make_room(images);
 	free(old);

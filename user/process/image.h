@@ -37,6 +37,7 @@ struct image {
 	bool is_exe;
 	bool stays; /* it is kept, mapped or not: the runtime's */
 	bool goes;  /* of image.c, which makes room */
+	bool came;  /* of image.c: it was read only now */
 };
 
 /* Why nothing is known of a file that is mapped. */

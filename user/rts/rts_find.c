@@ -164,7 +164,10 @@ static int analyse(pid_t pid, struct image *image, struct rts **ret_rts)
 		return err ? err : -ENOENT;
 	debugfile__look(pid, image);
 	/* here, so that they are read once: they will be wanted again, and the child has them */
-	elf__fdes(image->elf, &fdes, &n_fdes);
+	err = elf__fdes(image->elf, &fdes, &n_fdes);
+	/* without them less would be found, for good */
+	if (err == -ETIMEDOUT || err == -EIO)
+		return err;
 	rts = calloc(1, sizeof(*rts));
 	if (!rts)
 		return -ENOMEM;
@@ -201,14 +204,16 @@ static int look_into(pid_t pid, struct image *image, struct rts *rts)
 
 	if (!slots__get(&file->slots, &rts_key, &known)) {
 		/* another process may have more luck */
-		if (!image->elf || file__rests(file))
+		if (!image->elf)
 			return -ENOEXEC;
+		if (file__rests(file))
+			return -EBUSY;
 		err = analyse(pid, image, &made);
 		/* there may be time for it later */
 		if (err == -EBUSY)
 			return err;
 		if (err && file__put_off(file, err))
-			return -ENOEXEC;
+			return -EBUSY;
 		known = slots__put(&file->slots, &rts_key, err ? NULL : made);
 	}
 	in_file = known;

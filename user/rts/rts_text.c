@@ -257,7 +257,7 @@ int rts_text__new(const struct rts *rts, struct rts_text **ret_text)
 	if (!t)
 		return -ENOMEM;
 	err = elf__fdes(rts->image->elf, &t->fdes, &t->n);
-	if (err == -EBUSY)
+	if (err == -EBUSY || err == -ETIMEDOUT || err == -EIO)
 		goto out;
 	/* Without rows everything is unknown, which is no error. */
 	if (err)

@@ -81,11 +81,10 @@ static void load_rows(struct session *s, struct member *m)
 	s->rows_later |= m->rows_later;
 	if (m->rows_later)
 		return;
-	if (err)
+	m->rows_lack = err == -EBUSY || err == -ETIMEDOUT || err == -EIO;
+	if (err && !m->rows_lack)
 		m->no_rows = true;
-	want_again(s, m,
-		   err == -EBUSY || err == -ETIMEDOUT || err == -EIO ||
-			   target__may_come_later(m->target));
+	want_again(s, m, m->rows_lack || target__may_come_later(m->target));
 }
 
 static void report_rows(struct session *s, struct member *m)

@@ -47,6 +47,7 @@ struct member {
 	bool only_sampled;	       /* as target__info() has it once the member is ready */
 	bool no_rows;		       /* its unwind rows could not be loaded */
 	bool no_rows_reported;	       /* in the report */
+	bool rows_lack;		       /* … so far: they are tried again */
 	uint64_t rows_ns;	       /* how long rows have been made for it */
 	bool rows_later;	       /* or not yet all of them: member__more_rows */
 	uint32_t rows_tries;	       /* turns in a row that had no time for its user */

@@ -220,6 +220,8 @@ void missing__note_refused(struct session *s, struct member *m, bool whole)
 	kernel__refused(s->kernel, m->account, &now.user);
 	kernel__unwind_left_out(s->kernel, m->pid, &now.rows);
 	missing__note_room(s, m, &now, whole);
+	if (m->rows_lack)
+		add_refused(s, m, whole, "C frames: its unwind rows could not be loaded so far");
 }
 
 void missing__note(struct session *s, const struct member *m)

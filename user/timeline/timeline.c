@@ -97,7 +97,6 @@ void timeline__set_clock(struct timeline *tl, uint64_t monotonic_ns, uint64_t un
 	session->start_unix_ns = timeline__unix_ns(tl, session->start_ns);
 }
 
-/* Of a picture that begins at start_ns. -ENOMEM. */
 static void show_period(struct pic_session *session, uint64_t period_ns)
 {
 	session->period_ns = period_ns;
@@ -107,6 +106,7 @@ static void show_period(struct pic_session *session, uint64_t period_ns)
 			(uint32_t)MAX((1000000000ULL + period_ns / 2) / period_ns, 1ULL);
 }
 
+/* Of a picture that begins at start_ns. -ENOMEM. */
 static int set_session(const struct timeline *tl, struct picture *pic, const char *version,
 		       const char *mode, uint64_t start_ns)
 {
