@@ -36,6 +36,11 @@ class Pushed:
         if wait:
             self.wait()
 
+    def wait_until_queued(self):
+        deadline = time.monotonic() + 60
+        while not self.queued() and time.monotonic() < deadline:
+            time.sleep(0.1)
+
     def wait(self):
         self.said += self.process.communicate(timeout=120)[1]
         self.code = self.process.returncode
@@ -231,9 +236,7 @@ def test_left_queue(t):
     gone = Server(t)
     gone.stop()
     first = Pushed(t, gone.url(), wait=False)
-    deadline = time.monotonic() + 60
-    while not first.queued() and time.monotonic() < deadline:
-        time.sleep(0.1)
+    first.wait_until_queued()
     server = Server(t)
     during = Pushed(t, server.url(), name="during")
     check(during.code == 0 and "wait for a server" not in during.said, f"{during.code}: {during.said}")
@@ -291,9 +294,7 @@ def test_one_queue_for_one_session(t):
     gone = Server(t)
     gone.stop()
     first = Pushed(t, gone.url(), wait=False)
-    deadline = time.monotonic() + 60
-    while not first.queued() and time.monotonic() < deadline:
-        time.sleep(0.1)
+    first.wait_until_queued()
     second = Pushed(t, gone.url(), name="second")
     check(second.code == 2 and "another session pushes from there" in second.said, second.said)
     first.kill()

@@ -16,7 +16,7 @@
 #include <signal.h>
 #include <cmocka.h>
 
-#include "base/backoff.h"
+#include "base/retry.h"
 #include "base/base.h"
 #include "base/search.h"
 
@@ -483,23 +483,23 @@ static void search_finds_the_first(void **state)
 }
 
 /* Each pause is twice as long as the last one, up to the longest; zeroed it begins anew. */
-static void backoff_doubles(void **state)
+static void retry_doubles(void **state)
 {
-	struct backoff b = {0};
+	struct retry b = {0};
 	uint64_t now = 1000;
 
 	(void)state;
-	assert_false(backoff__waits(&b, now));
+	assert_false(retry__waits(&b, now));
 	for (uint64_t ns = 10; ns <= 160; ns *= 2) {
-		backoff__begin(&b, now, 10, 100);
-		assert_true(backoff__waits(&b, now));
-		assert_true(backoff__waits(&b, now + MIN(ns, (uint64_t)100) - 1));
+		retry__begin(&b, now, 10, 100);
+		assert_true(retry__waits(&b, now));
+		assert_true(retry__waits(&b, now + MIN(ns, (uint64_t)100) - 1));
 		now += MIN(ns, (uint64_t)100);
-		assert_false(backoff__waits(&b, now));
+		assert_false(retry__waits(&b, now));
 	}
-	b = (struct backoff){0};
-	backoff__begin(&b, now, 10, 100);
-	assert_false(backoff__waits(&b, now + 10));
+	b = (struct retry){0};
+	retry__begin(&b, now, 10, 100);
+	assert_false(retry__waits(&b, now + 10));
 }
 
 int main(void)
@@ -524,7 +524,7 @@ int main(void)
 		cmocka_unit_test(usr1_comes_by_its_own),
 		cmocka_unit_test(usage_is_this_process_s),
 		cmocka_unit_test(search_finds_the_first),
-		cmocka_unit_test(backoff_doubles),
+		cmocka_unit_test(retry_doubles),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,7 @@ static void unread(struct image *image, int err, uint64_t again_ns)
 	image->file->elf = image->elf = NULL;
 	image->file->elf_err = image->elf_err = err;
 	image->file->again_ns = again_ns;
-	image->file->again = (struct backoff){0};
+	image->file->again = (struct retry){0};
 }
 
 /* What there was no time for when a process mapped it is read for the same process later. */
@@ -52,7 +52,7 @@ static void t_read_later(void **state)
 	assert_int_equal(images__refresh(&images, getpid()), 0);
 	assert_null(image->elf);
 	unread(image, -ETIMEDOUT, 1);
-	backoff__begin(&image->file->again, time__monotonic_ns(), UINT32_MAX, UINT32_MAX);
+	retry__begin(&image->file->again, time__monotonic_ns(), UINT32_MAX, UINT32_MAX);
 	assert_int_equal(images__refresh(&images, getpid()), 0);
 	assert_null(image->elf);
 	assert_true(images__may_come_later(&images));
@@ -78,7 +78,7 @@ static void t_read_later(void **state)
 	images__free(&images);
 }
 
-/* What could not be found in a file says nothing of it, but it rests for a while. */
+/* That something could not be found in time proves nothing of a file, but it rests for a while. */
 static void t_rests(void **state)
 {
 	struct file_cache *cache;
@@ -99,9 +99,9 @@ static void t_rests(void **state)
 	assert_true(file__rests(file));
 	/* it need not be read again for that; nor does it rest for having been read late */
 	assert_false(file__is_due(file));
-	file->put_off = (struct backoff){0};
+	file->put_off = (struct retry){0};
 	file->again_ns = 1;
-	backoff__begin(&file->again, time__monotonic_ns(), UINT32_MAX, UINT32_MAX);
+	retry__begin(&file->again, time__monotonic_ns(), UINT32_MAX, UINT32_MAX);
 	assert_false(file__rests(file));
 	assert_non_null(file->elf);
 	file__put(file);

@@ -188,7 +188,7 @@ static void test_first_off_was_ready(void **state)
 }
 
 /*
- * The kernel side had no room for the thread at first: when it has, the first switch says nothing
+ * The kernel side had no room for the thread at first: when it has, the first switch shows nothing
  * of the time before, in which it was sampled.
  */
 static void late_entry(uint64_t cut)

@@ -212,7 +212,7 @@ static void test_broken(void **state)
 	end(f);
 }
 
-/* That there is no time now is told before anything else: it is tried in the next turn. */
+/* That there is no time now comes before all other errors: it is tried in the next turn. */
 static void test_busy(void **state)
 {
 	struct fixture *f = begin();

@@ -75,28 +75,33 @@ static void begin(struct kit *kit)
 	assert_int_equal(call.open_wall_ns, SECOND);
 }
 
-/* Their process ends: the counters have all of both calls, of which the first window had a part. */
-static void test_process_ends(void **state)
+/* The counters have all of both calls, of which the first window had a part. */
+static void check_both_end(struct kit *kit)
 {
 	struct pic_call call;
+
+	put_counters(kit, 0, 2, 2 * SECOND);
+	call = window(kit, 4);
+	assert_int_equal(call.open_at_start, 2);
+	assert_int_equal(call.open_at_end, 2);
+	assert_int_equal(call.open_wall_ns, SECOND);
+	timeline__free(kit->tl);
+}
+
+static void test_process_ends(void **state)
+{
 	struct kit kit;
 
 	(void)state;
 	begin(&kit);
 	put_exit(&kit, 7, T0 + 7 * SECOND / 2, 0);
 	put_exit(&kit, 8, T0 + 7 * SECOND / 2, 0);
-	put_counters(&kit, 0, 2, 2 * SECOND);
-	call = window(&kit, 4);
-	assert_int_equal(call.open_at_start, 2);
-	assert_int_equal(call.open_at_end, 2);
-	assert_int_equal(call.open_wall_ns, SECOND);
-	timeline__free(kit.tl);
+	check_both_end(&kit);
 }
 
-/* The same if one of them calls exec, whether its state has been read meanwhile or not. */
+/* One of them calls exec, whether its state has been read meanwhile or not. */
 static void process_execs(bool read)
 {
-	struct pic_call call;
 	struct kit kit;
 
 	begin(&kit);
@@ -104,12 +109,7 @@ static void process_execs(bool read)
 	if (read)
 		put_open(&kit, 8, T0 + 5 * SECOND / 2);
 	put_end(&kit, WIRE_EXEC, 8, T0 + 7 * SECOND / 2, 0);
-	put_counters(&kit, 0, 2, 2 * SECOND);
-	call = window(&kit, 4);
-	assert_int_equal(call.open_at_start, 2);
-	assert_int_equal(call.open_at_end, 2);
-	assert_int_equal(call.open_wall_ns, SECOND);
-	timeline__free(kit.tl);
+	check_both_end(&kit);
 }
 
 static void test_process_execs(void **state)

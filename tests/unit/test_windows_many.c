@@ -81,7 +81,7 @@ static void test_missing_in_each(void **state)
 	timeline__free(kit.tl);
 }
 
-/* What is said of each program that a process was is said once of the process. */
+/* What is missing of each program that a process was is reported once. */
 static void test_missing_equal(void **state)
 {
 	struct kit kit;

@@ -11,9 +11,6 @@
 #define ASIDE_MEMORY (1ULL << 30)
 /* What reading an honest megabyte takes. The holes of a sparse file are none. */
 #define NS_PER_MB 2000000ULL
-/* What failed is read again after this time, and … */
-#define AGAIN_NS	 10000000000ULL
-#define AGAIN_LONGEST_NS 600000000000ULL
 
 uid_t elf__user(const struct elf_file *elf)
 {
@@ -52,15 +49,10 @@ int elf__await(const struct elf_file *elf, struct confine_job *job, void **ret_o
 	return confine_job__await(job, elf->user, honest_ns(elf), ret_out);
 }
 
-static bool may_be_read_later(int err)
-{
-	return err == -ETIMEDOUT || err == -EIO;
-}
-
 bool elf_once__is_due(const struct elf_once *once)
 {
-	return !once->done || (may_be_read_later(once->err) &&
-			       !backoff__waits(&once->again, time__monotonic_ns()));
+	return !once->done ||
+	       (retry__is_worth_it(once->err) && !retry__waits(&once->again, time__monotonic_ns()));
 }
 
 void elf_once__end(struct elf_once *once, int err)
@@ -68,6 +60,6 @@ void elf_once__end(struct elf_once *once, int err)
 	/* that there was no time is no reason not to look again */
 	once->done = err != -EBUSY;
 	once->err = err;
-	if (may_be_read_later(err))
-		backoff__begin(&once->again, time__monotonic_ns(), AGAIN_NS, AGAIN_LONGEST_NS);
+	if (retry__is_worth_it(err))
+		retry__begin(&once->again, time__monotonic_ns(), RETRY_NS, RETRY_LONGEST_NS);
 }

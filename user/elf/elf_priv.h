@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/backoff.h"
+#include "base/retry.h"
 #include "elf/elf.h"
 #include "elf_map_priv.h"
 
@@ -64,7 +64,7 @@ struct elf_export {
 struct elf_once {
 	bool done;
 	int err;
-	struct backoff again; /* where it took too long, or the child was killed */
+	struct retry again; /* where it took too long, or the child was killed */
 };
 
 /* What is only made when it is first asked for. */

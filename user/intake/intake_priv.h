@@ -111,7 +111,7 @@ int ccs__resolve_at(struct intake *in, struct seen *s, uint64_t now_ns);
 void ccs__count_tick(struct seen *s, uint32_t id);
 /*
  * Where no timer ticks are seen: the samples of threads that hold a capability, as its cost-centre
- * stack says what a tick would count. (Without -threaded a capability is held in safe calls, too.)
+ * stack is what a tick would count. (Without -threaded a capability is held in safe calls, too.)
  */
 int ccs__count_sample(struct seen *s, const struct wire_rts *rts);
 /* Keeps what a tick found, up to a limit. */

@@ -70,7 +70,7 @@ static bool may_come_back(const struct kernel *kernel)
 	return true;
 }
 
-/* Its file is overwritten: whoever uses it learns that it stays off. */
+/* Its file is overwritten: it stays off, which is reported of all that use it. */
 static void give_up(struct kernel *kernel, const struct probe *p)
 {
 	struct attached *a = NULL;

@@ -12,7 +12,7 @@
 
 #include <bpf/bpf.h>
 
-#include "base/backoff.h"
+#include "base/retry.h"
 #include "base/base.h"
 #include "base/shares.h"
 #include "kernel_priv.h"
@@ -21,9 +21,6 @@
 
 /* For the rows of all files together: those of 600 MB of libraries, half of them one user's. */
 #define UNWIND_MAX_BYTES (128ULL << 20)
-/* A file that took too long, or whose helper was killed, is read again after this time, and … */
-#define AGAIN_NS	 10000000000ULL
-#define AGAIN_LONGEST_NS 600000000000ULL
 
 struct unwind_file {
 	uint64_t dev, ino, changed_ns;
@@ -34,7 +31,7 @@ struct unwind_file {
 	uint32_t users;
 	bool known;
 	int err; /* it could not be read: nobody uses it, and it is read again after a pause */
-	struct backoff again;
+	struct retry again;
 };
 
 /* A process. */
@@ -251,16 +248,10 @@ static bool may_do_later(int err)
 	return err == -ENOMEM || err == -EDQUOT || err == -ENOSPC || err == -EBUSY;
 }
 
-/* That may have been the machine's fault. */
-static bool had_no_time(int err)
-{
-	return err == -ETIMEDOUT || err == -EIO;
-}
-
 /* Whether its rows are to be made now. id 0: they never were. */
 static bool is_due(const struct unwind *u, uint32_t id, uint64_t now)
 {
-	return !id || (u->files[id].err && !backoff__waits(&u->files[id].again, now));
+	return !id || (u->files[id].err && !retry__waits(&u->files[id].again, now));
 }
 
 /* *id: of one that could not be read before; 0: it is new. */
@@ -270,7 +261,7 @@ static int add_file(struct kernel *kernel, const struct target *target, struct u
 	struct unwind *u = kernel->unwind;
 	struct cfi_rows rows = {0};
 	struct unwind_file *f;
-	struct backoff again;
+	struct retry again;
 	uint64_t bytes;
 	int err = ask(u, user, 0);
 
@@ -292,14 +283,14 @@ static int add_file(struct kernel *kernel, const struct target *target, struct u
 		err = upload(u, *id, &rows);
 	/* one without rows is remembered too, and one that cannot be read: it cost the loop its
 	 * time */
-	if (had_no_time(err))
-		backoff__begin(&again, time__monotonic_ns(), AGAIN_NS, AGAIN_LONGEST_NS);
+	if (retry__is_worth_it(err))
+		retry__begin(&again, time__monotonic_ns(), RETRY_NS, RETRY_LONGEST_NS);
 	if (!may_do_later(err)) {
 		*f = (struct unwind_file){.dev = code->dev,
 					  .ino = code->ino,
 					  .changed_ns = code->changed_ns,
 					  .known = true};
-		if (had_no_time(err)) {
+		if (retry__is_worth_it(err)) {
 			f->err = err;
 			f->again = again;
 		} else if (!err) {
@@ -336,10 +327,10 @@ static int use_file(struct unwind *u, struct unwind_user *user, uint32_t id)
 	return 0;
 }
 
-/* Of several errors the one after which the next try comes soonest is told. */
+/* Of several errors the one after which the next try comes soonest is the result. */
 static int rank(int err)
 {
-	return err == -EBUSY ? 3 : had_no_time(err) ? 2 : err != 0;
+	return err == -EBUSY ? 3 : retry__is_worth_it(err) ? 2 : err != 0;
 }
 
 /* -EAGAIN: `until` has come before rows were made of all files. */

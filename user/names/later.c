@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/retry.h"
 #include "base/base.h"
 #include "names_priv.h"
 
@@ -19,7 +20,7 @@ static const struct slot_key pauses_key = {.free = free};
 
 bool names__had_no_time(int err)
 {
-	return err == -EBUSY || err == -ETIMEDOUT || err == -EIO;
+	return err == -EBUSY || retry__is_worth_it(err);
 }
 
 /* NULL: there is none. */

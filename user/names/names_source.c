@@ -83,7 +83,7 @@ static const struct ipe *ipe_of(struct names *t)
 	err = names_pause__now(&t->ipe_pause, time__monotonic_ns());
 	if (!err) {
 		err = ipe__new(t->of.pid, t->of.rts->version, t->of.images, IPE_TIMEOUT_MS, &ipe);
-		if (err == -ETIMEDOUT || err == -EIO) {
+		if (retry__is_worth_it(err)) {
 			names_pause__begin(&t->ipe_pause, time__monotonic_ns(), err);
 			log_verbose("pid %d: its info table map could not be read in time",
 				    t->of.pid);

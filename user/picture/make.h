@@ -10,6 +10,8 @@ int picture__new(size_t max_stacks, struct picture **ret_picture);
 void picture__free(struct picture *pic);
 
 struct pic_session *picture__edit_session(struct picture *pic);
+/* Between two samples on a busy CPU; 0: there are none. The frequency goes by it. */
+void picture__set_period(struct picture *pic, uint64_t period_ns);
 /* A process, zeroed. Its address stays until it is removed. -E2BIG. */
 int picture__add_target(struct picture *pic, struct pic_target **ret_target);
 /* What was added last. What it points at goes with the picture. */

@@ -119,6 +119,14 @@ struct pic_session *picture__edit_session(struct picture *pic)
 	return &pic->session;
 }
 
+void picture__set_period(struct picture *pic, uint64_t period_ns)
+{
+	uint64_t hz = period_ns ? (1000000000ULL + period_ns / 2) / period_ns : 0;
+
+	pic->session.period_ns = period_ns;
+	pic->session.frequency_hz = period_ns ? (uint32_t)MAX(hz, 1ULL) : 0;
+}
+
 int picture__add_target(struct picture *pic, struct pic_target **ret_target)
 {
 	struct target_entry *entry;

@@ -18,9 +18,6 @@
 #define FETCH_AGAIN_NS 10000000000ULL
 /* … and one that there was no time to parse. */
 #define PARSE_AGAIN_NS 500000000ULL
-/* … and one whose helper was killed, or that is open already: after this time, and … */
-#define AGAIN_NS	 10000000000ULL
-#define AGAIN_LONGEST_NS 600000000000ULL
 
 struct file_cache {
 	struct shares *shares; /* of those that processes map, by address */
@@ -130,12 +127,12 @@ static void set_pause(struct file *file)
 	file->again_ns = 0;
 	if (!file__may_be_read_later(file) && file->elf_err != -EREMOTEIO &&
 	    file->elf_err != -EIO) {
-		file->again = (struct backoff){0};
+		file->again = (struct retry){0};
 		return;
 	}
 	/* whoever opens it meanwhile makes it no longer */
-	if (!backoff__waits(&file->again, now))
-		backoff__begin(&file->again, now, AGAIN_NS, AGAIN_LONGEST_NS);
+	if (!retry__waits(&file->again, now))
+		retry__begin(&file->again, now, RETRY_NS, RETRY_LONGEST_NS);
 	if (file->elf_err == -EREMOTEIO)
 		file->again_ns = now + FETCH_AGAIN_NS;
 	else if (file->elf_err == -EIO)
@@ -165,7 +162,7 @@ static void load(struct file *file, pid_t pid, const uid_t *uid, int path_fd, co
 
 bool file__is_due(const struct file *file)
 {
-	return file->again_ns && !backoff__waits(&file->again, time__monotonic_ns());
+	return file->again_ns && !retry__waits(&file->again, time__monotonic_ns());
 }
 
 void file__read_again(struct file *file, pid_t pid, uid_t uid, int fd, const char *name)
@@ -183,15 +180,15 @@ void file__read_again(struct file *file, pid_t pid, uid_t uid, int fd, const cha
 
 bool file__put_off(struct file *file, int err)
 {
-	if (err != -ETIMEDOUT && err != -EIO)
+	if (!retry__is_worth_it(err))
 		return false;
-	backoff__begin(&file->put_off, time__monotonic_ns(), AGAIN_NS, AGAIN_LONGEST_NS);
+	retry__begin(&file->put_off, time__monotonic_ns(), RETRY_NS, RETRY_LONGEST_NS);
 	return true;
 }
 
 bool file__rests(const struct file *file)
 {
-	return file->elf && backoff__waits(&file->put_off, time__monotonic_ns());
+	return file->elf && retry__waits(&file->put_off, time__monotonic_ns());
 }
 
 static int new_file(const struct stat *st, struct file **ret_file)

@@ -15,7 +15,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "base/backoff.h"
+#include "base/retry.h"
 #include "elf/elf.h"
 #include "fetch.h"
 #include "slots.h"
@@ -51,8 +51,8 @@ struct file {
 	uint64_t download_ns;	/* when it is asked for again; 0: at once */
 	int elf_err;		/* why, if there is no `elf`; -EREMOTEIO: see fetch.h */
 	uint64_t again_ns;	/* when it is read again for whoever opens it; 0: not to be */
-	struct backoff again;	/* … and for those that have it open: there are many of them */
-	struct backoff put_off; /* of file__put_off() */
+	struct retry again;	/* … and for those that have it open: there are many of them */
+	struct retry put_off;	/* of file__put_off() */
 	struct fetched fetched; /* what holds the copy that was read, if it is one */
 	bool debug_tried, debug_given;
 	struct slots slots; /* what rooms above have made of it; freed before the ELF files */
@@ -79,7 +79,7 @@ bool file__is_due(const struct file *file);
 void file__read_again(struct file *file, pid_t pid, uid_t uid, int fd, const char *name);
 /*
  * After something was looked for in one that was read: whether it took too long, or its helper was
- * killed, which says nothing of the file. It is not to be looked for then while the file rests.
+ * killed, which shows nothing of the file. It is not to be looked for then while the file rests.
  */
 bool file__put_off(struct file *file, int err);
 bool file__rests(const struct file *file);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/retry.h"
 #include "base/base.h"
 #include "confine/confine.h"
 #include "process/debugfile.h"
@@ -166,7 +167,7 @@ static int analyse(pid_t pid, struct image *image, struct rts **ret_rts)
 	/* here, so that they are read once: they will be wanted again, and the child has them */
 	err = elf__fdes(image->elf, &fdes, &n_fdes);
 	/* without them less would be found, for good */
-	if (err == -ETIMEDOUT || err == -EIO)
+	if (retry__is_worth_it(err))
 		return err;
 	rts = calloc(1, sizeof(*rts));
 	if (!rts)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/retry.h"
 #include "base/base.h"
 #include "base/search.h"
 #include "confine/confine.h"
@@ -257,7 +258,7 @@ int rts_text__new(const struct rts *rts, struct rts_text **ret_text)
 	if (!t)
 		return -ENOMEM;
 	err = elf__fdes(rts->image->elf, &t->fdes, &t->n);
-	if (err == -EBUSY || err == -ETIMEDOUT || err == -EIO)
+	if (err == -EBUSY || retry__is_worth_it(err))
 		goto out;
 	/* Without rows everything is unknown, which is no error. */
 	if (err)

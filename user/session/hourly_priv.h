@@ -23,7 +23,7 @@ struct hourly {
 };
 
 /*
- * Whether a line is to say so of the program that the process runs: nothing has within the hour.
+ * Whether the program that the process runs is to have a line: it has had none within the hour.
  * Numbers do not make it another reason.
  */
 bool hourly__is_new(struct hourly *hourly, pid_t pid, const char *why, uint64_t now);

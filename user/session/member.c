@@ -13,10 +13,8 @@
 /* … and for at least this long for each process, so that everybody gets some. */
 #define ROWS_LEAST_NS 20000000ULL
 /* They are left for later after this many turns in a row without time for its user's files
- * (-EBUSY), a second or more: for so long, and for longer each time. */
-#define ROWS_TRIES	 20
-#define AGAIN_NS	 10000000000ULL
-#define AGAIN_LONGEST_NS 600000000000ULL
+ * (-EBUSY), a second or more: for a pause that doubles. */
+#define ROWS_TRIES 20
 
 /* How often one that began in the session is looked at: at once, then less and less often. */
 #define COMPLETE_FIRST_NS   1000000ULL
@@ -60,11 +58,11 @@ static void want_again(struct session *s, struct member *m, bool lacks)
 	uint64_t now = time__monotonic_ns();
 
 	if (!lacks) {
-		m->again = (struct backoff){0};
+		m->again = (struct retry){0};
 		return;
 	}
-	if (!backoff__waits(&m->again, now))
-		backoff__begin(&m->again, now, AGAIN_NS, AGAIN_LONGEST_NS);
+	if (!retry__waits(&m->again, now))
+		retry__begin(&m->again, now, RETRY_NS, RETRY_LONGEST_NS);
 	mapped__want(s->mapped, m, m->again.until_ns);
 }
 
@@ -81,7 +79,7 @@ static void load_rows(struct session *s, struct member *m)
 	s->rows_later |= m->rows_later;
 	if (m->rows_later)
 		return;
-	m->rows_lack = err == -EBUSY || err == -ETIMEDOUT || err == -EIO;
+	m->rows_lack = err == -EBUSY || retry__is_worth_it(err);
 	if (err && !m->rows_lack)
 		m->no_rows = true;
 	want_again(s, m, m->rows_lack || target__may_come_later(m->target));

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/backoff.h"
+#include "base/retry.h"
 #include "base/base.h"
 #include "base/hash.h"
 #include "kernel/kernel.h"
@@ -51,7 +51,7 @@ struct member {
 	uint64_t rows_ns;	       /* how long rows have been made for it */
 	bool rows_later;	       /* or not yet all of them: member__more_rows */
 	uint32_t rows_tries;	       /* turns in a row that had no time for its user */
-	struct backoff again;	       /* while what it maps could not be read: want_again */
+	struct retry again;	       /* while what it maps could not be read: want_again */
 	struct wire_proc_new program;  /* how the kernel reported it; ino 0: it did not */
 	uint64_t attach_ns;	       /* CLOCK_MONOTONIC: its part of the profile begins */
 	uint64_t probed_ns;	       /* when its probes were on */

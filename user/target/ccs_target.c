@@ -7,7 +7,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "base/backoff.h"
+#include "base/retry.h"
 #include "base/base.h"
 #include "names/ccs.h"
 #include "process/mem.h"
@@ -34,7 +34,7 @@ struct ccs_table {
 	struct strtab *texts; /* of what is kept */
 	uint64_t whole_ns;    /* when the whole tree was read last */
 	uint32_t timeouts;    /* in a row */
-	struct backoff pause; /* after too many */
+	struct retry pause;   /* after too many */
 };
 
 struct job {
@@ -142,7 +142,7 @@ int target__read_ccs(struct target *t, const uint64_t *addrs, size_t n)
 	err = t->ccs ? 0 : ccs_table__new(&t->ccs);
 	if (err)
 		return err;
-	if (backoff__waits(&t->ccs->pause, now))
+	if (retry__waits(&t->ccs->pause, now))
 		return -ETIMEDOUT;
 	if (!target__alive(t))
 		return -ESRCH;
@@ -151,13 +151,13 @@ int target__read_ccs(struct target *t, const uint64_t *addrs, size_t n)
 			 sizeof(struct ccs_found), &out);
 	if (err) {
 		if (err == -ETIMEDOUT && ++t->ccs->timeouts >= MAX_TIMEOUTS)
-			backoff__begin(&t->ccs->pause, time__monotonic_ns(), PAUSE_NS,
-				       PAUSE_LONGEST_NS);
+			retry__begin(&t->ccs->pause, time__monotonic_ns(), PAUSE_NS,
+				     PAUSE_LONGEST_NS);
 		return err;
 	}
 	/* it was only busy */
 	t->ccs->timeouts = 0;
-	t->ccs->pause = (struct backoff){0};
+	t->ccs->pause = (struct retry){0};
 	if (job.whole)
 		t->ccs->whole_ns = now;
 	found = out;

@@ -97,15 +97,6 @@ void timeline__set_clock(struct timeline *tl, uint64_t monotonic_ns, uint64_t un
 	session->start_unix_ns = timeline__unix_ns(tl, session->start_ns);
 }
 
-static void show_period(struct pic_session *session, uint64_t period_ns)
-{
-	session->period_ns = period_ns;
-	session->frequency_hz = 0;
-	if (period_ns)
-		session->frequency_hz =
-			(uint32_t)MAX((1000000000ULL + period_ns / 2) / period_ns, 1ULL);
-}
-
 /* Of a picture that begins at start_ns. -ENOMEM. */
 static int set_session(const struct timeline *tl, struct picture *pic, const char *version,
 		       const char *mode, uint64_t start_ns)
@@ -116,7 +107,7 @@ static int set_session(const struct timeline *tl, struct picture *pic, const cha
 	session->mode = picture__string(pic, mode);
 	session->start_ns = start_ns;
 	session->start_unix_ns = timeline__unix_ns(tl, start_ns);
-	show_period(session, tl->period_ns);
+	picture__set_period(pic, tl->period_ns);
 	/* "" for want of memory: no report may be without them */
 	return !session->mode[0] != !mode[0] || !session->version[0] != !version[0] ? -ENOMEM : 0;
 }
@@ -150,7 +141,7 @@ fail:
 static void use_period(struct timeline *tl, uint64_t period_ns)
 {
 	tl->period_ns = period_ns;
-	show_period(picture__edit_session(tl->pic), period_ns);
+	picture__set_period(tl->pic, period_ns);
 	for (size_t i = 0; i < tl->n; i++)
 		lanes__set_period(tl->v[i].lanes, period_ns);
 }

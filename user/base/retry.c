@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* When to try again. */
+#include "retry.h"
+
+#include "base.h"
+
+void retry__begin(struct retry *r, uint64_t now, uint64_t first_ns, uint64_t longest_ns)
+{
+	r->ns = r->ns ? MIN(2 * r->ns, longest_ns) : first_ns;
+	r->until_ns = now + r->ns;
+}
