@@ -111,6 +111,10 @@ def test_no_probes(t):
         check(len(lacks) == 1, f"the report lacks {report['targets'][0]['missing']}")
         if any("suspendThread" in line or "resumeThread" in line for line in failed):
             check("safe calls are not counted" in lacks[0], f"{lacks[0]}; it said {failed}")
+            calls = report["targets"][0]["safe_calls"]
+            # those that went on as the session began are known all the same, not how many others there were
+            check(calls, "no call goes on in a program that sleeps in one")
+            check(all(not c["exact"] and c["observed_share"] == 0 for c in calls), f"{calls}")
         if any("GC end" in line for line in failed):
             gc = report["targets"][0]["gc"]
             check("collections are not seen" in lacks[0] and gc["count"] is None and gc["exact"] is not True, f"{lacks[0]}; {gc}")

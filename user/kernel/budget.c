@@ -54,11 +54,17 @@ static uint64_t cost_per_hit(struct kernel *kernel, struct bpf_program *const *p
 	return kernel->trap_ns + run_time__mean(kernel->run_time, programs, n);
 }
 
+/* Whether calls are missed in this state. */
+static bool are_off(enum probe_state state)
+{
+	return state != PROBES_ON && state != PROBES_TRIAL;
+}
+
 static void enter(struct attached *a, enum probe_state state, uint64_t now)
 {
 	uint64_t spent = now > a->since_ns ? now - a->since_ns : 0;
 
-	if (a->state == PROBES_OFF || a->state == PROBES_HELD_UP)
+	if (are_off(a->state))
 		a->off_ns += spent;
 	else
 		a->on_ns += spent;
@@ -311,10 +317,8 @@ void kernel__cost(struct kernel *kernel, pid_t pid, uint64_t now_ns, struct kern
 
 		cost.probe_hits = cost_of(kernel, pid).probe_hits;
 		cost.trap_ns = cost.probe_hits * kernel->trap_ns;
-		cost.paused_ns = a->off_ns +
-				 (a->state == PROBES_OFF || a->state == PROBES_HELD_UP ? spent : 0);
-		cost.observed_ns =
-			a->on_ns + (a->state == PROBES_ON || a->state == PROBES_TRIAL ? spent : 0);
+		cost.paused_ns = a->off_ns + (are_off(a->state) ? spent : 0);
+		cost.observed_ns = a->on_ns + (are_off(a->state) ? 0 : spent);
 	}
 	*ret_cost = cost;
 }

@@ -90,7 +90,7 @@ static void set_cost(struct session *s, uint64_t now)
 		struct intake_cost cost;
 
 		kernel__cost(s->kernel, m->pid, now, &k);
-		if (ended->bpf_known || ended->observed_ns) {
+		if (ended->bpf_known || ended->observed_ns || ended->paused_ns) {
 			k.probe_hits = ended->probe_hits;
 			k.trap_ns = ended->trap_ns;
 			k.paused_ns = ended->paused_ns;

@@ -238,8 +238,8 @@ static void put_cost(const struct text *t)
 		put_own(t);
 	if (target->probes_paused_ns)
 		fprintf(t->out,
-			"  the call probes were off for %s: they cost more than --max-overhead, "
-			"or safescoped was held up\n",
+			"  the call probes were off for %s: they could not be set, cost more than "
+			"--max-overhead, or safescoped was held up\n",
 			human__duration(target->probes_paused_ns).s);
 }
 
