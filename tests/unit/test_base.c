@@ -497,9 +497,12 @@ static void retry_doubles(void **state)
 		now += MIN(ns, (uint64_t)100);
 		assert_false(retry__waits(&b, now));
 	}
-	b = (struct retry){0};
+	assert_true(retry__has_begun(&b));
+	retry__end(&b);
+	assert_false(retry__has_begun(&b));
 	retry__begin(&b, now, 10, 100);
 	assert_false(retry__waits(&b, now + 10));
+	assert_int_equal(retry__longer(UINT64_MAX - 1, 10, UINT64_MAX), UINT64_MAX);
 }
 
 int main(void)

@@ -159,6 +159,15 @@ static void pauses(void **state)
 	names_pause__begin(&p, now, -ETIMEDOUT);
 	assert_int_equal(names_pause__now(&p, now + min - 1), -EBUSY);
 	assert_int_equal(names_pause__now(&p, now + min), 0);
+	/* an answer between two of them ends the row */
+	for (int n = 0; n < 3 * NAMES_PAUSE_LASTING; n++) {
+		now += min;
+		names_pause__begin(&p, now, -EIO);
+		if (n % 2)
+			names_pause__end(&p);
+		else
+			assert_int_equal(names_pause__now(&p, now), -EBUSY);
+	}
 }
 
 /* What was used comes back, and no more than there was. */

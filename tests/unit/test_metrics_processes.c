@@ -532,7 +532,10 @@ static void longest_text(void **state)
 		v[i].wall_ns = UINT64_MAX / 64;
 	}
 	for (unsigned i = 0; i < METRICS_MAX_TARGETS; i++) {
-		struct pic_target t = target_of((pid_t)i + 1, "\x01\x01\x01\x01\x01\x01\x01\x01");
+		/* the beginning of its file's name */
+		struct pic_target t =
+			target_of((pid_t)i + 1, "\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01"
+						"\x01\x01\x01");
 		struct figures f = {.no = i, .target = &t, .sites = v, .n_sites = SITES};
 
 		t.exe = name;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -36,6 +37,10 @@ static struct {
 	uint64_t passed_ns;
 	struct target_info info;
 	struct wire_unwind_maps maps; /* as the last process has them */
+	bool one_by_one;	      /* the kernel takes no batch */
+	__u32 singles;		      /* how many of such a batch come one by one now */
+	__u32 full_at;		      /* there is no memory for the rows of this file */
+	unsigned put[FILES + 1];      /* how often the rows of a file came into the map of maps */
 } world;
 
 /* ── in place of what is elsewhere ───────────────────────────────────────────────────────── */
@@ -107,19 +112,33 @@ int bpf_map_create(enum bpf_map_type type, const char *name, __u32 key_size, __u
 int bpf_map_update_batch(int fd, const void *keys, const void *values, __u32 *n,
 			 const struct bpf_map_batch_opts *opts)
 {
+	const __u32 *ids = keys;
+
 	(void)fd;
-	(void)keys;
 	(void)values;
-	(void)n;
 	(void)opts;
+	if (world.one_by_one) {
+		world.singles = *n;
+		return -ENOTSUP;
+	}
+	for (__u32 i = 0; i < *n; i++)
+		world.put[ids[i]]++;
 	return 0;
 }
 
 int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
 {
+	const __u32 *id = key;
+
 	(void)fd;
-	(void)key;
 	(void)flags;
+	if (world.singles) {
+		world.singles--;
+		if (*id == world.full_at)
+			return -ENOMEM;
+		world.put[*id]++;
+		return 0;
+	}
 	memcpy(&world.maps, value, sizeof(world.maps));
 	return 0;
 }
@@ -165,7 +184,7 @@ static int look(struct fixture *f, pid_t pid)
 /* In no process has it rows before the pause is over, and each pause is longer; then in all. */
 static void test_again(void **state)
 {
-	static const int errs[] = {-ETIMEDOUT, -EIO};
+	static const int errs[] = {-ETIMEDOUT, -EIO, -ENOMEM, -EMFILE, -ENFILE};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(errs); i++) {
@@ -197,7 +216,7 @@ static void test_again(void **state)
 	}
 }
 
-/* What is broken is read once, and is no failure to those who come later. */
+/* What is broken is read once, and whoever maps it has it reported. */
 static void test_broken(void **state)
 {
 	struct fixture *f = begin();
@@ -205,10 +224,49 @@ static void test_broken(void **state)
 	(void)state;
 	world.err[1] = -EBADMSG;
 	assert_int_equal(look(f, 1), -EBADMSG);
-	assert_int_equal(look(f, 2), 0);
+	assert_int_equal(look(f, 2), -EBADMSG);
+	assert_int_equal(world.maps.n, 1);
 	world.passed_ns += 86400 * S;
-	assert_int_equal(look(f, 1), 0);
+	assert_int_equal(look(f, 1), -EBADMSG);
 	assert_int_equal(world.reads[1], 1);
+	end(f);
+}
+
+/* One that has no rows lacks nothing. */
+static void test_without(void **state)
+{
+	struct fixture *f = begin();
+
+	(void)state;
+	world.err[0] = -ENOENT;
+	for (pid_t pid = 1; pid <= 2; pid++) {
+		assert_int_equal(look(f, pid), 0);
+		assert_int_equal(world.maps.n, 2);
+		assert_int_equal(world.maps.v[0].buckets, 0);
+		assert_int_equal(world.maps.v[1].buckets, 1);
+	}
+	assert_int_equal(world.reads[0], 1);
+	end(f);
+}
+
+/* The kernel has no memory for one file's rows: the others come, and this one with the next. */
+static void test_full(void **state)
+{
+	struct fixture *f = begin();
+
+	(void)state;
+	world.one_by_one = true;
+	world.full_at = 1;
+	assert_int_equal(look(f, 1), -ENOMEM);
+	assert_int_equal(world.put[1], 0);
+	assert_int_equal(world.put[2], 1);
+	world.full_at = 0;
+	assert_int_equal(look(f, 1), 0);
+	assert_int_equal(world.put[1], 1);
+	assert_int_equal(world.put[2], 1);
+	assert_int_equal(look(f, 2), 0);
+	assert_int_equal(world.put[1], 1);
+	assert_int_equal(world.reads[0] + world.reads[1], 2);
 	end(f);
 }
 
@@ -242,6 +300,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_again),
 		cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_without),
+		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_busy),
 	};
 

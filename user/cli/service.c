@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/retry.h"
 #include "metrics/metrics.h"
 #include "metrics/server.h"
 #include "modes.h"
@@ -403,7 +404,8 @@ static int run_child(struct service *sv)
 	if (time__monotonic_ns() - begun > 10 * sv->renew_after_ns)
 		sv->renew_after_ns = RENEW_FIRST_NS;
 	else if (code & EXIT_RENEWED)
-		sv->renew_after_ns = MIN(2 * sv->renew_after_ns, RENEW_MOST_NS);
+		sv->renew_after_ns =
+			retry__longer(sv->renew_after_ns, RENEW_FIRST_NS, RENEW_MOST_NS);
 	fd__close(&sv->pidfd);
 	fd__close(&sv->alive_fd);
 	return code;

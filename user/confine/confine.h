@@ -99,7 +99,8 @@ struct confine_job;
 /*
  * Starts fn(ctx, out) in a child, which is killed timeout_ms from now. `out` is size bytes, zeroed,
  * shared with the child; only pages that it writes take memory. fn returns 0 or a negative errno
- * above -4096. -EBUSY: there are too many children; -EAGAIN, -ENOMEM, -EINVAL.
+ * above -4096. -EBUSY: there are too many children, or there can be no other process now; -ENOMEM,
+ * -EINVAL.
  */
 int confine__start(const struct confine *how, int timeout_ms, int (*fn)(void *ctx, void *out),
 		   void *ctx, size_t size, struct confine_job **ret_job);

@@ -50,7 +50,8 @@ void confine_servers__reap(void);
 
 /* ── children.c: those that run, and those that do not die ───────────────────────────────── */
 
-/* Forks; in the child *ret_pid is 0. -EBUSY, -EAGAIN, -ENOMEM. */
+/* Forks; in the child *ret_pid is 0. -EBUSY: there are too many children, or there can be no other
+ * process now. */
 int confine_children__fork(const struct confine *how, pid_t *ret_pid);
 /* It has been waited for. */
 void confine_children__gone(pid_t pid);

@@ -11,6 +11,7 @@
 #include <bpf/bpf.h>
 
 #include "base/base.h"
+#include "base/retry.h"
 #include "kernel_priv.h"
 #include "safescope.skel.h"
 
@@ -112,7 +113,7 @@ static void take_off(struct kernel *kernel, struct attached *a, uint64_t now, do
 			 "%g: off for now, sampling goes on",
 			 a->pid, percent, kernel->max_overhead_percent);
 	} else {
-		a->retry_ns = MIN(2 * last, BUDGET_LONGEST_NS);
+		a->retry_ns = retry__longer(last, BUDGET_FIRST_NS, BUDGET_LONGEST_NS);
 	}
 	call_probes__off(kernel, a);
 	enter_group(kernel, a, PROBES_OFF, now);
@@ -256,7 +257,9 @@ static void try_again(struct kernel *kernel, struct attached *a, uint64_t now)
 	if (err == -EBUSY)
 		return;
 	if (err) {
-		a->retry_ns = err == -ESTALE ? UINT64_MAX : MIN(2 * a->retry_ns, BUDGET_LONGEST_NS);
+		a->retry_ns = err == -ESTALE ? UINT64_MAX
+					     : retry__longer(a->retry_ns, BUDGET_FIRST_NS,
+							     BUDGET_LONGEST_NS);
 		enter(a, PROBES_OFF, now);
 		return;
 	}

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/retry.h"
 #include "keeper_priv.h"
 #include "kernel_priv.h"
 #include "safescope.skel.h"
@@ -36,7 +37,7 @@ static void hold_up(struct kernel *kernel, uint64_t now)
 	/* they are not back since the last time: that pause goes on */
 	if (!kernel->held_up_until_ns) {
 		if (kernel->held_up.times && since - kernel->held_up_since_ns < FORGOTTEN_NS)
-			pause = MIN(2 * kernel->held_up_pause_ns, PAUSE_LONGEST_NS);
+			pause = retry__longer(kernel->held_up_pause_ns, pause, PAUSE_LONGEST_NS);
 		kernel->held_up_pause_ns = pause;
 		kernel->held_up_since_ns = since;
 		kernel->held_up.times++;
@@ -115,8 +116,9 @@ static void come_back(struct kernel *kernel, uint64_t now)
 	if (err)
 		log_warn("some probes do not come on again: %s%s", strerror(-err),
 			 left ? "; they are tried again" : "");
-	kernel->left_pause_ns = PAUSE_FIRST_NS;
-	kernel->left_until_ns = left ? now + PAUSE_FIRST_NS : 0;
+	retry__end(&kernel->left);
+	if (left)
+		retry__begin(&kernel->left, now, PAUSE_FIRST_NS, PAUSE_LONGEST_NS);
 	while ((a = kernel__next(kernel, a))) {
 		bool on;
 
@@ -139,12 +141,13 @@ static void try_left(struct kernel *kernel, uint64_t now)
 	int err = 0;
 	size_t left = put_on(kernel, &err);
 
-	kernel->left_pause_ns = MIN(2 * kernel->left_pause_ns, PAUSE_LONGEST_NS);
-	kernel->left_until_ns = left ? now + kernel->left_pause_ns : 0;
-	if (left)
+	if (left) {
+		retry__begin(&kernel->left, now, PAUSE_FIRST_NS, PAUSE_LONGEST_NS);
 		log_debug("%zu probes do not come on again: %s", left, strerror(-err));
-	else
+	} else {
+		retry__end(&kernel->left);
 		log_verbose("no probe waits to come on again any more");
+	}
 }
 
 int kernel__beat(struct kernel *kernel)
@@ -162,7 +165,8 @@ int kernel__beat(struct kernel *kernel)
 	leases__turn(kernel, now);
 	if (kernel->held_up_until_ns && now >= kernel->held_up_until_ns && may_come_back(kernel))
 		come_back(kernel, now);
-	if (kernel->left_until_ns && now >= kernel->left_until_ns && !kernel->held_up_until_ns)
+	if (retry__has_begun(&kernel->left) && !retry__waits(&kernel->left, now) &&
+	    !kernel->held_up_until_ns)
 		try_left(kernel, now);
 	return 0;
 }

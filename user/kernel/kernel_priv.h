@@ -8,6 +8,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "base/retry.h"
 #include "kernel.h"
 
 struct safescope_bpf;
@@ -250,8 +251,7 @@ struct kernel {
 	uint64_t held_up_until_ns; /* when the probes come on again; 0: they were not off */
 	uint64_t held_up_since_ns; /* the last time, and for how long they stayed off after it */
 	uint64_t held_up_pause_ns;
-	/* probes that did not come on again: when they are tried next; 0: there are none */
-	uint64_t left_until_ns, left_pause_ns;
+	struct retry left; /* when probes that did not come on again are tried next, if there are any */
 	struct kernel_held_up held_up;
 };
 

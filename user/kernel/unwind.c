@@ -30,7 +30,7 @@ struct unwind_file {
 	uint32_t rows;
 	uint32_t users;
 	bool known;
-	int err; /* it could not be read: nobody uses it, and it is read again after a pause */
+	int err; /* it could not be read: nobody uses it, and where that may pass, it is read again */
 	struct retry again;
 };
 
@@ -79,6 +79,8 @@ void unwind__free(struct unwind *unwind)
 		return;
 	for (size_t i = 0; i < unwind->n_users; i++)
 		free(unwind->users[i].files);
+	for (uint32_t i = 0; i < unwind->n_new; i++)
+		close(unwind->new_fds[i]);
 	free(unwind->users);
 	shares__free(unwind->shares);
 	free(unwind);
@@ -132,12 +134,27 @@ void unwind__forget(struct kernel *kernel, pid_t pid)
 
 /* ── files ───────────────────────────────────────────────────────────────────────────────── */
 
+/* Its rows, if they are not in the map of maps yet. */
+static void forget_new(struct unwind *u, uint32_t id)
+{
+	for (uint32_t i = 0; i < u->n_new; i++) {
+		if (u->new_ids[i] != id)
+			continue;
+		close(u->new_fds[i]);
+		u->new_ids[i] = u->new_ids[--u->n_new];
+		u->new_fds[i] = u->new_fds[u->n_new];
+		return;
+	}
+}
+
 static void evict(struct kernel *kernel, uint32_t id)
 {
 	struct unwind_file *f = &kernel->unwind->files[id];
 
-	if (f->buckets)
+	if (f->buckets) {
 		bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.unwind_files), &id);
+		forget_new(kernel->unwind, id);
+	}
 	kernel->unwind->bytes -= f->bytes;
 	kernel->unwind->rows -= f->rows;
 	memset(f, 0, sizeof(*f));
@@ -220,13 +237,23 @@ static int put_new(struct kernel *kernel)
 	__u32 n = u->n_new;
 	int err = 0;
 
-	if (n && bpf_map_update_batch(map, u->new_ids, u->new_fds, &n, NULL)) {
-		for (uint32_t i = 0; i < u->n_new && !err; i++)
-			err = bpf_map_update_elem(map, &u->new_ids[i], &u->new_fds[i], BPF_ANY);
+	bool all = n && !bpf_map_update_batch(map, u->new_ids, u->new_fds, &n, NULL);
+	uint32_t left = 0;
+
+	/* what there is no room for in the kernel is tried again with whatever comes next */
+	for (uint32_t i = 0; i < u->n_new; i++) {
+		int err2 = all ? 0
+			       : bpf_map_update_elem(map, &u->new_ids[i], &u->new_fds[i], BPF_ANY);
+
+		if (!err2) {
+			close(u->new_fds[i]);
+			continue;
+		}
+		err = err2;
+		u->new_ids[left] = u->new_ids[i];
+		u->new_fds[left++] = u->new_fds[i];
 	}
-	for (uint32_t i = 0; i < u->n_new; i++)
-		close(u->new_fds[i]);
-	u->n_new = 0;
+	u->n_new = left;
 	return err;
 }
 
@@ -242,16 +269,17 @@ static int ask(const struct unwind *u, struct unwind_user *user, uint64_t bytes)
 	return err;
 }
 
-/* There was no room for it, in memory or among the children. */
+/* There was no room for it, among the rows or the children. */
 static bool may_do_later(int err)
 {
-	return err == -ENOMEM || err == -EDQUOT || err == -ENOSPC || err == -EBUSY;
+	return err == -EDQUOT || err == -ENOSPC || err == -EBUSY;
 }
 
 /* Whether its rows are to be made now. id 0: they never were. */
 static bool is_due(const struct unwind *u, uint32_t id, uint64_t now)
 {
-	return !id || (u->files[id].err && !retry__waits(&u->files[id].again, now));
+	return !id || (retry__is_worth_it(u->files[id].err) &&
+		       !retry__waits(&u->files[id].again, now));
 }
 
 /* *id: of one that could not be read before; 0: it is new. */
@@ -290,7 +318,7 @@ static int add_file(struct kernel *kernel, const struct target *target, struct u
 					  .ino = code->ino,
 					  .changed_ns = code->changed_ns,
 					  .known = true};
-		if (retry__is_worth_it(err)) {
+		if (err && err != -ENOENT) {
 			f->err = err;
 			f->again = again;
 		} else if (!err) {

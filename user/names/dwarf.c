@@ -242,12 +242,14 @@ static int ask(struct dwarf *d, uint64_t vaddr, struct answer *answer)
 		err = -EIO;
 	if (!err && answer->err && answer->err != -ENOENT)
 		err = answer->err < 0 && answer->err > -4096 ? answer->err : -EIO;
+	if (!err)
+		names_pause__end(&d->pause);
 	/* too many helpers: there may be fewer next time */
 	if (!err || err == -EBUSY)
 		return err;
 	names_pause__begin(&d->pause, began + took, err);
 	log_verbose("%s: its DWARF is left alone for %llu s: %s", elf__name(d->elf),
-		    (unsigned long long)(d->pause.ns / 1000000000ULL), strerror(-err));
+		    (unsigned long long)(d->pause.retry.ns / 1000000000ULL), strerror(-err));
 	stop(d);
 	return d->pause.err;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/retry.h"
 #include "confine/confine.h"
 #include "names_priv.h"
 
@@ -78,10 +79,10 @@ void *file_job__take(struct file_job *job, int err, struct names *names, const s
 	}
 	confine_job__free(job->job);
 	job->job = NULL;
-	if (names__had_no_time(err)) {
+	if (retry__shows_nothing(err)) {
 		names__begin_pause(names, &job->pause, time__monotonic_ns(), err);
 		log_verbose("%s: %s cannot be found, for %llu s: %s", image->name, job->all->what,
-			    (unsigned long long)(job->pause.ns / 1000000000ULL), strerror(-err));
+			    (unsigned long long)(job->pause.retry.ns / 1000000000ULL), strerror(-err));
 		return NULL;
 	}
 	job->over = true;

@@ -18,11 +18,6 @@ struct pauses {
 
 static const struct slot_key pauses_key = {.free = free};
 
-bool names__had_no_time(int err)
-{
-	return err == -EBUSY || retry__is_worth_it(err);
-}
-
 /* NULL: there is none. */
 static struct names_pause *find(const struct slots *slots, const struct slot_key *key)
 {
@@ -81,7 +76,7 @@ bool names__put_off(struct names *names, struct slots *slots, const struct slot_
 {
 	struct names_pause *pause;
 
-	if (!names__had_no_time(err))
+	if (!retry__shows_nothing(err))
 		return false;
 	pause = err == -EBUSY ? NULL : get(slots, key);
 	if (pause)

@@ -87,9 +87,6 @@ uint64_t names__block(struct names *names, struct image *image, uint64_t vaddr);
 
 /* ── later.c: what could not be read of a file this time ─────────────────────────────────── */
 
-/* It took too long, its helper was killed, or there is no time for the user's files: that may have
- * been the machine's fault. */
-bool names__had_no_time(int err);
 /*
  * Before something is read that is kept in a slot: whether it is not to be tried now, since it
  * failed a while ago. After it was: whether it may be tried again, rather than that there is none.

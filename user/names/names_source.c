@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/retry.h"
 #include "demangle_priv.h"
 #include "describe_priv.h"
 #include "dwarf_priv.h"
@@ -91,7 +92,7 @@ static const struct ipe *ipe_of(struct names *t)
 		}
 	}
 	/* there may be time for it later */
-	if (names__had_no_time(err)) {
+	if (retry__shows_nothing(err)) {
 		t->incomplete |= err == -EBUSY;
 		return t->ipe;
 	}

@@ -4,19 +4,21 @@
 
 #include <errno.h>
 
-#include "base/base.h"
-
 void names_pause__begin(struct names_pause *p, uint64_t now, int err)
 {
-	if (now - p->since_ns >= 2 * NAMES_PAUSE_MAX_NS)
-		p->n = 0;
-	p->ns = p->n ? MIN(2 * p->ns, NAMES_PAUSE_MAX_NS) : NAMES_PAUSE_NS;
-	p->since_ns = now;
+	if (now >= p->retry.until_ns + NAMES_PAUSE_MAX_NS)
+		names_pause__end(p);
+	retry__begin(&p->retry, now, NAMES_PAUSE_NS, NAMES_PAUSE_MAX_NS);
 	p->n++;
 	p->err = p->n < NAMES_PAUSE_LASTING ? -EBUSY : err;
 }
 
 int names_pause__now(const struct names_pause *p, uint64_t now)
 {
-	return p->n && now - p->since_ns < p->ns ? p->err : 0;
+	return p->n && retry__waits(&p->retry, now) ? p->err : 0;
+}
+
+void names_pause__end(struct names_pause *p)
+{
+	*p = (struct names_pause){0};
 }

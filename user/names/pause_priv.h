@@ -11,6 +11,8 @@
 
 #include <stdint.h>
 
+#include "base/retry.h"
+
 /* The first pause; each one is twice as long as the last, up to this. */
 #define NAMES_PAUSE_NS	   60000000000ULL
 #define NAMES_PAUSE_MAX_NS 3600000000000ULL
@@ -19,13 +21,15 @@
 
 /* Zeroed there is none. */
 struct names_pause {
-	uint64_t since_ns, ns;
+	struct retry retry;
 	uint32_t n; /* how many there were soon after each other */
 	int err;
 };
 
 /* `err`: of what failed now. */
 void names_pause__begin(struct names_pause *pause, uint64_t now, int err);
+/* There was an answer: what failed before counts no more. */
+void names_pause__end(struct names_pause *pause);
 /* 0: it is over. -EBUSY: later there may be an answer. Any other: there is likely to be none. */
 int names_pause__now(const struct names_pause *pause, uint64_t now);
 

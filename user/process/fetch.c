@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/retry.h"
 #include "base/pass.h"
 #include "base/shares.h"
 #include "confine/confine.h"
@@ -244,5 +245,5 @@ int fetch__find(int root, const char *path, uid_t user, int *ret_fd)
 	}
 	close(pair[0]);
 	close(pair[1]);
-	return err == -ETIMEDOUT || err == -EBUSY ? -EREMOTEIO : err;
+	return retry__shows_nothing(err) ? -EREMOTEIO : err;
 }

@@ -125,9 +125,8 @@ static void set_pause(struct file *file)
 	uint64_t now = time__monotonic_ns();
 
 	file->again_ns = 0;
-	if (!file__may_be_read_later(file) && file->elf_err != -EREMOTEIO &&
-	    file->elf_err != -EIO) {
-		file->again = (struct retry){0};
+	if (!retry__shows_nothing(file->elf_err) && file->elf_err != -EREMOTEIO) {
+		retry__end(&file->again);
 		return;
 	}
 	/* whoever opens it meanwhile makes it no longer */
@@ -135,10 +134,10 @@ static void set_pause(struct file *file)
 		retry__begin(&file->again, now, RETRY_NS, RETRY_LONGEST_NS);
 	if (file->elf_err == -EREMOTEIO)
 		file->again_ns = now + FETCH_AGAIN_NS;
-	else if (file->elf_err == -EIO)
-		file->again_ns = file->again.until_ns;
-	else
+	else if (file__may_be_read_later(file))
 		file->again_ns = now + PARSE_AGAIN_NS;
+	else
+		file->again_ns = file->again.until_ns;
 }
 
 /* Reads the ELF file, or notes why it cannot. */
@@ -180,8 +179,10 @@ void file__read_again(struct file *file, pid_t pid, uid_t uid, int fd, const cha
 
 bool file__put_off(struct file *file, int err)
 {
-	if (!retry__is_worth_it(err))
+	if (!retry__is_worth_it(err)) {
+		retry__end(&file->put_off);
 		return false;
+	}
 	retry__begin(&file->put_off, time__monotonic_ns(), RETRY_NS, RETRY_LONGEST_NS);
 	return true;
 }

@@ -9,6 +9,7 @@
 #include <uthash.h>
 
 #include "base/base.h"
+#include "base/retry.h"
 
 /* With more processes that hang, those are forgotten that hung first. */
 #define ENTRIES_MAX 4096
@@ -16,8 +17,7 @@
 
 struct patience_entry {
 	pid_t pid;
-	uint64_t until_ns; /* when it may be waited for again */
-	uint64_t pause_ns; /* how long it was left alone */
+	struct retry retry; /* when it may be waited for again */
 	UT_hash_handle hh; /* in the order in which they first hung */
 };
 
@@ -48,7 +48,7 @@ int patience__ask(struct patience *p, pid_t pid, int timeout_ms, uint64_t now_ns
 	const struct patience_entry *e = find(p, pid);
 	uint64_t left;
 
-	if (e && now_ns < e->until_ns)
+	if (e && retry__waits(&e->retry, now_ns))
 		return -EBUSY;
 	forgive(p, now_ns);
 	left = PATIENCE_WAITED_NS - MIN(p->waited_ns, PATIENCE_WAITED_NS);
@@ -85,8 +85,7 @@ void patience__hung(struct patience *p, pid_t pid, uint64_t waited_ns, uint64_t 
 		e = add(p, pid);
 	if (!e)
 		return;
-	e->pause_ns = e->pause_ns ? MIN(2 * e->pause_ns, PATIENCE_LONGEST_NS) : PATIENCE_FIRST_NS;
-	e->until_ns = now_ns + e->pause_ns;
+	retry__begin(&e->retry, now_ns, PATIENCE_FIRST_NS, PATIENCE_LONGEST_NS);
 }
 
 void patience__well(struct patience *p, pid_t pid)

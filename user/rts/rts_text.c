@@ -258,7 +258,7 @@ int rts_text__new(const struct rts *rts, struct rts_text **ret_text)
 	if (!t)
 		return -ENOMEM;
 	err = elf__fdes(rts->image->elf, &t->fdes, &t->n);
-	if (err == -EBUSY || retry__is_worth_it(err))
+	if (retry__shows_nothing(err))
 		goto out;
 	/* Without rows everything is unknown, which is no error. */
 	if (err)

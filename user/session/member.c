@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/retry.h"
 #include "process/proc.h"
 #include "session_priv.h"
 
@@ -58,7 +59,7 @@ static void want_again(struct session *s, struct member *m, bool lacks)
 	uint64_t now = time__monotonic_ns();
 
 	if (!lacks) {
-		m->again = (struct retry){0};
+		retry__end(&m->again);
 		return;
 	}
 	if (!retry__waits(&m->again, now))
@@ -79,7 +80,7 @@ static void load_rows(struct session *s, struct member *m)
 	s->rows_later |= m->rows_later;
 	if (m->rows_later)
 		return;
-	m->rows_lack = err == -EBUSY || retry__is_worth_it(err);
+	m->rows_lack = retry__shows_nothing(err);
 	if (err && !m->rows_lack)
 		m->no_rows = true;
 	want_again(s, m, m->rows_lack || target__may_come_later(m->target));
@@ -109,7 +110,7 @@ void member__read_maps(struct session *s, struct member *m)
 			feed__failed(s->feed);
 	if (err) {
 		log_debug("pid %d: its mappings cannot be read again: %s", m->pid, strerror(-err));
-		want_again(s, m, m->again.ns > 0);
+		want_again(s, m, retry__has_begun(&m->again));
 	} else if (!m->rows_later) {
 		load_more_rows(s, m);
 	}

@@ -157,7 +157,7 @@ int target__read_ccs(struct target *t, const uint64_t *addrs, size_t n)
 	}
 	/* it was only busy */
 	t->ccs->timeouts = 0;
-	t->ccs->pause = (struct retry){0};
+	retry__end(&t->ccs->pause);
 	if (job.whole)
 		t->ccs->whole_ns = now;
 	found = out;
