@@ -10,7 +10,7 @@
 /* How long a wait goes on after something else came up. */
 #define HURRY_MS 200
 
-/* Of the program, as the signals are. */
+/* Process-wide, as the dispositions of signals are. */
 static struct {
 	int fd;
 	bool (*is_urgent)(void *ctx);

@@ -216,7 +216,8 @@ struct elf_fde {
 };
 /*
  * All FDEs of .eh_frame sorted by start; damaged ones are left out. Owned by the file. Read aside,
- * once; -EBUSY, -ETIMEDOUT, -EIO then: after the last two again, but not before a pause is over.
+ * once. After -EBUSY they are read again by the next call, after what retry.h has a pause for once
+ * that is over.
  */
 int elf__fdes(struct elf_file *elf, const struct elf_fde **ret_fdes, size_t *ret_n);
 /* What comes of a child that read them: they ascend by start, none ends before it starts. */

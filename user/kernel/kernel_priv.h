@@ -365,4 +365,14 @@ bool attached__share(const struct attached *a, const struct attached *b);
 /* Turns the ring of root frames of a deep stack; see wire.h, struct wire_stack. */
 void stack__straighten(struct wire_stack *stack, uint64_t *frames);
 
+/* ── each.c ──────────────────────────────────────────────────────────────────────────────── */
+
+/*
+ * Calls fn for each element of a hash map, never twice for one, though others come and go
+ * meanwhile; fn may remove the one that it has. An error of fn's ends it and is returned. -ENOMEM,
+ * and the errors of bpf_map_lookup_batch().
+ */
+int map__each(int fd, uint32_t key_size, uint32_t value_size,
+	      int (*fn)(void *ctx, const void *key, void *value), void *ctx);
+
 #endif

@@ -92,8 +92,7 @@ int leases__get(struct kernel *kernel, struct probe *p)
 		HASH_ADD(hh, kernel->leases, key, sizeof(l->key), l);
 		if (!l->hh.tbl) {
 			/* uthash found no memory */
-			close(l->fd);
-			free(l);
+			end_lease(l);
 			return -ENOMEM;
 		}
 	}

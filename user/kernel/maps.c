@@ -10,27 +10,41 @@
 #include "kernel_priv.h"
 #include "safescope.skel.h"
 
+struct sites {
+	struct kernel *kernel;
+	bool (*gone)(void *ctx, uint32_t tgid); /* NULL: all are wanted, and stay */
+	int (*fn)(void *ctx, const struct wire_site_key *key, const struct wire_site *site);
+	void *ctx;
+};
+
+static int on_site(void *ctx, const void *key, void *value)
+{
+	const struct sites *sites = ctx;
+	const struct wire_site_key *site_key = key;
+	struct wire_site *site = value;
+	uint32_t user = site->user;
+	int err;
+
+	if (sites->gone && !sites->gone(sites->ctx, site_key->tgid))
+		return 0;
+	site->user = 0; /* only of use to the kernel side */
+	err = sites->fn(sites->ctx, site_key, site);
+	site->user = user;
+	if (!err && sites->gone &&
+	    bpf_map_delete_elem(bpf_map__fd(sites->kernel->skel->maps.call_sites), key) == 0)
+		users__site_removed(sites->kernel, site);
+	return err;
+}
+
 int kernel__sites(struct kernel *kernel,
 		  int (*fn)(void *ctx, const struct wire_site_key *key,
 			    const struct wire_site *site),
 		  void *ctx)
 {
-	int fd = bpf_map__fd(kernel->skel->maps.call_sites), err = 0;
-	struct wire_site_key key, next, *at = NULL;
-	struct wire_site *site = malloc(sizeof(*site));
+	struct sites sites = {.kernel = kernel, .fn = fn, .ctx = ctx};
 
-	if (!site)
-		return -ENOMEM;
-	while (!err && bpf_map_get_next_key(fd, at, &next) == 0) {
-		if (bpf_map_lookup_elem(fd, &next, site) == 0) {
-			site->user = 0; /* only of use to the kernel side */
-			err = fn(ctx, &next, site);
-		}
-		key = next;
-		at = &key;
-	}
-	free(site);
-	return err;
+	return map__each(bpf_map__fd(kernel->skel->maps.call_sites), sizeof(struct wire_site_key),
+			 sizeof(struct wire_site), on_site, &sites);
 }
 
 int kernel__sweep_sites(struct kernel *kernel, bool (*gone)(void *ctx, uint32_t tgid),
@@ -38,31 +52,11 @@ int kernel__sweep_sites(struct kernel *kernel, bool (*gone)(void *ctx, uint32_t 
 				  const struct wire_site *site),
 			void *ctx)
 {
-	int fd = bpf_map__fd(kernel->skel->maps.call_sites), err = 0;
-	struct wire_site_key key, *at = NULL, *swept = NULL;
-	struct wire_site *site = malloc(sizeof(*site));
-	size_t n = 0, cap = 0;
+	struct sites sites = {.kernel = kernel, .gone = gone, .fn = fn, .ctx = ctx};
+	int err =
+		map__each(bpf_map__fd(kernel->skel->maps.call_sites), sizeof(struct wire_site_key),
+			  sizeof(struct wire_site), on_site, &sites);
 
-	if (!site)
-		return -ENOMEM;
-	while (!err && bpf_map_get_next_key(fd, at, &key) == 0) {
-		at = &key;
-		if (!gone(ctx, key.tgid) || bpf_map_lookup_elem(fd, &key, site))
-			continue;
-		err = array__reserve((void **)&swept, &cap, n + 1, 1 << 20, sizeof(*swept));
-		site->user = 0;
-		if (!err)
-			err = fn(ctx, &key, site);
-		if (!err)
-			swept[n++] = key;
-	}
-	/* afterwards: a key that is gone has no next one */
-	for (size_t i = 0; i < n; i++)
-		if (bpf_map_lookup_elem(fd, &swept[i], site) == 0 &&
-		    bpf_map_delete_elem(fd, &swept[i]) == 0)
-			users__site_removed(kernel, site);
-	free(swept);
-	free(site);
 	users__sweep_threads(kernel);
 	return err;
 }
@@ -93,29 +87,33 @@ void kernel__flush(struct kernel *kernel)
 		log_verbose("on_flush: cannot be run: %s", strerror(-err));
 }
 
+struct threads {
+	struct kernel *kernel;
+	int (*fn)(void *ctx, pid_t tid, const struct wire_thread *thread);
+	void *ctx;
+};
+
+static int on_thread(void *ctx, const void *key, void *value)
+{
+	const struct threads *threads = ctx;
+	struct wire_thread *thread = &((struct wire_thread_entry *)value)->th;
+	const struct attached *a = kernel__find(threads->kernel, (pid_t)thread->tgid);
+
+	thread->user = 0; /* nobody else's business */
+	if (calls_known(a, thread))
+		thread->epoch = a->wire.epoch;
+	else
+		thread->epoch = thread->depth = 0;
+	return threads->fn(threads->ctx, *(const pid_t *)key, thread);
+}
+
 int kernel__threads(struct kernel *kernel,
 		    int (*fn)(void *ctx, pid_t tid, const struct wire_thread *thread), void *ctx)
 {
-	int fd = bpf_map__fd(kernel->skel->maps.threads), err = 0;
-	__u32 key, next, *at = NULL;
-	struct wire_thread_entry entry;
+	struct threads threads = {.kernel = kernel, .fn = fn, .ctx = ctx};
 
-	while (!err && bpf_map_get_next_key(fd, at, &next) == 0) {
-		if (bpf_map_lookup_elem(fd, &next, &entry) == 0) {
-			struct wire_thread *thread = &entry.th;
-			const struct attached *a = kernel__find(kernel, (pid_t)thread->tgid);
-
-			thread->user = 0; /* nobody else's business */
-			if (calls_known(a, thread))
-				thread->epoch = a->wire.epoch;
-			else
-				thread->epoch = thread->depth = 0;
-			err = fn(ctx, (pid_t)next, thread);
-		}
-		key = next;
-		at = &key;
-	}
-	return err;
+	return map__each(bpf_map__fd(kernel->skel->maps.threads), sizeof(__u32),
+			 sizeof(struct wire_thread_entry), on_thread, &threads);
 }
 
 void kernel__hold_again(struct kernel *kernel)

@@ -30,7 +30,7 @@ struct unwind_file {
 	uint32_t rows;
 	uint32_t users;
 	bool known;
-	int err; /* it could not be read: nobody uses it, and where that may pass, it is read again */
+	int err; /* it could not be read: nobody uses it; where that may pass it is read again */
 	struct retry again;
 };
 
@@ -242,8 +242,8 @@ static int put_new(struct kernel *kernel)
 
 	/* what there is no room for in the kernel is tried again with whatever comes next */
 	for (uint32_t i = 0; i < u->n_new; i++) {
-		int err2 = all ? 0
-			       : bpf_map_update_elem(map, &u->new_ids[i], &u->new_fds[i], BPF_ANY);
+		int err2 =
+			all ? 0 : bpf_map_update_elem(map, &u->new_ids[i], &u->new_fds[i], BPF_ANY);
 
 		if (!err2) {
 			close(u->new_fds[i]);
@@ -278,8 +278,8 @@ static bool may_do_later(int err)
 /* Whether its rows are to be made now. id 0: they never were. */
 static bool is_due(const struct unwind *u, uint32_t id, uint64_t now)
 {
-	return !id || (retry__is_worth_it(u->files[id].err) &&
-		       !retry__waits(&u->files[id].again, now));
+	return !id ||
+	       (retry__is_worth_it(u->files[id].err) && !retry__waits(&u->files[id].again, now));
 }
 
 /* *id: of one that could not be read before; 0: it is new. */

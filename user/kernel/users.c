@@ -130,68 +130,71 @@ void users__threads_left(struct kernel *kernel, bool go_on)
 		kernel->threads_due_ns = now + SWEEP_LATE_NS;
 }
 
+static int sweep_thread(void *ctx, const void *key, void *value)
+{
+	struct kernel *kernel = ctx;
+	const struct wire_thread *thread = &((struct wire_thread_entry *)value)->th;
+	struct wire_target target;
+
+	/* just being made: its process is not known yet */
+	if (!thread->tgid) {
+		kernel->threads_due_ns = time__monotonic_ns();
+		return 0;
+	}
+	if (kernel__find(kernel, (pid_t)thread->tgid) ||
+	    bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.targets), &thread->tgid, &target) ==
+		    0)
+		return 0;
+	if (bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.threads), key) == 0)
+		leave(&kernel->skel->bss->all_threads,
+		      &kernel->skel->bss->users[thread->user % WIRE_MAX_USERS].threads);
+	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.off_stacks), key);
+	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.open_at_start), key);
+	return 0;
+}
+
 void users__sweep_threads(struct kernel *kernel)
 {
-	int fd = bpf_map__fd(kernel->skel->maps.threads),
-	    targets = bpf_map__fd(kernel->skel->maps.targets);
 	uint64_t now = time__monotonic_ns();
-	struct wire_thread_entry entry;
-	struct wire_target target;
-	__u32 key, next;
-	bool more;
 
 	if (!kernel->threads_due_ns || now < kernel->threads_due_ns)
 		return;
 	kernel->threads_due_ns = 0;
-	more = bpf_map_get_next_key(fd, NULL, &next) == 0;
-	while (more) {
-		key = next;
-		/* before it may go: a key that is gone has no next one */
-		more = bpf_map_get_next_key(fd, &key, &next) == 0;
-		if (bpf_map_lookup_elem(fd, &key, &entry))
-			continue;
-		/* just being made: its process is not known yet */
-		if (!entry.th.tgid) {
-			kernel->threads_due_ns = now;
-			continue;
-		}
-		if (kernel__find(kernel, (pid_t)entry.th.tgid) ||
-		    bpf_map_lookup_elem(targets, &entry.th.tgid, &target) == 0)
-			continue;
-		if (bpf_map_delete_elem(fd, &key) == 0)
-			leave(&kernel->skel->bss->all_threads,
-			      &kernel->skel->bss->users[entry.th.user % WIRE_MAX_USERS].threads);
-		bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.off_stacks), &key);
-		bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.open_at_start), &key);
-	}
+	if (map__each(bpf_map__fd(kernel->skel->maps.threads), sizeof(__u32),
+		      sizeof(struct wire_thread_entry), sweep_thread, kernel))
+		kernel->threads_due_ns = now + SWEEP_LATE_NS;
 }
 
 /* ── calls that were open at the start ───────────────────────────────────────────────────── */
 
 /* Also removes those of threads that are gone, whose ends were not reported. */
+static int count_open(void *ctx, const void *key, void *value)
+{
+	struct kernel *kernel = ctx;
+	struct users *users = kernel->users;
+	const struct wire_open_at_start *open = value;
+	pid_t tid = *(const pid_t *)key;
+	struct proc_stat st;
+
+	if (proc__stat(tid, tid, &st) == -ESRCH) {
+		bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.open_at_start), key);
+		return 0;
+	}
+	users->open[open->user % WIRE_MAX_USERS]++;
+	users->all_open++;
+	return 0;
+}
+
 static void recount_open(struct kernel *kernel)
 {
-	int fd = bpf_map__fd(kernel->skel->maps.open_at_start);
-	struct users *users = kernel->users;
-	struct wire_open_at_start open;
-	struct proc_stat st;
-	__u32 key, next;
-	bool more;
+	struct users *users = kernel->users, before = *users;
 
 	users->all_open = 0;
 	for (size_t i = 0; i < WIRE_MAX_USERS; i++)
 		users->open[i] = 0;
-	more = bpf_map_get_next_key(fd, NULL, &next) == 0;
-	while (more) {
-		key = next;
-		more = bpf_map_get_next_key(fd, &key, &next) == 0;
-		if (proc__stat((pid_t)key, (pid_t)key, &st) == -ESRCH) {
-			bpf_map_delete_elem(fd, &key);
-		} else if (bpf_map_lookup_elem(fd, &key, &open) == 0) {
-			users->open[open.user % WIRE_MAX_USERS]++;
-			users->all_open++;
-		}
-	}
+	if (map__each(bpf_map__fd(kernel->skel->maps.open_at_start), sizeof(__u32),
+		      sizeof(struct wire_open_at_start), count_open, kernel))
+		*users = before;
 }
 
 int users__add_open(struct kernel *kernel, uint32_t slot)

@@ -10,10 +10,10 @@
 
 /* At the end memory that hangs is waited for no longer than this. */
 #define GUARDS_NS 1000000000ULL
-/* At a cut what is there is read again, up to so many times, until that is quick. */
 /* How long the keeper's end is waited for: before names are looked up, and after. */
 #define FILES_FIRST_MS 300
 #define FILES_LAST_MS  1500
+/* At a cut what is there is read again, up to so many times, until that is quick. */
 #define READ_TRIES     4
 #define READ_QUICK_NS  10000000
 

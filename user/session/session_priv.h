@@ -40,7 +40,6 @@
  * else. */
 #define TURN_NS 200000000ULL
 
-/* The parts of a session, made by open.c and freed by session.c. */
 /* Programs of which processes ended before they could be looked at (early.c). */
 #define EARLY_PROGRAMS 128
 struct early {
@@ -67,6 +66,7 @@ struct no_files {
 	bool reported;	 /* in the log: since then some are left out */
 };
 
+/* Its parts are made by open.c and freed by session.c. */
 struct session {
 	const struct session_opts *opts;
 	struct kernel_features features;
