@@ -47,7 +47,7 @@ static void models_new(struct models *m, struct eventlog *log)
 	check(!el_sched__new(&opts, &m->sched));
 	check(!el_annot__new(&m->window, el_profile__tree(m->profile), m->sched, &m->annot));
 	check(!el_heap__new(&m->window, el_profile__tree(m->profile), &m->heap));
-	check(!el_info__new(m->sched, &m->info));
+	check(!el_info__new(&m->window, m->sched, &m->info));
 	check(!el_window__attach(&m->window, log));
 	check(!el_profile__attach(m->profile, log));
 	check(!el_sched__attach(m->sched, log));

@@ -115,7 +115,7 @@ static void all_read(struct all *a, const char *file)
 	assert_int_equal(el_profile__new(NULL, &a->profile), 0);
 	assert_int_equal(el_sched__new(NULL, &a->sched), 0);
 	assert_int_equal(el_annot__new(NULL, el_profile__tree(a->profile), a->sched, &a->annot), 0);
-	assert_int_equal(el_info__new(a->sched, &a->info), 0);
+	assert_int_equal(el_info__new(NULL, a->sched, &a->info), 0);
 	assert_int_equal(el_profile__attach(a->profile, a->log), 0);
 	assert_int_equal(el_sched__attach(a->sched, a->log), 0);
 	assert_int_equal(el_annot__attach(a->annot, a->log), 0);

@@ -263,7 +263,7 @@ static void t_info(void **state)
 	w_event(&w, EL_WALL_CLOCK_TIME, 5, "wlw", 1, 1700000000ul, 7);
 	w_event(&w, EL_USER_MARKER, 9, "t", "here");
 	w_block_end(&w, 10);
-	assert_int_equal(el_info__new(NULL, &i), 0);
+	assert_int_equal(el_info__new(NULL, NULL, &i), 0);
 	assert_int_equal(el_info__attach(i, log), 0);
 	log_read(log, &w);
 	p = el_info__process(i);
@@ -281,13 +281,49 @@ static void t_info(void **state)
 	w_free(&w);
 }
 
+/* More markers before the window than are kept: those inside are there all the same. */
+static void t_info_window(void **state)
+{
+	static const char *const inside[] = {"begin", "one", "two", "three", "end"};
+	struct el_window windows[] = {{.from_marker = "begin", .to_marker = "end"},
+				      {.from = 3000000, .to = 3000004}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(windows); i++) {
+		struct eventlog *log = log_new();
+		struct writer w = {0};
+		struct el_info *info;
+
+		w_header(&w);
+		w_block(&w, 0, 1);
+		for (unsigned k = 0; k < 200000; k++)
+			w_event(&w, k % 2 ? EL_USER_MARKER : EL_USER_MSG, 10 * (k + 1), "t",
+				"request");
+		for (unsigned k = 0; k < ARRAY_SIZE(inside); k++)
+			w_event(&w, EL_USER_MARKER, 3000000 + k, "t", inside[k]);
+		w_event(&w, EL_USER_MARKER, 3000005, "t", "after it");
+		w_block_end(&w, 3000010);
+		assert_int_equal(el_info__new(&windows[i], NULL, &info), 0);
+		assert_int_equal(el_window__attach(&windows[i], log), 0);
+		assert_int_equal(el_info__attach(info, log), 0);
+		log_read(log, &w);
+		assert_int_equal(el_info__process(info).dropped, 0);
+		assert_int_equal(el_info__process(info).n_notes, ARRAY_SIZE(inside));
+		for (size_t k = 0; k < ARRAY_SIZE(inside); k++)
+			assert_string_equal(el_info__string(info, el_info__note(info, k)->text),
+					    inside[k]);
+		el_info__free(info);
+		eventlog__free(log);
+		w_free(&w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(t_annotations),
-		cmocka_unit_test(t_annotations_by_thread),
-		cmocka_unit_test(t_heap),
-		cmocka_unit_test(t_info),
+		cmocka_unit_test(t_annotations), cmocka_unit_test(t_annotations_by_thread),
+		cmocka_unit_test(t_heap),	 cmocka_unit_test(t_info),
+		cmocka_unit_test(t_info_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@
 #define TEXT_MAX  (16u << 20) /* bytes of all texts, with what finds them */
 
 struct el_info {
+	const struct el_window *window;
 	const struct el_sched *sched;
 	struct strtab *strings;
 	struct el_note *notes;
@@ -23,13 +24,15 @@ struct el_info {
 	uint32_t rts, program, args;
 };
 
-int el_info__new(const struct el_sched *sched, struct el_info **ret_i)
+int el_info__new(const struct el_window *window, const struct el_sched *sched,
+		 struct el_info **ret_i)
 {
 	struct el_info *i = calloc(1, sizeof(*i));
 	int err;
 
 	if (!i)
 		return -ENOMEM;
+	i->window = window;
 	i->sched = sched;
 	err = strtab__new(&i->strings);
 	if (err) {
@@ -77,12 +80,21 @@ static int on_args(struct el_info *i, struct el_str text)
 	return err;
 }
 
+/* At the window's very end, too: the marker that ends it lies there. */
+static bool wanted(const struct el_window *w, uint64_t time)
+{
+	return el_window__has(w, time) || (w && w->to && time == w->to);
+}
+
 static int on_note(struct el_info *i, const struct el_event *ev)
 {
 	struct el_str rest;
 	uint32_t text;
 	int err;
 
+	/* what is not wanted takes no room from what is */
+	if (!wanted(i->window, ev->time))
+		return 0;
 	/* words of el_annot's are no notes */
 	if (ev->id == EL_USER_MSG && annot__verb(ev->text, &rest) != AV_NONE)
 		return 0;
@@ -182,7 +194,7 @@ int el_info__unpack(struct unpack *u, struct el_info **ret_i)
 {
 	struct el_info *i;
 	uint32_t n;
-	int err = el_info__new(NULL, &i);
+	int err = el_info__new(NULL, NULL, &i);
 
 	if (err)
 		return err;

@@ -241,7 +241,9 @@ struct el_process {
 };
 
 struct el_info;
-int el_info__new(const struct el_sched *sched, struct el_info **ret_i);
+/* `window`: of markers and messages; `sched`: tells threads apart; each may be NULL. */
+int el_info__new(const struct el_window *window, const struct el_sched *sched,
+		 struct el_info **ret_i);
 void el_info__free(struct el_info *i);
 int el_info__attach(struct el_info *i, struct eventlog *log);
 struct el_process el_info__process(const struct el_info *i);

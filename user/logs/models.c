@@ -86,7 +86,7 @@ static int make_all(struct log_models *m, const struct el_window *window)
 	if (!err)
 		err = el_sched__new(&sched, &m->sched);
 	if (!err)
-		err = el_info__new(m->sched, &m->info);
+		err = el_info__new(window, m->sched, &m->info);
 	if (!err)
 		err = el_profile__new(window, &m->profile);
 	if (!err)
