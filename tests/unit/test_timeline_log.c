@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "eventlog_writer.h"
+#include "export/export.h"
 #include "logs/logs.h"
 #include "join/join.h"
 #include "picture/picture.h"
@@ -257,6 +258,61 @@ static void t_the_rest(void **state)
 	w_free(&w);
 }
 
+/* Of the JSON report. */
+static bool reports(const struct kit *k, const char *what)
+{
+	const struct export_opts all = {.verbose = true};
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+	bool found;
+
+	assert_non_null(out);
+	assert_int_equal(export_json.write(out, k->pic, &all), 0);
+	assert_int_equal(fclose(out), 0);
+	found = strstr(text, what) != NULL;
+	free(text);
+	return found;
+}
+
+/* As GHC writes parallel collections: who asks leads, and the others' parts begin before its own.
+ */
+static void t_gc_waits(void **state)
+{
+	struct writer w = {0};
+	struct kit k = {0};
+
+	(void)state;
+	w_header(&w);
+	for (uint16_t cap = 0; cap < 3; cap++) {
+		w_block(&w, cap, 1);
+		for (unsigned i = 0; i < 10; i++) {
+			/* by turns, each after a wait of its own */
+			uint64_t at = (1 + i) * 100 * MS, start = at + (10 + i) * MS;
+			bool leads = cap == i % 3;
+
+			if (leads)
+				w_event(&w, EL_REQUEST_PAR_GC, at, "");
+			w_event(&w, EL_GC_START, leads ? start : at + (1 + cap) * MS, "");
+			if (leads)
+				w_event(&w, EL_GC_GLOBAL_SYNC, start + MS, "");
+			w_event(&w, EL_GC_END, start + 2 * MS + cap, "");
+		}
+		w_block_end(&w, 2000 * MS);
+	}
+	w_end(&w);
+	kit_read(&k, &w);
+	assert_int_equal(k.target->n_gcs, 10);
+	for (unsigned i = 0; i < 10; i++) {
+		assert_int_equal(k.target->gcs[i].start_ns, ((1 + i) * 100 + 10 + i) * MS);
+		assert_int_equal(k.target->gcs[i].sync_ns, (10 + i) * MS);
+	}
+	/* OS threads waited for their ends, of which the log knows nothing: no 0 */
+	assert_true(reports(&k, "\"wait_ns\":\tnull"));
+	kit_free(&k);
+	w_free(&w);
+}
+
 static void t_hide(void **state)
 {
 	struct writer w = {0};
@@ -471,10 +527,10 @@ static void t_report(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(t_capability),	    cmocka_unit_test(t_the_rest),
-		cmocka_unit_test(t_hide),	    cmocka_unit_test(t_calls),
-		cmocka_unit_test(t_cut_everywhere), cmocka_unit_test(t_merged),
-		cmocka_unit_test(t_report),
+		cmocka_unit_test(t_capability), cmocka_unit_test(t_the_rest),
+		cmocka_unit_test(t_gc_waits),	cmocka_unit_test(t_hide),
+		cmocka_unit_test(t_calls),	cmocka_unit_test(t_cut_everywhere),
+		cmocka_unit_test(t_merged),	cmocka_unit_test(t_report),
 	};
 
 	return cmocka_run_group_tests_name("timeline_log", tests, NULL, NULL);

@@ -275,13 +275,18 @@ static int on_gc(struct el_sched *s, const struct el_event *ev)
 	if (!c)
 		return -ENOMEM;
 	switch (ev->id) {
+	case EL_REQUEST_SEQ_GC:
+	case EL_REQUEST_PAR_GC:
+		/* whoever asks leads; the others' parts may begin before the leader's */
+		c->request = ev->time;
+		return 0;
 	case EL_GC_START:
 		c->leads = false;
 		c->gen = EL_GC_NO_GEN;
 		c->gc_over = 0;
 		c->gc_start = ev->time;
-		c->gc_request = s->gc_request;
-		s->gc_request = 0;
+		c->gc_request = c->request;
+		c->request = 0;
 		return cap_goes(s, c, CS_GC, ev->time, 0);
 	case EL_GC_GLOBAL_SYNC:
 		c->leads = true;
@@ -420,6 +425,8 @@ static __attribute__((noinline)) int on_other(struct el_sched *s, const struct e
 	case EL_GC_START:
 	case EL_GC_END:
 	case EL_GC_GLOBAL_SYNC:
+	case EL_REQUEST_SEQ_GC:
+	case EL_REQUEST_PAR_GC:
 		return on_gc(s, ev);
 	case EL_CAP_CREATE:
 	case EL_CAP_DELETE:
@@ -432,10 +439,6 @@ static __attribute__((noinline)) int on_other(struct el_sched *s, const struct e
 			c->leads = true;
 			c->gen = ev->gen;
 		}
-		return 0;
-	case EL_REQUEST_SEQ_GC:
-	case EL_REQUEST_PAR_GC:
-		s->gc_request = ev->time;
 		return 0;
 	default:
 		return on_thread(s, ev);

@@ -51,6 +51,7 @@ struct sched_cap {
 	struct lane lane;
 	uint32_t thread; /* that runs; 0: none */
 	uint64_t since, gc_start, gc_request;
+	uint64_t request; /* it has asked for a collection that has not begun; 0 */
 	uint64_t gc_over; /* its leader ended the collection that this one is still in; 0 */
 	uint8_t state;	  /* enum cap_state */
 	bool seen, leads;
@@ -77,7 +78,6 @@ struct el_sched {
 	struct u64map by_tid;
 	struct el_gc *all_gcs;
 	size_t gcs_cap;
-	uint64_t gc_request; /* not begun yet; 0: none */
 };
 
 /* Of a capability's lane, without its times. */

@@ -258,7 +258,8 @@ static void add_gc(struct report *r, cJSON *target, const struct pic_gc *gc)
 	add_known(r, o, "observed_ns", known_if(observed, gc->observed_ns));
 	add_known(r, o, "observed_count", known_if(observed, gc->observed_count));
 	add_known(r, o, "observed_pause_ns", known_if(observed, gc->observed_pause_ns));
-	add_known(r, o, "wait_ns", known_if(exact, gc->wait_ns));
+	/* no log knows the OS threads that wait */
+	add_known(r, o, "wait_ns", known_if(exact && !session__log_alone(r->pic), gc->wait_ns));
 	add(r, o, "exact", gc->known ? cJSON_CreateBool(exact) : cJSON_CreateNull());
 }
 
