@@ -248,6 +248,114 @@ static void t_sched(void **state)
 	w_free(&w);
 }
 
+/* ── more threads than are kept ──────────────────────────────────────────────────────────── */
+
+#define MANY	300000
+#define WANTED	1000 /* the last ones */
+#define TURN_NS 10000
+
+/*
+ * As a server that forks a thread for each request writes it: one after the other, each runs for
+ * 5 us, is in a safe call for 1 us, runs for 3 us, ends. One in 100 is woken after its end.
+ */
+static void write_many(struct writer *w)
+{
+	char label[101] = {0};
+
+	memset(label, 'r', 100);
+	w_header(w);
+	w_block(w, 0, 1);
+	for (uint32_t i = 1; i <= MANY; i++) {
+		uint64_t at = (uint64_t)i * TURN_NS;
+
+		w_event(w, EL_CREATE_THREAD, at, "w", i);
+		w_event(w, EL_THREAD_LABEL, at, "wt", i, label);
+		w_event(w, EL_RUN_THREAD, at, "w", i);
+		w_event(w, EL_STOP_THREAD, at + 5000, "whw", i, EL_STOP_FOREIGN_CALL, 0);
+		w_event(w, EL_RUN_THREAD, at + 6000, "w", i);
+		w_event(w, EL_STOP_THREAD, at + 9000, "whw", i, EL_STOP_FINISHED, 0);
+		if (i % 100 == 0)
+			w_event(w, EL_THREAD_WAKEUP, at + 9500, "wh", i, 0);
+		if (i % 20000 == 0) {
+			w_block_end(w, at + 9500);
+			w_block(w, 0, at + 9500);
+		}
+	}
+	w_block_end(w, (MANY + 1ull) * TURN_NS);
+	w_end(w);
+}
+
+static int count_call(void *ctx, uint32_t thread, uint64_t start, uint64_t end, uint16_t cap,
+		      uint16_t cap_after)
+{
+	struct calls *c = ctx;
+
+	(void)cap, (void)cap_after;
+	assert_int_equal(start, (uint64_t)thread * TURN_NS + 5000);
+	c->n++;
+	c->ns += end - start;
+	return 0;
+}
+
+static struct el_sched *read_many(const struct writer *w, const struct el_sched_opts *opts)
+{
+	struct eventlog *log = log_new();
+	struct el_sched *s;
+
+	assert_int_equal(el_sched__new(opts, &s), 0);
+	assert_int_equal(el_sched__attach(s, log), 0);
+	log_read(log, w);
+	assert_int_equal(el_sched__finish(s, (MANY + 1ull) * TURN_NS), 0);
+	eventlog__free(log);
+	return s;
+}
+
+/* Whatever ran, the capability did; and threads before the window take no room from those in it. */
+static void t_many_threads(void **state)
+{
+	const struct el_window win = {.from = (uint64_t)(MANY - WANTED + 1) * TURN_NS};
+	struct calls calls = {0};
+	const struct el_sched_opts late = {.window = &win, .on_call = count_call, .ctx = &calls};
+	struct writer w = {0};
+	const struct el_cap *c;
+	struct el_sched *s;
+	size_t inside = 0;
+
+	(void)state;
+	write_many(&w);
+	s = read_many(&w, NULL);
+	c = el_sched__cap(s, 0);
+	assert_int_equal(c->runs, 2ull * MANY);
+	assert_int_equal(c->state_ns[CS_HASKELL], 8000ull * MANY);
+	assert_int_equal(c->state_ns[CS_IDLE], 2000ull * MANY);
+	assert_int_equal(el_sched__info(s).odd, 0);
+	el_sched__free(s);
+
+	s = read_many(&w, &late);
+	c = el_sched__cap(s, 0);
+	assert_int_equal(c->state_ns[CS_HASKELL], 8000ull * WANTED);
+	assert_int_equal(c->state_ns[CS_IDLE], 2000ull * WANTED);
+	assert_int_equal(el_sched__info(s).dropped, 0);
+	assert_int_equal(calls.n, WANTED);
+	assert_int_equal(calls.ns, 1000ull * WANTED);
+	for (size_t i = 0; i < el_sched__info(s).n_threads; i++) {
+		const struct el_thread *t = el_sched__thread(s, i);
+
+		assert_true(t->finished);
+		if (t->tid <= MANY - WANTED)
+			continue;
+		inside++;
+		assert_int_equal(t->state_ns[HS_RUNNING], 8000);
+		assert_int_equal(t->state_ns[HS_SAFE_CALL], 1000);
+		assert_non_null(t->label);
+		assert_ptr_equal(el_sched__find_thread(s, t->tid), t);
+	}
+	assert_int_equal(inside, WANTED);
+	assert_null(el_sched__find_thread(s, 1));
+	el_sched__free(s);
+	w_free(&w);
+}
+
 static void t_window(void **state)
 {
 	struct el_window win = {.from = 450, .to = 950};
@@ -304,7 +412,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t_u64map),    cmocka_unit_test(t_lane_merges),
 		cmocka_unit_test(t_lane_room), cmocka_unit_test(t_lane_order),
-		cmocka_unit_test(t_sched),     cmocka_unit_test(t_window),
+		cmocka_unit_test(t_sched),     cmocka_unit_test(t_many_threads),
+		cmocka_unit_test(t_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

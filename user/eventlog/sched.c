@@ -141,11 +141,18 @@ static __attribute__((noinline)) int on_run(struct el_sched *s, const struct el_
 	uint16_t before;
 	int err;
 
-	if (!c || !t)
-		return c ? 0 : -ENOMEM;
+	if (!c)
+		return -ENOMEM;
 	err = run_lost(s, c, t, ev->time);
 	if (err)
 		return err;
+	c->pub.runs++;
+	if (!t) {
+		/* beyond the limit: the capability runs it all the same */
+		err = cap_goes(s, c, CS_HASKELL, ev->time, 0);
+		c->thread = ev->thread.tid;
+		return err;
+	}
 	before = t->pub.cap;
 	if (t->pub.state == HS_SAFE_CALL && ev->time >= t->pub.since) {
 		t->pub.safe_calls++;
@@ -161,7 +168,6 @@ static __attribute__((noinline)) int on_run(struct el_sched *s, const struct el_
 		err = cap_goes(s, c, CS_HASKELL, ev->time, 0);
 	t->pub.cap = ev->cap;
 	t->pub.finished = false;
-	c->pub.runs++;
 	c->thread = ev->thread.tid;
 	return err;
 }
@@ -202,23 +208,30 @@ static __attribute__((noinline)) int on_stop(struct el_sched *s, const struct el
 {
 	struct sched_cap *c = sched__cap(s, ev->cap);
 	struct sched_thread *t = sched__thread(s, ev->stop.tid, ev->time);
-	int err;
+	uint8_t after = state_after(ev->stop.status);
+	int err = 0;
 
-	if (!c || !t)
-		return c ? 0 : -ENOMEM;
+	if (!c)
+		return -ENOMEM;
 	if (c->state != CS_HASKELL || c->thread != ev->stop.tid) {
 		/* The start of the run was lost, or lies before the log's first event. */
 		s->info.odd++;
-		if (t->pub.state != HS_RUNNING)
+		if (t && t->pub.state != HS_RUNNING)
 			t->pub.since = MAX(t->pub.since, c->since);
 	}
-	t->pub.cap = ev->cap;
-	err = thread_goes(s, t, state_after(ev->stop.status), ev->time);
+	if (t) {
+		t->pub.cap = ev->cap;
+		err = thread_goes(s, t, after, ev->time);
+	}
 	if (!err)
-		err = cap_goes(s, c, t->pub.state == HS_RUNNABLE ? CS_RTS : CS_IDLE, ev->time,
+		err = cap_goes(s, c, after == HS_RUNNABLE ? CS_RTS : CS_IDLE, ev->time,
 			       ev->stop.status);
 	c->thread = 0;
+	if (!t)
+		return err;
 	t->pub.finished = ev->stop.status == EL_STOP_FINISHED;
+	if (t->pub.finished)
+		sched__over(s, t);
 	return err;
 }
 
@@ -317,10 +330,7 @@ static int set_label(struct el_sched *s, struct sched_thread *t, struct el_str l
 {
 	size_t len = MIN(label.len, LABEL_MAX);
 
-	if (t->pub.label)
-		s->label_bytes -= strlen(t->pub.label);
-	free(t->pub.label);
-	t->pub.label = NULL;
+	sched__drop_label(s, t);
 	if (s->label_bytes + len > LABELS_MAX) {
 		s->info.dropped++;
 		return 0;

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/base.h"
 #include "sched_priv.h"
@@ -47,18 +48,76 @@ struct sched_thread *sched__find(const struct el_sched *s, uint32_t tid)
 	return at == U64MAP_NONE ? NULL : sched__thread_at(s, at);
 }
 
-struct sched_thread *sched__thread(struct el_sched *s, uint32_t tid, uint64_t time)
+void sched__drop_label(struct el_sched *s, struct sched_thread *t)
+{
+	if (t->pub.label)
+		s->label_bytes -= strlen(t->pub.label);
+	free(t->pub.label);
+	t->pub.label = NULL;
+}
+
+static bool is_over(const struct el_sched *s, const struct sched_thread *t)
+{
+	uint64_t start = t->pub.start, end = t->pub.end;
+
+	return s->opts.window && t->pub.finished && !el_window__clip(s->opts.window, &start, &end);
+}
+
+void sched__over(struct el_sched *s, struct sched_thread *t)
+{
+	if (!is_over(s, t))
+		return;
+	sched__drop_label(s, t);
+	if (t->over)
+		return;
+	t->over = true;
+	t->next_over = NULL;
+	*s->over_end = t;
+	s->over_end = &t->next_over;
+}
+
+/*
+ * Of those that are over the one that ended first, no more in the list; NULL: there is none. Only
+ * where there is no other place: GHC posts wakeups of threads that have just ended.
+ */
+static struct sched_thread *take_over(struct el_sched *s)
 {
 	struct sched_thread *t;
 
-	t = sched__find(s, tid);
-	if (t) {
-		s->recent[tid % RECENT_THREADS] = t;
-		return t;
-	}
+	do {
+		t = s->over;
+		if (!t)
+			return NULL;
+		s->over = t->next_over;
+		if (!s->over)
+			s->over_end = &s->over;
+		t->over = false;
+	} while (!is_over(s, t));
+	return t;
+}
+
+/* A new thread's place, by its number. NULL: there is none. */
+static struct sched_thread *place(struct el_sched *s, uint32_t tid)
+{
+	struct sched_thread *t;
+
 	if (s->n_threads == THREADS_MAX) {
-		s->info.dropped++;
-		return NULL;
+		t = take_over(s);
+		if (!t) {
+			s->info.dropped++;
+			return NULL;
+		}
+		if (u64map__put(&s->by_tid, tid, u64map__get(&s->by_tid, t->pub.tid)))
+			return NULL;
+		u64map__del(&s->by_tid, t->pub.tid);
+		if (s->recent[t->pub.tid % RECENT_THREADS] == t)
+			s->recent[t->pub.tid % RECENT_THREADS] = NULL;
+		sched__drop_label(s, t);
+		if (t->lane)
+			lane__free(t->lane);
+		free(t->lane);
+		*t = (struct sched_thread){0};
+		return t;
 	}
 	if (s->n_threads % THREAD_CHUNK == 0) {
 		struct sched_thread *chunk = calloc(THREAD_CHUNK, sizeof(*chunk));
@@ -69,19 +128,32 @@ struct sched_thread *sched__thread(struct el_sched *s, uint32_t tid, uint64_t ti
 	}
 	if (u64map__put(&s->by_tid, tid, (uint32_t)s->n_threads))
 		return NULL;
-	t = sched__thread_at(s, s->n_threads);
+	return sched__thread_at(s, s->n_threads++);
+}
+
+struct sched_thread *sched__thread(struct el_sched *s, uint32_t tid, uint64_t time)
+{
+	struct sched_thread *t;
+
+	t = sched__find(s, tid);
+	if (t) {
+		s->recent[tid % RECENT_THREADS] = t;
+		return t;
+	}
+	t = place(s, tid);
+	if (!t)
+		return NULL;
 	t->pub.tid = tid;
 	t->pub.cap = EL_CAP_GLOBAL;
 	t->pub.start = t->pub.since = t->pub.end = time;
 	t->pub.state = HS_UNKNOWN;
-	if (s->n_threads < s->opts.thread_lanes)
+	if (s->n_threads <= s->opts.thread_lanes)
 		t->lane = calloc(1, sizeof(*t->lane));
 	if (t->lane) {
 		t->lane->kind = LANE_HASKELL;
 		t->lane->room = &s->thread_room;
 		t->pub.lane = &t->lane->slices;
 	}
-	s->n_threads++;
 	s->recent[tid % RECENT_THREADS] = t;
 	return t;
 }
@@ -98,6 +170,7 @@ int el_sched__new(const struct el_sched_opts *opts, struct el_sched **ret_s)
 		s->opts = *opts;
 	s->cap_room.max = CAP_SLICES;
 	s->thread_room.max = THREAD_SLICES;
+	s->over_end = &s->over;
 	*ret_s = s;
 	return 0;
 }
