@@ -20,6 +20,9 @@
  */
 struct el_window {
 	uint64_t from, to; /* 0: open */
+	/* `from` has a margin up to here: what ended in it is hardly wanted, and gives way; 0: none
+	 */
+	uint64_t sure;
 	const char *from_marker, *to_marker;
 	/* while reading: */
 	bool opened, closed; /* by their markers */
@@ -100,6 +103,7 @@ struct el_gc {
 
 struct el_sched_info {
 	size_t n_caps, n_threads;
+	size_t n_lanes;				    /* threads that have theirs */
 	uint64_t gcs, gc_pause_ns, gc_max_pause_ns; /* of the capability that led each GC */
 	size_t n_gcs;	  /* of them that el_sched__gc has: the first ones */
 	uint64_t odd;	  /* events that contradict what was known */
@@ -109,8 +113,11 @@ struct el_sched_info {
 
 struct el_sched_opts {
 	const struct el_window *window; /* NULL: all */
-	size_t thread_lanes; /* keep the lanes of this many threads (the first ones); 0: totals only
-			      */
+	/*
+	 * Keep the lanes of so many threads, the first ones that did something in the window, and
+	 * of as many that did nothing but wait; 0: totals only.
+	 */
+	size_t thread_lanes;
 	/* Each finished safe call; may be NULL. Not 0 ends the reading. */
 	int (*on_call)(void *ctx, uint32_t thread, uint64_t start, uint64_t end, uint16_t cap,
 		       uint16_t cap_after);

@@ -29,13 +29,12 @@ static int lane_err(struct el_sched *s, int err)
 	return 0;
 }
 
+/* What is inside the window. `lane` may be NULL. */
 static inline int put(struct el_sched *s, struct lane *lane, struct pic_slice slice, uint64_t start,
 		      uint64_t end, uint64_t *sum)
 {
 	int err;
 
-	if (s->opts.window && !el_window__clip(s->opts.window, &start, &end))
-		return 0;
 	*sum += end - start;
 	if (!lane)
 		return 0;
@@ -49,15 +48,17 @@ static inline int put(struct el_sched *s, struct lane *lane, struct pic_slice sl
 static inline int cap_goes(struct el_sched *s, struct sched_cap *c, uint8_t state, uint64_t time,
 			   uint16_t stop)
 {
+	uint64_t start = c->since, end;
 	int err = 0;
 
 	/* A buffer may hold an event slightly older than the one before it. */
 	if (time < c->since)
 		time = c->since;
-	if (c->seen)
+	end = time;
+	if (c->seen && (!s->opts.window || el_window__clip(s->opts.window, &start, &end)))
 		err = put(s, &c->lane,
-			  cap_slice(c->state, c->state == CS_HASKELL ? c->thread : 0, stop),
-			  c->since, time, &c->pub.state_ns[c->state]);
+			  cap_slice(c->state, c->state == CS_HASKELL ? c->thread : 0, stop), start,
+			  end, &c->pub.state_ns[c->state]);
 	c->seen = true;
 	c->state = state;
 	c->since = time;
@@ -69,7 +70,14 @@ static inline int cap_goes(struct el_sched *s, struct sched_cap *c, uint8_t stat
 static inline int thread_slice_put(struct el_sched *s, struct sched_thread *t, uint8_t state,
 				   uint64_t start, uint64_t end)
 {
-	return put(s, t->lane, thread_slice(t, state), start, end, &t->pub.state_ns[state]);
+	int err = 0;
+
+	if (!el_window__clip(s->opts.window, &start, &end))
+		return 0;
+	if (!t->inside)
+		err = sched__begin_lane(s, t);
+	return err ? err
+		   : put(s, t->lane, thread_slice(t, state), start, end, &t->pub.state_ns[state]);
 }
 
 /* A runnable thread whose capability collects garbage waits for that, not for its turn. */
@@ -488,6 +496,9 @@ int el_sched__finish(struct el_sched *s, uint64_t end)
 
 	pair_settle_all(s);
 	end = MAX(end, s->info.last);
+	/* who waited all the time has nothing before this, and one slice: there is room for as many
+	 */
+	s->opts.thread_lanes *= 2;
 	for (size_t i = 0; i < s->n_caps && !err; i++)
 		err = cap_goes(s, s->caps[i], CS_IDLE, end, 0);
 	for (size_t i = 0; i < s->n_caps && !err; i++)

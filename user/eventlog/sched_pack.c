@@ -119,6 +119,7 @@ static int unpack_lane(struct el_sched *s, struct sched_thread *t, struct unpack
 	t->pub.lane = &t->lane->slices;
 	err = unpack__slices(u, &kind, &t->lane->slices);
 	s->thread_room.used += t->lane->slices.n;
+	s->n_lanes++;
 	return err;
 }
 

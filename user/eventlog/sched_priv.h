@@ -62,10 +62,16 @@ struct sched_cap {
 
 struct sched_thread {
 	struct el_thread pub;
-	struct lane *lane;	  /* NULL: only its sums are kept */
-	struct sched_cap *paired; /* whose pair's sums are to be added; NULL */
-	struct sched_thread *next_over;
-	bool over; /* is in the list of those that were over, and may run again */
+	struct lane *lane;	   /* NULL: only its sums are kept */
+	struct sched_cap *paired;  /* whose pair's sums are to be added; NULL */
+	struct sched_thread *next; /* of the list that it is in */
+	bool listed;
+	bool inside; /* something of it is in the window: it has its lane, or gets none */
+};
+
+/* They may run again while they are in one. */
+struct thread_list {
+	struct sched_thread *first, **end;
 };
 
 struct el_sched {
@@ -77,8 +83,10 @@ struct el_sched {
 	struct sched_thread *thread_chunks[THREADS_MAX / THREAD_CHUNK];
 	struct sched_thread *recent[RECENT_THREADS]; /* by tid, of those seen lately */
 	size_t n_threads, label_bytes;
-	/* those that ended with nothing in the window: the first ones make room for new ones */
-	struct sched_thread *over, **over_end;
+	size_t n_lanes; /* of threads */
+	/* Of those that ended, as they did: */
+	struct thread_list over;   /* with nothing in the window: their places can be taken */
+	struct thread_list unsure; /* within the margin of the window: their lanes can */
 	struct u64map by_tid;
 	struct el_gc *all_gcs;
 	size_t gcs_cap;
@@ -102,8 +110,10 @@ static inline struct pic_slice thread_slice(const struct sched_thread *t, uint8_
 struct sched_cap *sched__cap(struct el_sched *s, uint16_t no);
 /* Made if it is not there. */
 struct sched_thread *sched__thread(struct el_sched *s, uint32_t tid, uint64_t time);
+/* Something of it is in the window. With a lane, if there is one left. */
+int sched__begin_lane(struct el_sched *s, struct sched_thread *t);
 void sched__drop_label(struct el_sched *s, struct sched_thread *t);
-/* It has ended: if nothing of it is wanted, others may have its place. */
+/* It has ended: others may have what is not needed of it any more. */
 void sched__over(struct el_sched *s, struct sched_thread *t);
 struct sched_thread *sched__find(const struct el_sched *s, uint32_t tid);
 struct sched_thread *sched__thread_at(const struct el_sched *s, size_t i);

@@ -56,44 +56,87 @@ void sched__drop_label(struct el_sched *s, struct sched_thread *t)
 	t->pub.label = NULL;
 }
 
+/* ── those that ended ────────────────────────────────────────────────────────────────────── */
+
 static bool is_over(const struct el_sched *s, const struct sched_thread *t)
 {
 	uint64_t start = t->pub.start, end = t->pub.end;
 
-	return s->opts.window && t->pub.finished && !el_window__clip(s->opts.window, &start, &end);
+	return s->opts.window && t->pub.finished && !t->lane &&
+	       !el_window__clip(s->opts.window, &start, &end);
 }
 
-void sched__over(struct el_sched *s, struct sched_thread *t)
+static bool is_unsure(const struct el_sched *s, const struct sched_thread *t)
 {
-	if (!is_over(s, t))
-		return;
-	sched__drop_label(s, t);
-	if (t->over)
-		return;
-	t->over = true;
-	t->next_over = NULL;
-	*s->over_end = t;
-	s->over_end = &t->next_over;
+	return s->opts.window && t->pub.finished && t->lane && t->pub.end <= s->opts.window->sure;
 }
 
-/*
- * Of those that are over the one that ended first, no more in the list; NULL: there is none. Only
- * where there is no other place: GHC posts wakeups of threads that have just ended.
- */
-static struct sched_thread *take_over(struct el_sched *s)
+static void push(struct thread_list *list, struct sched_thread *t)
+{
+	if (t->listed)
+		return;
+	t->listed = true;
+	t->next = NULL;
+	*list->end = t;
+	list->end = &t->next;
+}
+
+/* The first in the list that still is what it was when it ended; NULL: none is. */
+static struct sched_thread *pop(const struct el_sched *s, struct thread_list *list,
+				bool (*still)(const struct el_sched *, const struct sched_thread *))
 {
 	struct sched_thread *t;
 
 	do {
-		t = s->over;
+		t = list->first;
 		if (!t)
 			return NULL;
-		s->over = t->next_over;
-		if (!s->over)
-			s->over_end = &s->over;
-		t->over = false;
-	} while (!is_over(s, t));
+		list->first = t->next;
+		if (!list->first)
+			list->end = &list->first;
+		t->listed = false;
+	} while (!still(s, t));
 	return t;
+}
+
+void sched__over(struct el_sched *s, struct sched_thread *t)
+{
+	if (is_over(s, t)) {
+		sched__drop_label(s, t);
+		push(&s->over, t);
+	} else if (is_unsure(s, t)) {
+		push(&s->unsure, t);
+	}
+}
+
+/* ── lanes and places ────────────────────────────────────────────────────────────────────── */
+
+int sched__begin_lane(struct el_sched *s, struct sched_thread *t)
+{
+	struct lane *lane;
+
+	t->inside = true;
+	if (s->n_lanes < s->opts.thread_lanes) {
+		lane = calloc(1, sizeof(*lane));
+		if (!lane)
+			return -ENOMEM;
+		s->n_lanes++;
+	} else {
+		struct sched_thread *last = pop(s, &s->unsure, is_unsure);
+
+		if (!last)
+			return 0;
+		lane = last->lane;
+		last->lane = NULL;
+		last->pub.lane = NULL;
+		lane__free(lane);
+		*lane = (struct lane){0};
+	}
+	lane->kind = LANE_HASKELL;
+	lane->room = &s->thread_room;
+	t->lane = lane;
+	t->pub.lane = &lane->slices;
+	return 0;
 }
 
 /* A new thread's place, by its number. NULL: there is none. */
@@ -102,7 +145,8 @@ static struct sched_thread *place(struct el_sched *s, uint32_t tid)
 	struct sched_thread *t;
 
 	if (s->n_threads == THREADS_MAX) {
-		t = take_over(s);
+		/* only now: GHC posts wakeups of threads that have just ended */
+		t = pop(s, &s->over, is_over);
 		if (!t) {
 			s->info.dropped++;
 			return NULL;
@@ -113,9 +157,7 @@ static struct sched_thread *place(struct el_sched *s, uint32_t tid)
 		if (s->recent[t->pub.tid % RECENT_THREADS] == t)
 			s->recent[t->pub.tid % RECENT_THREADS] = NULL;
 		sched__drop_label(s, t);
-		if (t->lane)
-			lane__free(t->lane);
-		free(t->lane);
+		/* none of its slices was in the window: it has no lane */
 		*t = (struct sched_thread){0};
 		return t;
 	}
@@ -147,13 +189,6 @@ struct sched_thread *sched__thread(struct el_sched *s, uint32_t tid, uint64_t ti
 	t->pub.cap = EL_CAP_GLOBAL;
 	t->pub.start = t->pub.since = t->pub.end = time;
 	t->pub.state = HS_UNKNOWN;
-	if (s->n_threads <= s->opts.thread_lanes)
-		t->lane = calloc(1, sizeof(*t->lane));
-	if (t->lane) {
-		t->lane->kind = LANE_HASKELL;
-		t->lane->room = &s->thread_room;
-		t->pub.lane = &t->lane->slices;
-	}
 	s->recent[tid % RECENT_THREADS] = t;
 	return t;
 }
@@ -170,7 +205,8 @@ int el_sched__new(const struct el_sched_opts *opts, struct el_sched **ret_s)
 		s->opts = *opts;
 	s->cap_room.max = CAP_SLICES;
 	s->thread_room.max = THREAD_SLICES;
-	s->over_end = &s->over;
+	s->over.end = &s->over.first;
+	s->unsure.end = &s->unsure.first;
 	*ret_s = s;
 	return 0;
 }
@@ -204,6 +240,7 @@ struct el_sched_info el_sched__info(const struct el_sched *s)
 
 	info.n_caps = s->n_caps;
 	info.n_threads = s->n_threads;
+	info.n_lanes = s->n_lanes;
 	info.odd += s->cap_room.unordered + s->thread_room.unordered;
 	return info;
 }

@@ -198,6 +198,28 @@ static void split_running(const struct pic_lane *own, struct pic_lane *lane)
 
 /* ── lanes ───────────────────────────────────────────────────────────────────────────────── */
 
+/* Of so many at once the model keeps only sums. */
+static int report_sums_only(struct log_build *b, const struct pic_lane *lanes, size_t n)
+{
+	size_t sums_only = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct el_thread *t = NULL;
+
+		if (lanes[i].tso <= UINT32_MAX && lanes[i].end_ns > lanes[i].start_ns)
+			t = el_sched__find_thread(b->in.sched, (uint32_t)lanes[i].tso);
+		sums_only += t && !t->lane;
+	}
+	if (!sums_only)
+		return 0;
+	return picture__add_missing(
+		b->pic, b->pub,
+		"when %zu Haskell threads ran and waited: %zu others were there before, and of "
+		"more than these the eventlog's sums alone are kept%s",
+		sums_only, el_sched__info(b->in.sched).n_lanes,
+		b->seen ? "" : "; --from and --to show a part");
+}
+
 /* `lane` is the records' own, or empty. */
 static int fill_lane(struct log_build *b, const struct el_thread *t, const uint32_t *stacks,
 		     struct pic_lane *lane)
@@ -320,7 +342,7 @@ static int fill_lanes(struct log_build *b, const struct el_thread *const *added,
 		return err;
 	qsort(lanes, n + own->n, sizeof(*lanes), lane_by_running);
 	b->pub->lanes[LANE_HASKELL] = (struct pic_lanes){.v = lanes, .n = n + own->n};
-	return 0;
+	return report_sums_only(b, lanes, n + own->n);
 }
 
 int elog__haskell(struct log_build *b)

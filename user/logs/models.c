@@ -10,7 +10,7 @@
 #include "intake/tap.h"
 #include "join/join.h"
 
-/* Haskell threads whose lanes are kept; of the others only sums are. */
+/* Haskell threads whose lanes are kept (struct el_sched_opts); of the others only sums are. */
 #define THREAD_LANES 256
 
 /*
@@ -41,9 +41,10 @@ static int on_wall_clock(void *ctx, const struct el_event *ev)
 	m->guess_ns = (int64_t)at - (int64_t)MIN(ev->time, (uint64_t)INT64_MAX / 2);
 	m->guessed = true;
 	m->window.from = 1;
-	if ((int64_t)m->session_ns - (int64_t)MARGIN_NS > m->guess_ns)
-		m->window.from =
-			(uint64_t)((int64_t)m->session_ns - (int64_t)MARGIN_NS - m->guess_ns);
+	if ((int64_t)m->session_ns > m->guess_ns)
+		m->window.sure = (uint64_t)((int64_t)m->session_ns - m->guess_ns);
+	if (m->window.sure > MARGIN_NS)
+		m->window.from = m->window.sure - MARGIN_NS;
 	return 0;
 }
 
