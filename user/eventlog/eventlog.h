@@ -51,7 +51,12 @@ struct eventlog_opts {
 	bool prompt;
 };
 
+/* GHC's own limit is 256 (MAX_N_CAPABILITIES, rts/include/rts/Config.h). */
+#define EL_CAPS_MAX 512
+
 struct eventlog_stats {
+	/* a bit for each capability whose buffer had a block */
+	uint64_t caps[EL_CAPS_MAX / 64];
 	uint64_t bytes_in, header_bytes, event_bytes, lost_bytes;
 	uint64_t damages; /* places where bytes were lost */
 	uint64_t blocks;
@@ -67,6 +72,12 @@ struct eventlog_stats {
 	bool header;	    /* the header was whole */
 	bool ended;	    /* the log's own end mark was seen */
 };
+
+/* GHC writes a buffer when it is full: of a program that runs on some may not have come yet. */
+static inline bool eventlog_stats__has_cap(const struct eventlog_stats *s, uint32_t cap)
+{
+	return cap < EL_CAPS_MAX && s->caps[cap / 64] >> cap % 64 & 1;
+}
 
 /* Not 0 stops the reading; the value comes out of the call that was reading. */
 typedef int (*eventlog_fn)(void *ctx, const struct el_event *ev);

@@ -30,6 +30,8 @@ static struct cursor *cursor_get(struct eventlog *log, uint16_t cap)
 		log->cursors[i] = c;
 		log->n_cursors++;
 		log->stats.buffers++;
+		if (cap != EL_CAP_GLOBAL)
+			log->stats.caps[cap / 64] |= 1ULL << cap % 64;
 	}
 	return log->cursors[i];
 }

@@ -44,9 +44,8 @@ static inline uint64_t be64_at(const uint8_t *p)
 #define EVENT_END    0xffff
 
 /* GHC's buffers are 2 MB (EVENT_LOG_SIZE in rts/eventlog/EventLog.c); a block is one of them. */
-#define BLOCK_MAX (16u << 20)
-/* GHC's own limit is 256 (MAX_N_CAPABILITIES, rts/include/rts/Config.h). */
-#define CAPS_MAX    512
+#define BLOCK_MAX   (16u << 20)
+#define CAPS_MAX    EL_CAPS_MAX
 #define HEADER_MAX  (1u << 20)
 #define EXTENTS_MAX (256u << 10)
 /*

@@ -40,7 +40,8 @@ static void compare_counts(const struct join *j, struct share *calls)
 	uint64_t ours = 0, open = 0, theirs = 0, differ, one_by_one;
 	const struct pic_target *pub = j->b->pub;
 
-	if (j->b->to_ns < j->end_ns || pub->probes_paused_ns || j->calls_until != UINT64_MAX)
+	if (j->b->to_ns < j->end_ns || pub->probes_paused_ns || j->calls_until != UINT64_MAX ||
+	    j->n_unwritten)
 		return;
 	for (size_t i = 0; i < j->n_calls; i++)
 		theirs += elog__time(j->b, j->calls[i].start) >= j->b->in.observed_ns;
@@ -87,6 +88,12 @@ static bool stays_in_call(const struct join *j, const struct pic_flow *f)
 	       t->since <= end + tolerance;
 }
 
+/* The log may have nothing of what was there. UINT32_MAX: it is not known where that was. */
+static bool unwritten(const struct join *j, uint32_t cap)
+{
+	return cap == UINT32_MAX ? j->n_unwritten : !join__has_cap(j, cap);
+}
+
 static void compare_calls(const struct join *j, struct share *calls, struct share *caps)
 {
 	const struct log_build *b = j->b;
@@ -99,8 +106,10 @@ static void compare_calls(const struct join *j, struct share *calls, struct shar
 		if (!f->tso || !inside(b, f->start_ns, f->end_ns) ||
 		    log_time(b, f->end_ns) > j->calls_until)
 			continue;
-		calls->all++;
 		c = call_of(j, f);
+		if (!c && (unwritten(j, f->cap_from) || unwritten(j, f->cap_to)))
+			continue;
+		calls->all++;
 		if (!c) {
 			calls->same += stays_in_call(j, f);
 			continue;
@@ -129,7 +138,7 @@ static void compare_sample(const struct join *j, const struct ev *ev, struct sha
 	uint64_t at = log_time(j->b, ev->t0);
 
 	if (ev->where != WIRE_WHERE_HASKELL || !ev->tso || ev->cap == NO_CAP ||
-	    !inside(j->b, ev->t0, ev->t0))
+	    !inside(j->b, ev->t0, ev->t0) || !join__has_cap(j, ev->cap))
 		return;
 	cap = elog__cap(j->b, ev->cap);
 	if (!cap || cap->lane->merged_ns)

@@ -5,10 +5,14 @@
  * picture: which Haskell thread ran when, labels, marks, windows, heap curves, and what kept
  * Haskell threads waiting.
  */
+#include <stdio.h>
+
 #include "join_priv.h"
 
 /* Of the session, that a log must reach for its Haskell threads' lanes to stand for it. */
 #define NEAR_THE_END_NS 20000000ULL
+/* Capabilities that are listed one by one. */
+#define UNWRITTEN_NAMED 8
 
 static int by_thread(const void *pa, const void *pb)
 {
@@ -60,7 +64,8 @@ static int add_counters(struct join *j)
 	return 0;
 }
 
-/* Lanes by the log where it reaches the end: it knows why each thread waited. Else its labels. */
+/* Lanes by the log where all of it reaches the end: it knows why each thread waited. Else labels.
+ */
 static int add_threads(struct join *j)
 {
 	const struct el_sched *sched = j->b->in.sched;
@@ -68,7 +73,7 @@ static int add_threads(struct join *j)
 
 	if (!sched)
 		return 0;
-	if (j->b->to_ns + NEAR_THE_END_NS >= j->end_ns)
+	if (j->b->to_ns + NEAR_THE_END_NS >= j->end_ns && !j->n_unwritten)
 		return elog__haskell(j->b);
 	for (size_t i = 0; i < own->n; i++) {
 		struct pic_lane *lane = (struct pic_lane *)&own->v[i];
@@ -121,13 +126,13 @@ static int find_holds(struct join *j)
 	return err;
 }
 
-/* Where no probe saw collections. */
+/* Where no probe saw collections: any capability may have led them. */
 static int add_gcs(struct join *j)
 {
 	struct pic_target *pub = j->b->pub;
 	int err;
 
-	if (pub->gc.known && !pub->gc.inferred)
+	if ((pub->gc.known && !pub->gc.inferred) || j->n_unwritten)
 		return 0;
 	err = elog__gcs(j->b);
 	if (err || !pub->n_gcs)
@@ -164,6 +169,34 @@ static int add_centres(struct join *j)
 
 /* ── all of it ───────────────────────────────────────────────────────────────────────────── */
 
+static void count_unwritten(struct join *j)
+{
+	for (uint32_t cap = 0; cap < MIN(j->b->pub->capabilities, (uint32_t)EL_CAPS_MAX); cap++)
+		j->n_unwritten += !join__has_cap(j, cap);
+}
+
+static int report_unwritten(struct join *j)
+{
+	size_t size, named = 0, len = 0;
+	char list[128];
+
+	for (uint32_t cap = 0; named < MIN(j->n_unwritten, (uint32_t)UNWRITTEN_NAMED); cap++) {
+		if (join__has_cap(j, cap))
+			continue;
+		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%u", named ? ", " : "",
+					cap);
+		named++;
+	}
+	size = sizeof(list) - len;
+	if (named < j->n_unwritten)
+		snprintf(list + len, size, " and %zu more", j->n_unwritten - named);
+	return picture__add_missing(
+		j->b->pic, j->b->pub,
+		"the %s %s in the eventlog: not written; GHC writes a buffer when it is full; "
+		"from 9.2 on +RTS --eventlog-flush-interval=SECONDS writes more often",
+		j->n_unwritten == 1 ? "buffer of capability" : "buffers of capabilities", list);
+}
+
 static int report_missing(struct join *j)
 {
 	struct log_build *b = j->b;
@@ -171,7 +204,9 @@ static int report_missing(struct join *j)
 	double lag = j->end_ns > e->reaches_ns ? (double)(j->end_ns - e->reaches_ns) / 1e9 : 0;
 	int err = 0;
 
-	if (lag > 0.1 && !b->in.stats->ended)
+	if (j->n_unwritten)
+		err = report_unwritten(j);
+	if (!err && lag > 0.1 && !b->in.stats->ended)
 		err = picture__add_missing(
 			b->pic, b->pub,
 			"the last %.1f s of the session in the eventlog: GHC writes a "
@@ -216,6 +251,7 @@ int log_build__join(struct log_build *b, uint64_t end_ns)
 		return 0;
 	}
 	j.end_ns = end_ns;
+	count_unwritten(&j);
 	err = sort_calls(&j);
 	if (!err)
 		err = join__clock(&j);

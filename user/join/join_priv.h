@@ -75,7 +75,14 @@ struct join {
 	size_t n_calls;
 	uint64_t calls_until; /* log time up to which all calls are there */
 	uint64_t end_ns;      /* of the target's part of the session */
+	uint32_t n_unwritten; /* the program's capabilities of which the log has no buffer */
 };
+
+/* Has the log what that capability did, as far as it reaches? */
+static inline bool join__has_cap(const struct join *j, uint32_t cap)
+{
+	return j->b->in.stats->ended || eventlog_stats__has_cap(j->b->in.stats, cap);
+}
 
 /* Index of the first call of that thread at or after at_ns (log time). */
 size_t join__first_call(const struct join *j, uint64_t tso, uint64_t at_ns);
