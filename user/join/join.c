@@ -126,28 +126,65 @@ static int find_holds(struct join *j)
 	return err;
 }
 
-/* Where no probe saw collections: any capability may have led them. */
-static int add_gcs(struct join *j)
+/* Whether the log has each collection of the session. */
+static bool has_all_gcs(const struct join *j)
 {
-	struct pic_target *pub = j->b->pub;
-	int err;
+	const struct log_build *b = j->b;
+	struct el_sched_info info = el_sched__info(b->in.sched);
+	/* at 1 the models begin with the log */
+	bool begins = b->in.from_ns <= 1 || elog__time(b, b->in.from_ns) <= b->from_ns;
+	bool ends = b->in.stats->ended || b->to_ns >= j->end_ns;
 
-	if ((pub->gc.known && !pub->gc.inferred) || j->n_unwritten)
+	return begins && ends && info.n_gcs == info.gcs;
+}
+
+/* Those of the model's limit are its first ones: whatever came after them is not known. */
+static int report_gcs(struct log_build *b)
+{
+	struct el_sched_info info = el_sched__info(b->in.sched);
+
+	if (info.n_gcs == info.gcs)
 		return 0;
-	err = elog__gcs(j->b);
-	if (err || !pub->n_gcs)
-		return err;
-	pub->gc.count = 0;
+	return picture__add_missing(b->pic, b->pub,
+				    "%llu of %llu collections in the eventlog: they are more than "
+				    "are kept",
+				    (unsigned long long)(info.gcs - info.n_gcs),
+				    (unsigned long long)info.gcs);
+}
+
+static void sum_gcs(struct pic_target *pub)
+{
+	pub->gc.count = pub->n_gcs;
 	pub->gc.pause_ns = pub->gc.max_pause_ns = 0;
 	for (size_t i = 0; i < pub->n_gcs; i++) {
 		uint64_t pause = pub->gcs[i].end_ns - pub->gcs[i].start_ns;
 
-		pub->gc.count++;
 		pub->gc.pause_ns += pause;
 		pub->gc.max_pause_ns = MAX(pub->gc.max_pause_ns, pause);
 	}
 	pub->gc.known = true;
 	pub->gc.inferred = false;
+}
+
+/* Where no probe saw all collections. A log that lacks some shows what it has: sums stay bounds. */
+static int add_gcs(struct join *j)
+{
+	struct pic_target *pub = j->b->pub;
+	bool all;
+	int err;
+
+	if (!j->b->in.sched || j->n_unwritten || (pub->gc.known && !pub->gc.inferred))
+		return 0;
+	all = has_all_gcs(j);
+	err = report_gcs(j->b);
+	/* what the probes saw before they came off is not mixed with parts of the rest */
+	if (err || (!all && pub->n_gcs))
+		return err;
+	err = elog__gcs(j->b);
+	if (err || !pub->n_gcs)
+		return err;
+	if (all)
+		sum_gcs(pub);
 	return find_holds(j);
 }
 

@@ -4,28 +4,39 @@
 
 #include "join_priv.h"
 
+/* A joined log's models have more than the session; those of a log alone have what is wanted. */
+static bool is_wanted(const struct log_build *b, uint64_t start_ns, uint64_t end_ns)
+{
+	return !b->seen || (start_ns >= b->from_ns && end_ns <= b->to_ns);
+}
+
 int elog__gcs(struct log_build *b)
 {
-	size_t n = b->in.sched ? el_sched__info(b->in.sched).n_gcs : 0;
+	size_t all = b->in.sched ? el_sched__info(b->in.sched).n_gcs : 0, n = 0;
 	struct pic_gc_event *gcs;
 
-	if (!n)
+	if (!all)
 		return 0;
-	gcs = picture__alloc(b->pic, n, sizeof(*gcs));
+	gcs = picture__alloc(b->pic, all, sizeof(*gcs));
 	if (!gcs)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < all; i++) {
 		const struct el_gc *gc = el_sched__gc(b->in.sched, i);
+		uint64_t start = elog__time(b, gc->start), end = elog__time(b, gc->end);
 
-		gcs[i] = (struct pic_gc_event){
-			.start_ns = elog__time(b, gc->start),
-			.end_ns = elog__time(b, gc->end),
+		if (!is_wanted(b, start, end))
+			continue;
+		gcs[n++] = (struct pic_gc_event){
+			.start_ns = start,
+			.end_ns = end,
 			.sync_ns = gc->request && gc->request <= gc->start ? gc->start - gc->request
 									   : UINT64_MAX,
 			.number = UINT64_MAX,
 			.generation = gc->gen == EL_GC_NO_GEN ? -1 : gc->gen,
 		};
 	}
+	if (!n)
+		return 0;
 	b->pub->gcs = gcs;
 	b->pub->n_gcs = n;
 	return 0;

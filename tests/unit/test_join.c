@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_join: a process's records and its eventlog in one picture, over both made here. */
+#include "eventlog_writer.h"
+#include "join/join.h"
+#include "logs/logs.h"
+#include "intake/tap.h"
+#include "test_timeline_kit.h"
+
+#define US	 UINT64_C(1000)
+#define MS	 UINT64_C(1000000)
+#define S	 UINT64_C(1000000000)
+#define RTS_AT	 (4 * S) /* CLOCK_MONOTONIC when the runtime started: 0 of the log */
+#define ATTACH	 (10 * S)
+#define DURATION (5 * S)
+#define LEAVE	 (ATTACH + DURATION)
+#define WALL	 UINT64_C(1700000000) /* the wall clock when the runtime started, in s */
+
+struct joined {
+	struct kit kit;
+	struct log_models *models;
+	const struct pic_target *t;
+};
+
+/* CLOCK_MONOTONIC in the log's time. */
+static uint64_t in_log(uint64_t ns)
+{
+	return ns - RTS_AT;
+}
+
+static void begin(struct joined *j)
+{
+	const struct timeline_opts opts = {.start_ns = ATTACH, .start_unix_ns = 1};
+
+	kit_new_timeline(&j->kit, &opts);
+	kit_add(&j->kit, PID, ATTACH);
+}
+
+static void log_begin(struct writer *w)
+{
+	w_header(w);
+	w_block(w, 0, 1);
+	w_event(w, EL_WALL_CLOCK_TIME, 2, "wlw", 1, WALL, 2);
+}
+
+/* The log is read so long after the session's end. */
+static void finish_join(struct joined *j, struct writer *w, uint64_t after_ns)
+{
+	const struct intake_log_join how = {.session_ns = ATTACH,
+					    .observed_ns = ATTACH,
+					    .now_ns = LEAVE + after_ns,
+					    .now_wall_ns = WALL * S + in_log(LEAVE) + after_ns};
+	struct join_log in = {.path = "some.eventlog", .observed_ns = ATTACH};
+	int fd = w_file(w->data, w->len);
+	uint64_t lost;
+
+	w_free(w);
+	assert_int_equal(log_models__new_joined(&how, &j->models), 0);
+	assert_int_equal(log_models__read(j->models, fd, false, &lost), 0);
+	fd__close(&fd);
+	assert_true(log_models__has_clock(j->models));
+	log_models__fill(j->models, &in);
+	assert_int_equal(timeline__join_log(j->kit.tl, PID, &in), 0);
+	assert_int_equal(timeline__finish(j->kit.tl, LEAVE), 0);
+	check_all(j->kit.pic);
+	j->t = picture__target(j->kit.pic, 0);
+	assert_true(j->t->eventlog.known);
+}
+
+static void end_join(struct joined *j)
+{
+	timeline__free(j->kit.tl);
+	log_models__free(j->models);
+}
+
+static bool is_missing(const struct pic_target *t, const char *what)
+{
+	for (size_t i = 0; i < t->n_missing; i++)
+		if (strstr(t->missing[i], what))
+			return true;
+	return false;
+}
+
+/* ── collections ─────────────────────────────────────────────────────────────────────────── */
+
+#define PAUSE (2 * US)
+
+/* n of them, evenly from one time to another. */
+static void collect(struct writer *w, uint64_t from_ns, uint64_t to_ns, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t at = in_log(from_ns + (to_ns - from_ns) / n * i + 10 * US);
+
+		w_event(w, EL_GC_START, at, "");
+		w_event(w, EL_GC_GLOBAL_SYNC, at + 1, "");
+		w_event(w, EL_GC_END, at + PAUSE, "");
+	}
+}
+
+/* A program that nothing marks the collections of: a fourth of its samples are in the runtime. */
+static void begin_without_probes(struct joined *j)
+{
+	union rec r;
+
+	begin(j);
+	put(&j->kit, mk_event(&r, WIRE_THREAD_NEW, 7, ATTACH));
+	for (uint64_t at = ATTACH + 5 * MS; at < LEAVE; at += 10 * MS) {
+		bool in = at / (10 * MS) % 4 == 0;
+		uint64_t ip = in ? RTS(1) : HS(1);
+
+		put(&j->kit, mk_sample(&r, 7, at, in ? WIRE_WHERE_RTS : WIRE_WHERE_HASKELL, ip,
+				       IP(ip), STOP));
+	}
+}
+
+/* Those of the session are summed up, and no others. */
+static void test_gcs_of_session(void **state)
+{
+	struct joined j;
+	struct writer w = {0};
+
+	(void)state;
+	begin_without_probes(&j);
+	log_begin(&w);
+	collect(&w, ATTACH - 500 * MS, ATTACH, 7);
+	collect(&w, ATTACH, LEAVE, 1000);
+	collect(&w, LEAVE, LEAVE + 300 * MS, 3);
+	w_block_end(&w, in_log(LEAVE + 300 * MS));
+	finish_join(&j, &w, 300 * MS);
+	assert_true(j.t->gc.known && !j.t->gc.inferred);
+	assert_int_equal(j.t->gc.count, 1000);
+	assert_int_equal(j.t->n_gcs, 1000);
+	assert_int_equal(j.t->gc.pause_ns, 1000 * PAUSE);
+	assert_int_equal(j.t->gc.max_pause_ns, PAUSE);
+	for (size_t i = 0; i < j.t->n_gcs; i++) {
+		assert_true(j.t->gcs[i].start_ns >= ATTACH);
+		assert_true(j.t->gcs[i].end_ns <= LEAVE);
+	}
+	end_join(&j);
+}
+
+/* More than are kept: how many they are together is not known, nor how long they took. */
+static void test_too_many_gcs(void **state)
+{
+	struct joined j;
+	struct writer w = {0};
+
+	(void)state;
+	begin_without_probes(&j);
+	log_begin(&w);
+	collect(&w, ATTACH, LEAVE, 140000);
+	w_block_end(&w, in_log(LEAVE + MS));
+	w_end(&w);
+	finish_join(&j, &w, MS);
+	assert_true(j.t->gc.known && j.t->gc.inferred);
+	assert_int_equal(j.t->gc.count, 0);
+	assert_in_range(j.t->gc.pause_ns, 140000 * PAUSE, DURATION);
+	assert_true(is_missing(j.t, "8928 of 140000 collections in the eventlog"));
+	end_join(&j);
+}
+
+/* A log that ends long before the session does not know how many there were. */
+static void test_gcs_of_lagging_log(void **state)
+{
+	struct joined j;
+	struct writer w = {0};
+
+	(void)state;
+	begin_without_probes(&j);
+	log_begin(&w);
+	collect(&w, ATTACH, LEAVE - 2 * S, 600);
+	w_block_end(&w, in_log(LEAVE - 2 * S));
+	finish_join(&j, &w, MS);
+	assert_true(j.t->gc.known && j.t->gc.inferred);
+	assert_int_equal(j.t->gc.count, 0);
+	assert_true(j.t->gc.pause_ns >= 1000 * PAUSE);
+	assert_true(is_missing(j.t, "the last 2.0 s of the session"));
+	end_join(&j);
+}
+
+/* What probes saw before they came off stays as it was where the log has a part of the rest. */
+static void test_gcs_came_off(void **state)
+{
+	struct joined j;
+	struct writer w = {0};
+	union rec r;
+
+	(void)state;
+	begin_without_probes(&j);
+	put(&j.kit, mk_gc(&r, 7, WIRE_GC_START, ATTACH + 15 * MS));
+	put(&j.kit, mk_gc(&r, 7, WIRE_GC_END, ATTACH + 35 * MS));
+	put(&j.kit, mk_gc(&r, 7, WIRE_GC_OFF, ATTACH + 45 * MS));
+	log_begin(&w);
+	collect(&w, ATTACH, LEAVE - 2 * S, 600);
+	w_block_end(&w, in_log(LEAVE - 2 * S));
+	finish_join(&j, &w, MS);
+	assert_true(j.t->gc.known && j.t->gc.inferred);
+	assert_int_equal(j.t->gc.observed_count, 1);
+	assert_int_equal(j.t->n_gcs, 1);
+	assert_int_equal(j.t->gcs[0].end_ns - j.t->gcs[0].start_ns, 20 * MS);
+	end_join(&j);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_gcs_of_session),
+		cmocka_unit_test(test_too_many_gcs),
+		cmocka_unit_test(test_gcs_of_lagging_log),
+		cmocka_unit_test(test_gcs_came_off),
+	};
+
+	log__set_level(LOG_LVL_QUIET);
+	return cmocka_run_group_tests_name("join", tests, NULL, NULL);
+}
