@@ -83,6 +83,42 @@ static void test_one_allocator(void **state)
 	none(&t);
 }
 
+/* The probes came off after 200 ms, in which collections paused the program for 24: no more is
+ * known than that, whatever the bound for all of the session is. */
+static void test_bounded_pauses(void **state)
+{
+	struct pic_allocator first = {.frame = number_of(F_LOAD), .self_bytes = 620 * MB};
+	struct pic_target t = {.gc = {.known = true,
+				      .inferred = true,
+				      .pause_ns = 950 * MS,
+				      .observed_ns = 200 * MS,
+				      .observed_count = 2800,
+				      .observed_pause_ns = 24 * MS},
+			       .alloc = allocation(&first)};
+	const struct pic_finding *f;
+	struct found found;
+
+	(void)state;
+	find(&t, busy(), 1, &found);
+	f = the_only(&found, "one_allocator");
+	assert_says(f, "paused the program for 12 % of the time in which they were observed");
+	assert_int_equal(f->ns, 24 * MS);
+	picture__free(found.pic);
+	/* large objects, too */
+	t.alloc.large_bytes = 830 * MB;
+	t.alloc.large_of_bytes = t.alloc.bytes;
+	t.alloc.reasons[GC_REASON_LARGE] = 400;
+	first.self_bytes = 100 * MB;
+	find(&t, busy(), 1, &found);
+	assert_int_equal(the_only(&found, "large_objects")->ns, 24 * MS);
+	picture__free(found.pic);
+	/* they were short as long as they were seen; they never were */
+	t.gc.observed_pause_ns = 9 * MS;
+	none(&t);
+	t.gc.observed_ns = t.gc.observed_pause_ns = t.gc.observed_count = 0;
+	none(&t);
+}
+
 static void test_large_objects(void **state)
 {
 	struct pic_allocator first = {.frame = number_of(F_LOAD), .self_bytes = 100 * MB};
@@ -248,9 +284,10 @@ static void test_large_nursery(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_allocator), cmocka_unit_test(test_large_objects),
-		cmocka_unit_test(test_growth),	      cmocka_unit_test(test_futile),
-		cmocka_unit_test(test_small_nursery), cmocka_unit_test(test_large_nursery),
+		cmocka_unit_test(test_bounded_pauses), cmocka_unit_test(test_one_allocator),
+		cmocka_unit_test(test_large_objects),  cmocka_unit_test(test_growth),
+		cmocka_unit_test(test_futile),	       cmocka_unit_test(test_small_nursery),
+		cmocka_unit_test(test_large_nursery),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

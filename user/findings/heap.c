@@ -37,6 +37,22 @@ static uint64_t majors_ns(const struct pic_target *t)
 	return ns;
 }
 
+/* What is known of collections' pauses, and of how long. Of collections whose probes came off only
+ * the part before that is measured: beyond it there is an upper bound. */
+struct paused {
+	uint64_t ns, of_ns;
+	bool in_part;
+};
+
+static struct paused paused(const struct finder *f)
+{
+	const struct pic_gc *gc = &f->t->gc;
+
+	if (gc->inferred)
+		return (struct paused){gc->observed_pause_ns, gc->observed_ns, true};
+	return (struct paused){gc->pause_ns, f->wall_ns, false};
+}
+
 static uint64_t grown(const struct pic_closure *c)
 {
 	return c->bytes - MIN(c->bytes, c->first_bytes);
@@ -91,7 +107,7 @@ static void find_growth(struct finder *f)
 	    live < GROWTH_LIVE ||
 	    least * ((double)span / 60e9) * 100 < (double)live * GROWTH_PERCENT)
 		return;
-	finding__add(f, "heap_grows", f->t->gc.pause_ns, NULL,
+	finding__add(f, "heap_grows", paused(f).ns, NULL,
 		     "The heap grows by %s a minute (± %s), and what is live after major "
 		     "collections was %s in the end%s: something is kept that is not needed any "
 		     "more, or a cache has no limit",
@@ -139,7 +155,7 @@ static void find_large(struct finder *f)
 	if (!finding__share(alloc->large_bytes, alloc->large_of_bytes, LARGE_PERCENT) ||
 	    !finding__share(alloc->reasons[GC_REASON_LARGE], alloc->collections, LARGE_PERCENT))
 		return;
-	finding__add(f, "large_objects", f->t->gc.pause_ns, NULL,
+	finding__add(f, "large_objects", paused(f).ns, NULL,
 		     "Large objects are %.0f %% of what is allocated (%s a second), and asked for "
 		     "%s of %s: buffers that are used again make fewer, or a higher limit: %s",
 		     human__percent(alloc->large_bytes, alloc->large_of_bytes),
@@ -152,24 +168,28 @@ static void find_one(struct finder *f)
 {
 	const struct pic_alloc *alloc = &f->t->alloc;
 	const struct pic_allocator *first = first_of(alloc);
+	struct paused gcs = paused(f);
 	const struct pic_frame *frame;
 
 	if (!first || !finding__share(first->self_bytes, alloc->sampled_bytes, ONE_PERCENT))
 		return;
 	frame = picture__frame(f->pic, first->frame);
-	finding__add(f, "one_allocator", f->t->gc.pause_ns, finding__place(f, frame),
+	finding__add(f, "one_allocator", gcs.ns, finding__place(f, frame),
 		     "%s allocates %.0f %% of %s a second, and collections paused the program for "
-		     "%.0f %% of the time",
+		     "%.0f %% of the time%s",
 		     frame->name, human__percent(first->self_bytes, alloc->sampled_bytes),
-		     human__bytes(rate(alloc)).s, human__percent(f->t->gc.pause_ns, f->wall_ns));
+		     human__bytes(rate(alloc)).s, human__percent(gcs.ns, gcs.of_ns),
+		     gcs.in_part ? " in which they were observed" : "");
 }
 
 void findings__heap(struct finder *f)
 {
+	struct paused gcs = paused(f);
+
 	find_growth(f);
 	find_futile(f);
 	if (!f->t->alloc.known || f->t->alloc.samples < LEAST_SAMPLES ||
-	    !finding__share(f->t->gc.pause_ns, f->wall_ns, ALLOC_GC_PERCENT))
+	    !finding__share(gcs.ns, gcs.of_ns, ALLOC_GC_PERCENT))
 		return;
 	find_large(f);
 	find_one(f);
