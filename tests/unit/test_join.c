@@ -200,13 +200,84 @@ static void test_gcs_came_off(void **state)
 	end_join(&j);
 }
 
+/* ── agreement ───────────────────────────────────────────────────────────────────────────── */
+
+#define STEP (5 * MS)
+
+/* Not at equal steps, so that no wrong offset of the clocks fits. */
+static uint64_t call_at(unsigned i)
+{
+	return ATTACH + i * STEP + (i * i) % 97 * 10 * US;
+}
+
+/* Calls of Haskell thread 1, of 1 ms each, as the log has them: from number `from` to `to`. */
+static void log_calls(struct writer *w, unsigned from, unsigned to)
+{
+	w_event(w, EL_CREATE_THREAD, in_log(call_at(from)) - 3 * US, "w", 1);
+	w_event(w, EL_RUN_THREAD, in_log(call_at(from)) - 2 * US, "w", 1);
+	for (unsigned i = from; i < to; i++) {
+		w_event(w, EL_STOP_THREAD, in_log(call_at(i)) + US, "whw", 1, EL_STOP_FOREIGN_CALL,
+			0);
+		w_event(w, EL_RUN_THREAD, in_log(call_at(i)) + MS + US, "w", 1);
+	}
+}
+
+static void put_call(struct joined *j, unsigned i)
+{
+	union rec r;
+
+	mk_call(&r, 7, call_at(i), call_at(i) + MS, SITE(1), RET(HS(1)), STOP);
+	r.call.rts.tso = 0x1000;
+	r.call.rts.tso_id = 1;
+	put(&j->kit, &r);
+}
+
+/* So many calls in the session, of which the records lack one in `lack`; the log goes on. */
+static void join_calls(struct joined *j, unsigned n, unsigned lack)
+{
+	const struct wire_site_key key = {.site = SITE(1), .tgid = PID};
+	struct wire_site site = {.min_ns = MS, .max_ns = MS};
+	struct writer w = {0};
+	union rec r;
+
+	begin(j);
+	put(&j->kit, mk_event(&r, WIRE_THREAD_NEW, 7, ATTACH));
+	for (unsigned i = 0; i < n; i++) {
+		if (lack && i % lack == 0)
+			continue;
+		put_call(j, i);
+		site.calls++;
+		site.wall_ns += MS;
+	}
+	assert_int_equal(intake__site_counters(j->kit.in, &key, &site), 0);
+	log_begin(&w);
+	log_calls(&w, 0, n + 60);
+	w_block_end(&w, in_log(call_at(n + 60)));
+	finish_join(j, &w, 300 * MS);
+	assert_true(j->t->eventlog.offset_error_ns != UINT64_MAX);
+}
+
+/* The program runs on, and calls, until its log is read: all calls of the session are the same. */
+static void test_calls_after_session(void **state)
+{
+	struct joined j;
+
+	(void)state;
+	join_calls(&j, DURATION / STEP, 0);
+	assert_int_equal(j.t->calls[0].calls, DURATION / STEP);
+	assert_true(j.t->eventlog.agreement_safe_calls == 1);
+	end_join(&j);
+	join_calls(&j, DURATION / STEP, 10);
+	assert_true(j.t->eventlog.agreement_safe_calls == 0.9);
+	end_join(&j);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_gcs_of_session),
-		cmocka_unit_test(test_too_many_gcs),
-		cmocka_unit_test(test_gcs_of_lagging_log),
-		cmocka_unit_test(test_gcs_came_off),
+		cmocka_unit_test(test_gcs_of_session),	    cmocka_unit_test(test_too_many_gcs),
+		cmocka_unit_test(test_gcs_of_lagging_log),  cmocka_unit_test(test_gcs_came_off),
+		cmocka_unit_test(test_calls_after_session),
 	};
 
 	log__set_level(LOG_LVL_QUIET);

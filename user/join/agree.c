@@ -34,6 +34,14 @@ static bool inside(const struct log_build *b, uint64_t start_ns, uint64_t end_ns
 
 /* ── safe calls ──────────────────────────────────────────────────────────────────────────── */
 
+/* The log of a program that runs on goes on after the session, too. */
+static bool is_observed(const struct join *j, const struct el_match_call *call)
+{
+	uint64_t start = elog__time(j->b, call->start);
+
+	return start >= j->b->in.observed_ns && start < j->end_ns;
+}
+
 /* Of the whole session, if the log reaches its end: how often suspendThread was called. */
 static void compare_counts(const struct join *j, struct share *calls)
 {
@@ -44,7 +52,7 @@ static void compare_counts(const struct join *j, struct share *calls)
 	    j->n_unwritten)
 		return;
 	for (size_t i = 0; i < j->n_calls; i++)
-		theirs += elog__time(j->b, j->calls[i].start) >= j->b->in.observed_ns;
+		theirs += is_observed(j, &j->calls[i]);
 	for (size_t i = 0; i < pub->n_calls; i++) {
 		const struct pic_call *c = &pub->calls[i];
 
