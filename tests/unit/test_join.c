@@ -272,12 +272,109 @@ static void test_calls_after_session(void **state)
 	end_join(&j);
 }
 
+/* ── windows ─────────────────────────────────────────────────────────────────────────────── */
+
+static void say(struct writer *w, uint64_t ns, const char *text)
+{
+	w_event(w, EL_USER_MSG, in_log(ns), "t", text);
+}
+
+static const struct pic_window *window(const struct pic_target *t, const char *label)
+{
+	for (size_t i = 0; i < t->n_windows; i++)
+		if (!strcmp(t->windows[i].label, label))
+			return &t->windows[i];
+	return NULL;
+}
+
+/* Of each interval what lies in the session counts, and of those that do not reach it nothing. */
+static void test_windows_of_session(void **state)
+{
+	const struct pic_window *v;
+	struct joined j;
+	struct writer w = {0};
+
+	(void)state;
+	begin(&j);
+	put(&j.kit, mk_event(&(union rec){0}, WIRE_THREAD_NEW, 7, ATTACH));
+	log_begin(&w);
+	say(&w, RTS_AT + S, "START main");
+	say(&w, ATTACH - 500 * MS, "START early");
+	say(&w, ATTACH - 400 * MS, "STOP early");
+	say(&w, ATTACH - 300 * MS, "START step");
+	say(&w, ATTACH + 100 * MS, "STOP step");
+	say(&w, ATTACH + 1000 * MS, "START step");
+	say(&w, ATTACH + 1700 * MS, "STOP step");
+	say(&w, LEAVE - 50 * MS, "START step");
+	say(&w, LEAVE + 200 * MS, "STOP step");
+	say(&w, LEAVE + 210 * MS, "START step");
+	say(&w, LEAVE + 220 * MS, "STOP step");
+	say(&w, LEAVE + 230 * MS, "START late");
+	w_block_end(&w, in_log(LEAVE + 300 * MS));
+	finish_join(&j, &w, 300 * MS);
+	assert_int_equal(j.t->n_windows, 2);
+	v = window(j.t, "main");
+	assert_non_null(v);
+	assert_int_equal(v->count, 1);
+	assert_int_equal(v->total_ns, DURATION);
+	assert_int_equal(v->unfinished, 1);
+	v = window(j.t, "step");
+	assert_non_null(v);
+	assert_int_equal(v->count, 3);
+	assert_int_equal(v->total_ns, 850 * MS);
+	assert_int_equal(v->min_ns, 50 * MS);
+	assert_int_equal(v->max_ns, 700 * MS);
+	assert_int_equal(v->unfinished, 1);
+	end_join(&j);
+}
+
+#define MANY 300000
+
+/* More intervals than are kept: they are all in the sums, and it is reported what that means. */
+static void test_too_many_windows(void **state)
+{
+	const struct pic_window *v;
+	struct joined j;
+	struct writer w = {0};
+
+	(void)state;
+	begin(&j);
+	put(&j.kit, mk_event(&(union rec){0}, WIRE_THREAD_NEW, 7, ATTACH));
+	log_begin(&w);
+	say(&w, ATTACH - 500 * MS, "START early");
+	say(&w, ATTACH - 400 * MS, "STOP early");
+	say(&w, ATTACH - 300 * MS, "START main");
+	for (unsigned i = 0; i < MANY; i++) {
+		say(&w, ATTACH + i * 10 * US, "START step");
+		say(&w, ATTACH + i * 10 * US + US, "STOP step");
+	}
+	w_block_end(&w, in_log(LEAVE));
+	w_end(&w);
+	finish_join(&j, &w, MS);
+	assert_null(window(j.t, "early"));
+	v = window(j.t, "step");
+	assert_non_null(v);
+	assert_int_equal(v->count, MANY);
+	assert_int_equal(v->total_ns, MANY * US);
+	assert_int_equal(v->min_ns, US);
+	assert_int_equal(v->max_ns, US);
+	v = window(j.t, "main");
+	assert_non_null(v);
+	assert_true(v->max_ns <= DURATION);
+	assert_true(is_missing(j.t, "of 300002 intervals between START and STOP messages"));
+	end_join(&j);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_gcs_of_session),	    cmocka_unit_test(test_too_many_gcs),
-		cmocka_unit_test(test_gcs_of_lagging_log),  cmocka_unit_test(test_gcs_came_off),
+		cmocka_unit_test(test_gcs_of_session),
+		cmocka_unit_test(test_too_many_gcs),
+		cmocka_unit_test(test_gcs_of_lagging_log),
+		cmocka_unit_test(test_gcs_came_off),
 		cmocka_unit_test(test_calls_after_session),
+		cmocka_unit_test(test_windows_of_session),
+		cmocka_unit_test(test_too_many_windows),
 	};
 
 	log__set_level(LOG_LVL_QUIET);

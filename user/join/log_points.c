@@ -2,6 +2,7 @@
 /* log_points: collections, markers, windows and curves of a log. */
 #include <stdio.h>
 
+#include "base/search.h"
 #include "join_priv.h"
 
 /* A joined log's models have more than the session; those of a log alone have what is wanted. */
@@ -80,17 +81,89 @@ static int by_total(const void *pa, const void *pb)
 	return strcmp(a->label, b->label);
 }
 
+/* What lies outside of the session is none of its label's sums. Nothing in a log is trusted: they
+ * may be less than that. */
+static void leave_out(const struct log_build *b, const struct el_span *span,
+		      struct pic_window *from)
+{
+	uint64_t start = elog__time(b, span->start), end = elog__time(b, span->end);
+	uint64_t whole = end - start, inside;
+	bool ends_after = end > b->to_ns && !span->open_end;
+
+	inside = elog__clip(b, &start, &end) ? end - start : 0;
+	from->total_ns -= MIN(from->total_ns, whole - inside);
+	if (!inside) {
+		from->count -= MIN(from->count, 1U);
+		from->unfinished -= MIN(from->unfinished, (uint64_t)span->open_end);
+		return;
+	}
+	from->unfinished += ends_after;
+	from->min_ns = MIN(from->min_ns, inside);
+	from->max_ns = MAX(from->max_ns, inside);
+}
+
+/* Of intervals that were not kept it is not known how much of them is in the session. */
+static int report_spans(struct log_build *b, uint64_t all, size_t kept)
+{
+	if (all == kept)
+		return 0;
+	return picture__add_missing(b->pic, b->pub,
+				    "whether %llu of %llu intervals between START and STOP "
+				    "messages in the eventlog are in the session: they are more "
+				    "than are kept, and are added up whole",
+				    (unsigned long long)(all - kept), (unsigned long long)all);
+}
+
+/* A joined log's models begin before the session and end after it. */
+static int cut_to_session(struct log_build *b, struct pic_window *windows, size_t n)
+{
+	size_t n_spans = el_annot__info(b->in.annot).n_spans;
+	struct keyed *by_label = calloc(n + 1, sizeof(*by_label));
+	struct keyed *tmp = calloc(n + 1, sizeof(*tmp));
+	uint64_t all = 0, longest = b->to_ns - b->from_ns;
+
+	if (!by_label || !tmp) {
+		free(by_label);
+		free(tmp);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const struct el_span_sum *sum = el_annot__sum(b->in.annot, i);
+
+		by_label[i] = (struct keyed){.key = sum->label, .index = (uint32_t)i};
+		all += sum->count;
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct pic_window *w = &windows[i];
+
+		w->min_ns = all == n_spans ? UINT64_MAX : MIN(w->min_ns, longest);
+		w->max_ns = all == n_spans ? 0 : MIN(w->max_ns, longest);
+	}
+	keyed__sort(by_label, tmp, n);
+	for (size_t i = 0; i < n_spans; i++) {
+		const struct el_span *span = el_annot__span(b->in.annot, i);
+		size_t at = search__first(n, k, by_label[k].key >= span->label);
+
+		if (at < n && by_label[at].key == span->label)
+			leave_out(b, span, &windows[by_label[at].index]);
+	}
+	free(by_label);
+	free(tmp);
+	return report_spans(b, all, n_spans);
+}
+
 int elog__windows(struct log_build *b)
 {
-	size_t n = b->in.annot ? el_annot__info(b->in.annot).n_sums : 0;
+	size_t all = b->in.annot ? el_annot__info(b->in.annot).n_sums : 0, n = 0;
 	struct pic_window *windows;
+	int err = 0;
 
-	if (!n)
+	if (!all)
 		return 0;
-	windows = picture__alloc(b->pic, n, sizeof(*windows));
+	windows = picture__alloc(b->pic, all, sizeof(*windows));
 	if (!windows)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < all; i++) {
 		const struct el_span_sum *sum = el_annot__sum(b->in.annot, i);
 
 		windows[i] = (struct pic_window){
@@ -102,6 +175,13 @@ int elog__windows(struct log_build *b)
 			.unfinished = sum->unfinished,
 		};
 	}
+	if (b->seen)
+		err = cut_to_session(b, windows, all);
+	if (err)
+		return err;
+	for (size_t i = 0; i < all; i++)
+		if (windows[i].count)
+			windows[n++] = windows[i];
 	qsort(windows, n, sizeof(*windows), by_total);
 	b->pub->windows = windows;
 	b->pub->n_windows = n;
