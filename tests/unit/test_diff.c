@@ -475,6 +475,123 @@ static void test_long_name(void **state)
 	diff_report__free(r);
 }
 
+/* ── calls that were not all counted ─────────────────────────────────────────────────────── */
+
+/* A program that makes `calls` in 30 s of which the probes saw `share`: `exact` as it is. */
+static struct diff_report *counted(unsigned calls, double share, const char *exact, double paused)
+{
+	char json[4096], functions[2048] = "";
+	struct diff_report *r;
+	size_t n = 0;
+
+	for (unsigned i = 0; i < 6; i++)
+		n += (size_t)snprintf(functions + n, sizeof(functions) - n,
+				      "%s{\"name\":\"f%u\",\"module\":\"M\",\"kind\":\"haskell\","
+				      "\"self_samples\":330,\"self_ns\":3333333333}",
+				      i ? "," : "", i);
+	snprintf(
+		json, sizeof(json),
+		"{\"safescope\":{},\"session\":{\"duration_ns\":3e10,\"frequency_hz\":99},"
+		"\"targets\":[{\"comm\":\"Srv\",\"capabilities\":1,\"lanes\":[{\"kind\":\"thread\","
+		"\"cpu_ns\":20000000000,\"states\":{}}],\"functions\":[%s],\"cost\":"
+		"{\"probes_paused_ns\":%.0f},\"safe_calls\":[{\"function\":\"%s\",\"caller\":"
+		"\"Main.q\",\"calls\":%.0f,\"cpu_ns\":%.0f,\"p50_ns\":10000,\"exact\":%s,"
+		"\"observed_share\":%g}]}]}",
+		functions, paused * 3e10, calls ? "step" : "other", calls * share,
+		calls * share * 1e4, exact, share);
+	assert_int_equal(read(json, &r), 0);
+	return r;
+}
+
+static void compare_counted(struct diff_report *a, struct diff_report *b, const char *per,
+			    struct diff **ret_d, char **ret_text)
+{
+	static const char *const names[2] = {"a", "b"};
+	size_t len;
+	FILE *out = open_memstream(ret_text, &len);
+
+	assert_int_equal(diff__new(a, b, per, ret_d), 0);
+	assert_int_equal(diff__put_text(out, *ret_d, names, true, false, 160), 0);
+	fclose(out);
+}
+
+static void free_counted(struct diff_report *a, struct diff_report *b, struct diff *d, char *text)
+{
+	diff__free(d);
+	diff_report__free(a);
+	diff_report__free(b);
+	free(text);
+}
+
+/* B makes four times as many calls, and its probes came off after a tenth of the time. */
+static void test_calls_not_all_counted(void **state)
+{
+	struct diff_report *a = counted(100000, 1, "true", 0);
+	struct diff_report *b = counted(400000, 0.1, "false", 0.9);
+	const struct diff_row *row;
+	struct diff *d;
+	char *text;
+
+	(void)state;
+	compare_counted(a, b, NULL, &d, &text);
+	row = find(d, DIFF_CALLS, "step");
+	assert_true(fabs(row->a - 5000) < 1);
+	assert_true(fabs(row->b - 20000) < 4);
+	/* it may be: nobody has seen the rest of the time */
+	assert_int_equal(row->verdict, 0);
+	assert_true(row->noise >= 15000);
+	assert_null(strstr(text, "fewer calls"));
+	assert_non_null(strstr(text, "not all safe calls of B were counted"));
+	assert_null(strstr(text, "not all safe calls of A were counted"));
+	/* what one call takes is known from those that were seen */
+	assert_true(fabs(find(d, DIFF_CALL_CPU, "step")->b - 1e4) < 1);
+	diff__free(d);
+	free(text);
+	/* per call of it all else is a fourth, and no change */
+	compare_counted(a, b, "step", &d, &text);
+	row = find(d, DIFF_FUNCTIONS, "f0");
+	assert_true(fabs(row->b / row->a - 0.25) < 0.001);
+	assert_int_equal(count_changes(d), 0);
+	assert_non_null(strstr(text, "and so is all that is for each of them"));
+	free_counted(a, b, d, text);
+}
+
+/* Nearly all the time they were: a change is one. */
+static void test_calls_nearly_all_counted(void **state)
+{
+	struct diff_report *a = counted(100000, 1, "true", 0);
+	struct diff_report *b = counted(400000, 0.98, "false", 0.02);
+	struct diff *d;
+	char *text;
+
+	(void)state;
+	compare_counted(a, b, NULL, &d, &text);
+	assert_int_equal(find(d, DIFF_CALLS, "step")->verdict, 1);
+	free_counted(a, b, d, text);
+}
+
+/* Some were missed before the probes came: how many is not known. None was seen at all. */
+static void test_calls_missed(void **state)
+{
+	static const struct {
+		unsigned calls;
+		double share, paused;
+	} cases[] = {{20000, 1, 0}, {0, 0, 1}, {0, 0.1, 0.9}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct diff_report *a = counted(100000, 1, "true", 0);
+		struct diff_report *b =
+			counted(cases[i].calls, cases[i].share, "false", cases[i].paused);
+		struct diff *d;
+		char *text;
+
+		compare_counted(a, b, NULL, &d, &text);
+		assert_int_equal(find(d, DIFF_CALLS, "step")->verdict, 0);
+		free_counted(a, b, d, text);
+	}
+}
+
 /* ── output ──────────────────────────────────────────────────────────────────────────────── */
 
 static void test_stacks(void **state)
@@ -576,6 +693,9 @@ int main(void)
 		cmocka_unit_test(test_report),
 		cmocka_unit_test(test_no_report),
 		cmocka_unit_test(test_long_name),
+		cmocka_unit_test(test_calls_not_all_counted),
+		cmocka_unit_test(test_calls_nearly_all_counted),
+		cmocka_unit_test(test_calls_missed),
 		cmocka_unit_test(test_stacks),
 		cmocka_unit_test(test_hostile),
 	};

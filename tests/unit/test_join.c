@@ -274,7 +274,7 @@ static void test_calls_after_session(void **state)
 
 /* ── windows ─────────────────────────────────────────────────────────────────────────────── */
 
-static void say(struct writer *w, uint64_t ns, const char *text)
+static void message(struct writer *w, uint64_t ns, const char *text)
 {
 	w_event(w, EL_USER_MSG, in_log(ns), "t", text);
 }
@@ -298,18 +298,18 @@ static void test_windows_of_session(void **state)
 	begin(&j);
 	put(&j.kit, mk_event(&(union rec){0}, WIRE_THREAD_NEW, 7, ATTACH));
 	log_begin(&w);
-	say(&w, RTS_AT + S, "START main");
-	say(&w, ATTACH - 500 * MS, "START early");
-	say(&w, ATTACH - 400 * MS, "STOP early");
-	say(&w, ATTACH - 300 * MS, "START step");
-	say(&w, ATTACH + 100 * MS, "STOP step");
-	say(&w, ATTACH + 1000 * MS, "START step");
-	say(&w, ATTACH + 1700 * MS, "STOP step");
-	say(&w, LEAVE - 50 * MS, "START step");
-	say(&w, LEAVE + 200 * MS, "STOP step");
-	say(&w, LEAVE + 210 * MS, "START step");
-	say(&w, LEAVE + 220 * MS, "STOP step");
-	say(&w, LEAVE + 230 * MS, "START late");
+	message(&w, RTS_AT + S, "START main");
+	message(&w, ATTACH - 500 * MS, "START early");
+	message(&w, ATTACH - 400 * MS, "STOP early");
+	message(&w, ATTACH - 300 * MS, "START step");
+	message(&w, ATTACH + 100 * MS, "STOP step");
+	message(&w, ATTACH + 1000 * MS, "START step");
+	message(&w, ATTACH + 1700 * MS, "STOP step");
+	message(&w, LEAVE - 50 * MS, "START step");
+	message(&w, LEAVE + 200 * MS, "STOP step");
+	message(&w, LEAVE + 210 * MS, "START step");
+	message(&w, LEAVE + 220 * MS, "STOP step");
+	message(&w, LEAVE + 230 * MS, "START late");
 	w_block_end(&w, in_log(LEAVE + 300 * MS));
 	finish_join(&j, &w, 300 * MS);
 	assert_int_equal(j.t->n_windows, 2);
@@ -341,12 +341,12 @@ static void test_too_many_windows(void **state)
 	begin(&j);
 	put(&j.kit, mk_event(&(union rec){0}, WIRE_THREAD_NEW, 7, ATTACH));
 	log_begin(&w);
-	say(&w, ATTACH - 500 * MS, "START early");
-	say(&w, ATTACH - 400 * MS, "STOP early");
-	say(&w, ATTACH - 300 * MS, "START main");
+	message(&w, ATTACH - 500 * MS, "START early");
+	message(&w, ATTACH - 400 * MS, "STOP early");
+	message(&w, ATTACH - 300 * MS, "START main");
 	for (unsigned i = 0; i < MANY; i++) {
-		say(&w, ATTACH + i * 10 * US, "START step");
-		say(&w, ATTACH + i * 10 * US + US, "STOP step");
+		message(&w, ATTACH + i * 10 * US, "START step");
+		message(&w, ATTACH + i * 10 * US + US, "STOP step");
 	}
 	w_block_end(&w, in_log(LEAVE));
 	w_end(&w);

@@ -14,6 +14,11 @@
 
 #define SECOND_NS 1e9
 
+/* Calls that were counted for a smaller part of the time stand for no others. */
+#define LEAST_SEEN 0.01
+/* No estimate is larger: sums of them fit. */
+#define MOST_CALLS ((double)(UINT64_C(1) << 48))
+
 /* ── what belongs together ───────────────────────────────────────────────────────────────── */
 
 /* One thing that either report may have: of functions, modules and calls alike. */
@@ -71,6 +76,8 @@ static size_t gather(const struct items *items, size_t i, const struct diff_pair
 
 		m->n += items->v[end].m.n;
 		m->sum += items->v[end].m.sum;
+		m->seen += items->v[end].m.seen;
+		m->unsure += items->v[end].m.unsure;
 	}
 	return end;
 }
@@ -123,11 +130,24 @@ static int collect_functions(const struct diff *d, const struct diff_pair *pair,
 						      .kind = waits(f) ? DIFF_RTS : f->kind,
 						      .name = modules ? module_of(f) : f->name,
 						      .at = modules ? "" : module_of(f),
-						      .m = {f->samples, f->sum}};
+						      .m = {.n = f->samples, .sum = f->sum}};
 		}
 	}
 	qsort(ret->v, ret->n, sizeof(*ret->v), cmp_items);
 	return 0;
+}
+
+/* How many there were, if as many came while they were not counted as did else. */
+static struct measured estimate(const struct diff_call *c)
+{
+	double seen = 1 - (double)c->unseen / DIFF_WHOLE, unsure = (double)c->unsure / DIFF_WHOLE;
+	double n = (double)c->calls;
+
+	if (seen < LEAST_SEEN)
+		unsure = 1;
+	else
+		n = MIN(n / seen, MOST_CALLS);
+	return (struct measured){.n = (uint64_t)(n + 0.5), .seen = c->calls, .unsure = n * unsure};
 }
 
 static int collect_calls(const struct diff *d, const struct diff_pair *pair, bool safe,
@@ -151,8 +171,8 @@ static int collect_calls(const struct diff *d, const struct diff_pair *pair, boo
 
 			if (c->program != program_of(d, pair, side) || c->safe != safe)
 				continue;
-			item.m = safe ? (struct measured){c->calls, 0}
-				      : (struct measured){c->samples, c->cpu_ns};
+			item.m = safe ? estimate(c)
+				      : (struct measured){.n = c->samples, .sum = c->cpu_ns};
 			ret->v[ret->n++] = item;
 		}
 	}
@@ -232,39 +252,46 @@ static double cpu_each(const struct item *v, size_t n, uint32_t side, uint64_t c
 	return calls ? ns / (double)calls : 0;
 }
 
+/* A session that has none of them may have had as many as the other while it did not count. */
+static void mark_unsure(const struct basis *b, struct measured m[2])
+{
+	for (int side = 0; side < 2; side++)
+		if (!m[side].n)
+			m[side].unsure = (double)m[!side].n * b->t[side] / b->t[!side] *
+					 side_of(b->pair, side)->calls_unsure / DIFF_WHOLE;
+}
+
 static void add_calls(struct basis *b, const struct items *items)
 {
 	for (size_t i = 0, end; i < items->n; i = end) {
 		const struct item *first = &items->v[i];
 		struct diff_row *row;
 		struct judged j;
-		uint64_t n[2];
 
 		end = gather(items, i, b->pair, &j);
-		n[0] = j.m[0].n;
-		n[1] = j.m[1].n;
+		mark_unsure(b, j.m);
 		judge__count(b, j.m, add_row(b->pair, DIFF_CALLS, first->name, first->at));
-		if (!n[0] || !n[1])
+		if (!j.m[0].seen || !j.m[1].seen)
 			continue;
 		row = add_row(b->pair, DIFF_CALL_TIME, first->name, first->at);
 		row->a = median_of(first, end - i, 0);
 		row->b = median_of(first, end - i, 1);
 		if (row->a > 0 && row->b > 0)
-			judge__each(b, n, MEDIAN_VARIES, row);
+			judge__each(b, j.m, MEDIAN_VARIES, row);
 		else
 			b->pair->n_rows--;
 		row = add_row(b->pair, DIFF_CALL_CPU, first->name, first->at);
-		row->a = cpu_each(first, end - i, 0, n[0]);
-		row->b = cpu_each(first, end - i, 1, n[1]);
-		judge__each(b, n, CPU_VARIES, row);
+		row->a = cpu_each(first, end - i, 0, j.m[0].seen);
+		row->b = cpu_each(first, end - i, 1, j.m[1].seen);
+		judge__each(b, j.m, CPU_VARIES, row);
 	}
 }
 
 static void add_gcs(struct basis *b)
 {
 	const struct diff_program *p[2] = {b->pair->a, b->pair->b};
-	const struct measured m[2] = {{p[0]->gcs, 0}, {p[1]->gcs, 0}};
 	const uint64_t n[2] = {p[0]->gcs, p[1]->gcs};
+	const struct measured m[2] = {{.n = n[0], .seen = n[0]}, {.n = n[1], .seen = n[1]}};
 	struct diff_row *row;
 
 	if (!n[0] || !n[1])
@@ -273,11 +300,11 @@ static void add_gcs(struct basis *b)
 	row = add_row(b->pair, DIFF_GC_CPU, "", "");
 	row->a = (double)p[0]->gc_cpu_ns / (double)n[0];
 	row->b = (double)p[1]->gc_cpu_ns / (double)n[1];
-	judge__each(b, n, judge__gc_varies(b), row);
+	judge__each(b, m, judge__gc_varies(b), row);
 	row = add_row(b->pair, DIFF_GC_PAUSE, "", "");
 	row->a = (double)p[0]->gc_pause_ns / (double)n[0];
 	row->b = (double)p[1]->gc_pause_ns / (double)n[1];
-	judge__each(b, n, judge__gc_varies(b) + b->pair->load, row);
+	judge__each(b, m, judge__gc_varies(b) + b->pair->load, row);
 }
 
 static int cmp_rows(const void *pa, const void *pb)
@@ -293,18 +320,24 @@ static int cmp_rows(const void *pa, const void *pb)
 /* ── pairs ───────────────────────────────────────────────────────────────────────────────── */
 
 /* How often the event came that is counted. */
-static uint64_t count_events(const struct diff *d, const struct diff_pair *pair, int side)
+static struct measured count_events(const struct diff *d, const struct diff_pair *pair, int side)
 {
 	const struct diff_report *r = report_of(d, side);
-	uint64_t n = 0;
+	struct measured all = {0}, one;
 
 	if (!strcmp(d->per, "gc"))
-		return side_of(pair, side)->gcs;
-	for (uint32_t i = 0; i < r->n_calls; i++)
-		if (r->calls[i].safe && r->calls[i].program == program_of(d, pair, side) &&
-		    !strcmp(r->calls[i].function, d->per))
-			n += r->calls[i].calls;
-	return n;
+		return (struct measured){.n = side_of(pair, side)->gcs};
+	for (uint32_t i = 0; i < r->n_calls; i++) {
+		const struct diff_call *c = &r->calls[i];
+
+		if (!c->safe || c->program != program_of(d, pair, side) ||
+		    strcmp(c->function, d->per) != 0)
+			continue;
+		one = estimate(c);
+		all.n += one.n;
+		all.unsure += one.unsure;
+	}
+	return all;
 }
 
 /* -ERANGE as judge__basis and judge__alloc_basis. */
@@ -328,9 +361,17 @@ static int find_basis(struct basis *b, const struct diff *d, const struct items 
 {
 	b->counted = d->per != NULL;
 	b->unit = b->counted ? 1 : SECOND_NS;
-	for (int side = 0; side < 2; side++)
-		b->t[side] = b->counted ? (double)count_events(d, b->pair, side)
-					: (double)side_of(b->pair, side)->cpu_ns;
+	for (int side = 0; side < 2; side++) {
+		struct measured events;
+
+		if (!b->counted) {
+			b->t[side] = (double)side_of(b->pair, side)->cpu_ns;
+			continue;
+		}
+		events = count_events(d, b->pair, side);
+		b->t[side] = (double)events.n;
+		b->unsure = hypot(b->unsure, events.n ? events.unsure / (double)events.n : 0);
+	}
 	return judge_all(b, functions, judge__basis);
 }
 

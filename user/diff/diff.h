@@ -32,6 +32,7 @@ struct diff_program {
 	char comm[32];
 	uint64_t processes;
 	bool parallel;		       /* more than one capability: collections spin */
+	uint32_t calls_unsure;	       /* the largest of its safe calls: see there */
 	uint64_t cpu_ns, preempted_ns; /* of the threads: on a CPU, and kept from one */
 	uint64_t gc_cpu_ns;	       /* collecting, on a CPU */
 	uint64_t gcs, gc_pause_ns;     /* 0: not known */
@@ -59,7 +60,12 @@ struct diff_call {
 	char function[120], caller[232];
 	uint64_t calls, cpu_ns, p50_ns; /* safe; p50_ns 0: not known */
 	uint64_t samples;		/* unsafe */
+	/* Safe, in millionths: the part of the time in which they were not counted; the part of
+	 * their number, as that time makes it, that it may be off by. */
+	uint32_t unseen, unsure;
 };
+
+#define DIFF_WHOLE 1000000 /* millionths */
 
 struct diff_report {
 	uint64_t duration_ns, frequency_hz;
@@ -129,7 +135,8 @@ struct diff_pair {
 	/* How much a time varies by itself, as a part of it: of what runs, and of what spins. */
 	double varies, spins_varies;
 	double alloc_varies; /* of bytes, which are as many however busy the machine is */
-	double unknown;	     /* the standard deviation of the scale, as a part of it */
+	double unknown;	     /* the standard deviation of the scale, as a part of it; of the number
+				of events that are counted */
 	double load;	     /* how differently busy the machine was: 0: alike */
 	struct diff_row *rows;
 	size_t n_rows;

@@ -7,8 +7,10 @@
 
 /* What one session has of something that is compared. */
 struct measured {
-	uint64_t n;   /* samples, calls, collections */
-	uint64_t sum; /* ns, bytes; 0 for counts */
+	uint64_t n;    /* samples, calls, collections */
+	uint64_t sum;  /* ns, bytes; 0 for counts */
+	uint64_t seen; /* calls, collections: those that were counted, of which n is estimated */
+	double unsure; /* so many of n: its standard deviation beside that of counts */
 };
 
 /* What a program's two sessions are compared by. */
@@ -17,6 +19,7 @@ struct basis {
 	bool counted;	 /* an event is counted, not CPU time */
 	double t[2];	 /* how much work: ns of CPU time, the second one's scaled; or events */
 	double unit;	 /* the work that rows are for, in that unit: a second, or an event */
+	double unsure;	 /* the standard deviation of t[1] / t[0] for want of events, as a part */
 	double expected; /* so many standard deviations one of all comparisons exceeds by chance */
 };
 
@@ -40,8 +43,9 @@ void judge__alloc(const struct basis *basis, const struct judged *j, struct diff
 void judge__bytes(const struct basis *basis, const double bytes[2], const double ends[2],
 		  struct diff_row *row);
 void judge__count(const struct basis *basis, const struct measured m[2], struct diff_row *row);
-/* a and b are set: a duration each, of n[] things; cv: how much it varies by itself. */
-void judge__each(const struct basis *basis, const uint64_t n[2], double cv, struct diff_row *row);
+/* a and b are set: a duration each, of m[] things; cv: how much it varies by itself. */
+void judge__each(const struct basis *basis, const struct measured m[2], double cv,
+		 struct diff_row *row);
 /* How much the collector's times vary by themselves. */
 double judge__gc_varies(const struct basis *basis);
 

@@ -205,6 +205,7 @@ int judge__basis(struct basis *b, const struct judged *functions, size_t n)
 	/* by CPU time the work is not the same where that is not */
 	pair->alloc_varies = b->counted ? VARIES : pair->varies;
 	pair->scale = 1;
+	pair->unknown = b->unsure;
 	if (!b->counted) {
 		find_scale(b, functions, n, room);
 		/* the more it shrank, the more CPU time the work took */
@@ -328,8 +329,8 @@ void judge__count(const struct basis *b, const struct measured m[2], struct diff
 	row->a = (double)m[0].n * b->unit / b->t[0];
 	row->b = (double)m[1].n * b->unit / b->t[1];
 	for (int side = 0; side < 2; side++)
-		variance += BURSTS * (double)(m[side].n + 1) * b->unit / b->t[side] * b->unit /
-			    b->t[side];
+		variance += (BURSTS * (double)(m[side].n + 1) + m[side].unsure * m[side].unsure) *
+			    b->unit / b->t[side] * b->unit / b->t[side];
 	judge(b->pair->cpu.limit, row,
 	      variance + of_runs(b, row->a, row->b, COUNT_VARIES + LOAD_VARIES * b->pair->load),
 	      LEAST_EACH);
@@ -337,14 +338,14 @@ void judge__count(const struct basis *b, const struct measured m[2], struct diff
 		row->verdict = 0;
 }
 
-void judge__each(const struct basis *b, const uint64_t n[2], double cv, struct diff_row *row)
+void judge__each(const struct basis *b, const struct measured m[2], double cv, struct diff_row *row)
 {
-	double rate = (double)n[1] * b->unit / b->t[1];
+	double rate = (double)m[1].n * b->unit / b->t[1];
 
 	row->effect = (row->b - row->a) * rate / whole(b, &b->pair->cpu);
 	judge(b->pair->cpu.limit, row, of_runs(b, row->a, row->b, cv + LOAD_VARIES * b->pair->load),
 	      LEAST_EACH);
-	if (MIN(n[0], n[1]) < FEW_EVENTS || fabs(row->effect) < LEAST_PART)
+	if (MIN(m[0].seen, m[1].seen) < FEW_EVENTS || fabs(row->effect) < LEAST_PART)
 		row->verdict = 0;
 }
 

@@ -116,6 +116,17 @@ static void read_allocation(struct diff_report *r, uint32_t program, const cJSON
 				cJSON_GetObjectItemCaseSensitive(alloc, "functions"), "self_bytes");
 }
 
+/* The time in which not all calls were counted: millionths. A report without it is an older one. */
+static uint32_t unseen_of(const cJSON *call)
+{
+	const cJSON *share = cJSON_GetObjectItemCaseSensitive(call, "observed_share");
+
+	if (!cJSON_IsNumber(share) || !(share->valuedouble < 1))
+		return 0;
+	return share->valuedouble > 0 ? (uint32_t)((1 - share->valuedouble) * DIFF_WHOLE)
+				      : DIFF_WHOLE;
+}
+
 static void read_calls(struct diff_report *r, uint32_t program, const cJSON *target, bool safe)
 {
 	const cJSON *c;
@@ -137,14 +148,24 @@ static void read_calls(struct diff_report *r, uint32_t program, const cJSON *tar
 		to->cpu_ns = number(c, "cpu_ns");
 		to->p50_ns = number(c, "p50_ns");
 		to->samples = number(c, "samples");
+		if (!safe)
+			continue;
+		to->unseen = to->unsure = unseen_of(c);
+		/* some were missed: nobody knows how many */
+		if (!to->unseen && cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(c, "exact")))
+			to->unsure = DIFF_WHOLE;
+		r->programs[program].calls_unsure =
+			MAX(r->programs[program].calls_unsure, to->unsure);
 	}
 }
 
 static void read_target(struct diff_report *r, const cJSON *target)
 {
 	const cJSON *gc = cJSON_GetObjectItemCaseSensitive(target, "gc");
+	const cJSON *cost = cJSON_GetObjectItemCaseSensitive(target, "cost");
 	char comm[sizeof(r->programs[0].comm)];
 	struct diff_program *p;
+	double paused;
 	uint32_t i = 0;
 
 	copy(comm, sizeof(comm), string(target, "comm"));
@@ -161,6 +182,9 @@ static void read_target(struct diff_report *r, const cJSON *target)
 	p->parallel |= number(target, "capabilities") > 1;
 	p->gcs += number(gc, "count");
 	p->gc_pause_ns += number(gc, "pause_ns");
+	/* of calls that were never seen, too */
+	paused = (double)number(cost, "probes_paused_ns") / (double)MAX(r->duration_ns, 1U);
+	p->calls_unsure = MAX(p->calls_unsure, (uint32_t)(MIN(paused, 1) * DIFF_WHOLE));
 	read_lanes(p, target);
 	r->cut |= !read_functions(r->functions, &r->n_functions, DIFF_MAX_FUNCTIONS, i,
 				  cJSON_GetObjectItemCaseSensitive(target, "functions"), "self_ns");
@@ -223,6 +247,7 @@ static int check(struct diff_report *r)
 		struct diff_program *p = &r->programs[i];
 
 		p->comm[sizeof(p->comm) - 1] = '\0';
+		p->calls_unsure = MIN(p->calls_unsure, (uint32_t)DIFF_WHOLE);
 		limit(&p->cpu_ns);
 		limit(&p->preempted_ns);
 		limit(&p->gc_cpu_ns);
@@ -247,6 +272,8 @@ static int check(struct diff_report *r)
 		limit(&c->cpu_ns);
 		limit(&c->p50_ns);
 		limit(&c->samples);
+		c->unseen = MIN(c->unseen, (uint32_t)DIFF_WHOLE);
+		c->unsure = MIN(c->unsure, (uint32_t)DIFF_WHOLE);
 		if (c->program >= r->n_programs)
 			return -EIO;
 	}

@@ -16,6 +16,8 @@
 /* Beyond this part of it noise is "much". */
 #define MOST_NOISE 1
 #define LOAD_SHOWN 0.1
+/* Of the number of calls, in millionths. */
+#define UNSURE_SHOWN 10000
 
 /* Of each section. */
 static const struct section {
@@ -261,6 +263,7 @@ static int put_head(FILE *out, const struct diff *d, const char *const names[2])
 static int put_basis(FILE *out, const struct diff *d, const struct diff_pair *pair)
 {
 	char *comm = text__escaped(pair->b->comm), *per = text__escaped(d->per ? d->per : "");
+	bool per_call = d->per && strcmp(d->per, "gc") != 0;
 
 	if (!comm || !per) {
 		free(comm);
@@ -282,6 +285,13 @@ static int put_basis(FILE *out, const struct diff *d, const struct diff_pair *pa
 		fputs("  the machine was busier in one of them: little can be known of waiting and "
 		      "collecting\n",
 		      out);
+	for (int side = 0; side < 2; side++)
+		if ((side ? pair->b : pair->a)->calls_unsure >= UNSURE_SHOWN)
+			fprintf(out,
+				"  not all safe calls of %s were counted: how many there were is "
+				"estimated%s\n",
+				side ? "B" : "A",
+				per_call ? ", and so is all that is for each of them" : "");
 	if (!pair->a->alloc_samples != !pair->b->alloc_samples)
 		fprintf(out, "  allocation is not compared: %s has no samples of it\n",
 			pair->a->alloc_samples ? "B" : "A");
