@@ -21,12 +21,17 @@
 
 /* ── what belongs together ───────────────────────────────────────────────────────────────── */
 
+/* What stands for all of a module's functions that have none, or of a file's: in another build they
+ * are at other places. */
+#define NO_NAME "(no name)"
+
 /* One thing that either report may have: of functions, modules and calls alike. */
 struct item {
 	uint32_t program; /* of its report */
 	uint32_t side;
 	uint32_t kind;
 	const char *name, *at;
+	bool no_name; /* it is such, or the module of some */
 	struct measured m;
 	uint64_t cpu_ns, p50_ns, p50_of; /* safe calls; the last: of how many */
 };
@@ -74,6 +79,8 @@ static size_t gather(const struct items *items, size_t i, const struct diff_pair
 	for (; end < items->n && !cmp_items(&items->v[i], &items->v[end]); end++) {
 		struct measured *m = &ret->m[items->v[end].side];
 
+		ret->no_name |= items->v[end].no_name;
+
 		m->n += items->v[end].m.n;
 		m->sum += items->v[end].m.sum;
 		m->seen += items->v[end].m.seen;
@@ -107,9 +114,28 @@ static const char *module_of(const struct diff_function *f)
 	return *f->module && f->kind <= DIFF_FOREIGN ? f->module : kinds[f->kind];
 }
 
+static bool has_no_name(const struct diff_pair *pair, const char *name)
+{
+	return !pair->same_build && diff__place(name);
+}
+
+static struct item item_of(const struct diff_pair *pair, const struct diff_function *f,
+			   bool modules)
+{
+	bool no_name = has_no_name(pair, f->name);
+
+	return (struct item){.kind = waits(f) ? DIFF_RTS : f->kind,
+			     .name = modules   ? module_of(f)
+				     : no_name ? NO_NAME
+					       : f->name,
+			     .at = modules ? "" : module_of(f),
+			     .no_name = no_name,
+			     .m = {.n = f->samples, .sum = f->sum}};
+}
+
 /* By the time that functions take, or by what they allocate. */
-static int collect_functions(const struct diff *d, const struct diff_pair *pair, bool alloc,
-			     bool modules, struct items *ret)
+static int collect_functions(const struct diff *d, struct diff_pair *pair, bool alloc, bool modules,
+			     struct items *ret)
 {
 	uint32_t n[2] = {alloc ? d->a->n_allocators : d->a->n_functions,
 			 alloc ? d->b->n_allocators : d->b->n_functions};
@@ -123,14 +149,13 @@ static int collect_functions(const struct diff *d, const struct diff_pair *pair,
 
 		for (uint32_t i = 0; i < n[side]; i++) {
 			const struct diff_function *f = &list[i];
+			struct item item = item_of(pair, f, modules);
 
-			if (f->program == program_of(d, pair, side))
-				ret->v[ret->n++] =
-					(struct item){.side = (uint32_t)side,
-						      .kind = waits(f) ? DIFF_RTS : f->kind,
-						      .name = modules ? module_of(f) : f->name,
-						      .at = modules ? "" : module_of(f),
-						      .m = {.n = f->samples, .sum = f->sum}};
+			if (f->program != program_of(d, pair, side))
+				continue;
+			item.side = (uint32_t)side;
+			pair->no_names |= item.no_name;
+			ret->v[ret->n++] = item;
 		}
 	}
 	qsort(ret->v, ret->n, sizeof(*ret->v), cmp_items);
@@ -161,10 +186,13 @@ static int collect_calls(const struct diff *d, const struct diff_pair *pair, boo
 
 		for (uint32_t i = 0; i < r->n_calls; i++) {
 			const struct diff_call *c = &r->calls[i];
+			bool called = has_no_name(pair, c->function);
+			bool from = has_no_name(pair, c->caller);
 			struct item item = {.side = (uint32_t)side,
 					    .kind = DIFF_FOREIGN,
-					    .name = c->function,
-					    .at = c->caller,
+					    .name = called ? NO_NAME : c->function,
+					    .at = from ? NO_NAME : c->caller,
+					    .no_name = called,
 					    .cpu_ns = c->cpu_ns,
 					    .p50_ns = c->p50_ns,
 					    .p50_of = c->calls};
@@ -194,14 +222,18 @@ static struct diff_row *add_row(struct diff_pair *pair, enum diff_section sectio
 static void add_sampled(struct basis *b, const struct items *items, enum diff_section section)
 {
 	bool alloc = section == DIFF_ALLOC_FUNCTIONS || section == DIFF_ALLOC_MODULES;
+	bool modules = section == DIFF_MODULES || section == DIFF_ALLOC_MODULES;
 
 	for (size_t i = 0; i < items->n;) {
 		const struct item *first = &items->v[i];
+		struct diff_row *row = add_row(b->pair, section, first->name, first->at);
 		struct judged j;
 
 		i = gather(items, i, b->pair, &j);
-		(alloc ? judge__alloc
-		       : judge__cpu)(b, &j, add_row(b->pair, section, first->name, first->at));
+		(alloc ? judge__alloc : judge__cpu)(b, &j, row);
+		row->no_names = modules && j.no_name;
+		if (!modules && j.no_name)
+			row->verdict = 0;
 	}
 }
 
@@ -261,29 +293,42 @@ static void mark_unsure(const struct basis *b, struct measured m[2])
 					 side_of(b->pair, side)->calls_unsure / DIFF_WHOLE;
 }
 
+/* The time of one, of the n items that are the same calls. */
+static void add_call_times(struct basis *b, const struct item *v, size_t n, const struct judged *j)
+{
+	/* several functions, or calls from several places */
+	bool mixed = j->no_name || !strcmp(v->at, NO_NAME);
+	struct diff_row *row = add_row(b->pair, DIFF_CALL_TIME, v->name, v->at);
+
+	row->a = median_of(v, n, 0);
+	row->b = median_of(v, n, 1);
+	judge__each(b, j->m, MEDIAN_VARIES, row);
+	if (mixed)
+		row->verdict = 0;
+	if (row->a <= 0 || row->b <= 0)
+		b->pair->n_rows--;
+	row = add_row(b->pair, DIFF_CALL_CPU, v->name, v->at);
+	row->a = cpu_each(v, n, 0, j->m[0].seen);
+	row->b = cpu_each(v, n, 1, j->m[1].seen);
+	judge__each(b, j->m, CPU_VARIES, row);
+	if (mixed)
+		row->verdict = 0;
+}
+
 static void add_calls(struct basis *b, const struct items *items)
 {
 	for (size_t i = 0, end; i < items->n; i = end) {
 		const struct item *first = &items->v[i];
-		struct diff_row *row;
+		struct diff_row *row = add_row(b->pair, DIFF_CALLS, first->name, first->at);
 		struct judged j;
 
 		end = gather(items, i, b->pair, &j);
 		mark_unsure(b, j.m);
-		judge__count(b, j.m, add_row(b->pair, DIFF_CALLS, first->name, first->at));
-		if (!j.m[0].seen || !j.m[1].seen)
-			continue;
-		row = add_row(b->pair, DIFF_CALL_TIME, first->name, first->at);
-		row->a = median_of(first, end - i, 0);
-		row->b = median_of(first, end - i, 1);
-		if (row->a > 0 && row->b > 0)
-			judge__each(b, j.m, MEDIAN_VARIES, row);
-		else
-			b->pair->n_rows--;
-		row = add_row(b->pair, DIFF_CALL_CPU, first->name, first->at);
-		row->a = cpu_each(first, end - i, 0, j.m[0].seen);
-		row->b = cpu_each(first, end - i, 1, j.m[1].seen);
-		judge__each(b, j.m, CPU_VARIES, row);
+		judge__count(b, j.m, row);
+		if (j.no_name)
+			row->verdict = 0;
+		if (j.m[0].seen && j.m[1].seen)
+			add_call_times(b, first, end - i, &j);
 	}
 }
 
@@ -380,7 +425,7 @@ struct things {
 	struct items functions, modules, safe, unsafe, allocators, alloc_modules;
 };
 
-static int collect(const struct diff *d, const struct diff_pair *pair, struct things *t)
+static int collect(const struct diff *d, struct diff_pair *pair, struct things *t)
 {
 	int err = collect_functions(d, pair, false, false, &t->functions);
 
@@ -465,7 +510,10 @@ static int add_pairs(struct diff *d)
 
 		if (!b || !a->cpu_ns || !b->cpu_ns)
 			continue;
-		*pair = (struct diff_pair){.a = a, .b = b};
+		*pair = (struct diff_pair){.a = a,
+					   .b = b,
+					   .same_build = *a->build_id &&
+							 !strcmp(a->build_id, b->build_id)};
 		err = compare(d, pair);
 		/* of several programs those without such an event, or samples, are left out */
 		if (!err || (err == -ERANGE && one))

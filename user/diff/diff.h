@@ -30,6 +30,7 @@
 /* All processes with one name. */
 struct diff_program {
 	char comm[32];
+	char build_id[48]; /* "": none, or not the same of all */
 	uint64_t processes;
 	bool parallel;		       /* more than one capability: collections spin */
 	uint32_t calls_unsure;	       /* the largest of its safe calls: see there */
@@ -47,9 +48,9 @@ enum diff_kind { DIFF_HASKELL, DIFF_FOREIGN, DIFF_RTS, DIFF_GC, DIFF_KERNEL, DIF
 
 struct diff_function {
 	uint32_t program;
-	uint32_t kind;	/* enum diff_kind */
-	char name[232]; /* longer ones are cut */
-	char module[112];
+	uint32_t kind;	  /* enum diff_kind */
+	char name[232];	  /* longer ones are cut */
+	char module[112]; /* of foreign code without a name: the file, as the name has it */
 	uint64_t samples;
 	uint64_t sum; /* of its own: ns on the CPU, or bytes that it allocated */
 };
@@ -77,6 +78,9 @@ struct diff_report {
 	struct diff_call calls[DIFF_MAX_CALLS];
 };
 
+/* The length of what comes before "+0x1a30", which a place in the code without a name ends with; 0:
+ * there is no such end. */
+size_t diff__place(const char *name);
 /*
  * Reads a JSON report, in a process without rights, which parses it. -EBADMSG: it is none; -EINVAL:
  * one without any time on the CPU, such as of a log alone; others as confine__aside().
@@ -111,7 +115,8 @@ struct diff_row {
 	/* What it makes of the same work, as a part of its CPU time, or of its bytes: rows are
 	 * sorted by its amount. */
 	double effect;
-	int verdict; /* -1: less in b, 1: more, 0: may be noise, or does not matter */
+	int verdict;   /* -1: less in b, 1: more, 0: may be noise, or does not matter */
+	bool no_names; /* a module: functions of it have none, so that theirs are one row */
 };
 
 /* What samples measure: CPU time, or bytes that are allocated. */
@@ -126,6 +131,8 @@ struct diff_measure {
 /* A program that both have. */
 struct diff_pair {
 	const struct diff_program *a, *b;
+	bool same_build; /* a place in the code is the same function in both */
+	bool no_names;	 /* else: there are functions that are known by their places only */
 	/* The second session did so many times the first one's work. */
 	double work;
 	/* How many times the CPU time of the median function the second one's work took, which is

@@ -25,7 +25,8 @@ struct basis {
 
 struct judged {
 	struct measured m[2];
-	bool spins; /* takes as long as others let it: the collector, locks */
+	bool spins;   /* takes as long as others let it: the collector, locks */
+	bool no_name; /* a module's functions that have none, or a module that has such */
 };
 
 /* How many comparisons there will be: comes first. */

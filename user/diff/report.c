@@ -56,6 +56,29 @@ static void copy(char *to, size_t size, const char *from)
 	to[len] = '\0';
 }
 
+size_t diff__place(const char *name)
+{
+	const char *plus = strrchr(name, '+');
+
+	if (!plus || strncmp(plus, "+0x", 3) != 0 || !plus[3] ||
+	    plus[3 + strspn(plus + 3, "0123456789abcdef")])
+		return 0;
+	return (size_t)(plus - name);
+}
+
+/* Two files' code without a name is told apart. */
+static void add_file(struct diff_function *f)
+{
+	char file[sizeof(f->name)];
+	size_t len = diff__place(f->name);
+
+	if (*f->module || f->kind != DIFF_FOREIGN || !len)
+		return;
+	memcpy(file, f->name, len);
+	file[len] = '\0';
+	copy(f->module, sizeof(f->module), file);
+}
+
 static void read_lanes(struct diff_program *p, const cJSON *target)
 {
 	const cJSON *lane;
@@ -93,6 +116,7 @@ static bool read_functions(struct diff_function *list, uint32_t *n, uint32_t max
 		to->kind = kind;
 		copy(to->name, sizeof(to->name), string(f, "name"));
 		copy(to->module, sizeof(to->module), string(f, "module"));
+		add_file(to);
 		to->samples = number(f, "self_samples");
 		to->sum = number(f, sum);
 	}
@@ -178,7 +202,10 @@ static void read_target(struct diff_report *r, const cJSON *target)
 	r->n_programs = MAX(r->n_programs, i + 1);
 	p = &r->programs[i];
 	memcpy(p->comm, comm, sizeof(comm));
-	p->processes++;
+	if (!p->processes++)
+		copy(p->build_id, sizeof(p->build_id), string(target, "build_id"));
+	else if (strcmp(p->build_id, string(target, "build_id")) != 0)
+		p->build_id[0] = '\0';
 	p->parallel |= number(target, "capabilities") > 1;
 	p->gcs += number(gc, "count");
 	p->gc_pause_ns += number(gc, "pause_ns");
@@ -246,7 +273,7 @@ static int check(struct diff_report *r)
 	for (uint32_t i = 0; i < r->n_programs; i++) {
 		struct diff_program *p = &r->programs[i];
 
-		p->comm[sizeof(p->comm) - 1] = '\0';
+		p->comm[sizeof(p->comm) - 1] = p->build_id[sizeof(p->build_id) - 1] = '\0';
 		p->calls_unsure = MIN(p->calls_unsure, (uint32_t)DIFF_WHOLE);
 		limit(&p->cpu_ns);
 		limit(&p->preempted_ns);

@@ -28,7 +28,8 @@ static const struct section {
 } sections[DIFF_SECTIONS] = {
 	[DIFF_FUNCTIONS] = {"Functions, by CPU time of their own", "function", "module",
 			    "slower: %s%s%s", "faster: %s%s%s", NS},
-	[DIFF_MODULES] = {"Modules, by CPU time of their own functions", "module", "", "", "", NS},
+	[DIFF_MODULES] = {"Modules, by CPU time of their own functions", "module", "",
+			  "slower: module %s%s%s", "faster: module %s%s%s", NS},
 	[DIFF_UNSAFE] = {"Unsafe calls, by CPU time", "function", "called from",
 			 "more time in unsafe calls of %s%s%s",
 			 "less time in unsafe calls of %s%s%s", NS},
@@ -51,8 +52,9 @@ static const struct section {
 	[DIFF_ALLOC_FUNCTIONS] = {"Functions, by what they allocate themselves", "function",
 				  "module", "allocates more: %s%s%s", "allocates less: %s%s%s",
 				  BYTES},
-	[DIFF_ALLOC_MODULES] = {"Modules, by what their own functions allocate", "module", "", "",
-				"", BYTES},
+	[DIFF_ALLOC_MODULES] = {"Modules, by what their own functions allocate", "module", "",
+				"allocates more: module %s%s%s", "allocates less: module %s%s%s",
+				BYTES},
 };
 
 struct shown {
@@ -144,6 +146,14 @@ static int put_change(FILE *out, const struct diff_row *row)
 	return 0;
 }
 
+/* A module has its changes by its functions, where they have names. */
+static bool is_listed(const struct diff_row *row)
+{
+	bool module = row->section == DIFF_MODULES || row->section == DIFF_ALLOC_MODULES;
+
+	return row->verdict && (!module || row->no_names);
+}
+
 static int put_changes(FILE *out, const struct diff_pair *pair)
 {
 	const struct diff_row **changed = calloc(pair->n_rows + 1, sizeof(*changed));
@@ -151,8 +161,7 @@ static int put_changes(FILE *out, const struct diff_pair *pair)
 	int err = changed ? 0 : -ENOMEM;
 
 	for (size_t i = 0; !err && i < pair->n_rows; i++)
-		if (pair->rows[i].verdict && pair->rows[i].section != DIFF_MODULES &&
-		    pair->rows[i].section != DIFF_ALLOC_MODULES)
+		if (is_listed(&pair->rows[i]))
 			changed[n++] = &pair->rows[i];
 	if (!err && n)
 		qsort(changed, n, sizeof(*changed), cmp_effects);
@@ -284,6 +293,10 @@ static int put_basis(FILE *out, const struct diff *d, const struct diff_pair *pa
 	if (pair->load > LOAD_SHOWN)
 		fputs("  the machine was busier in one of them: little can be known of waiting and "
 		      "collecting\n",
+		      out);
+	if (pair->no_names)
+		fputs("  functions without a name are compared by module, or by file: they are at "
+		      "other places in another build\n",
 		      out);
 	for (int side = 0; side < 2; side++)
 		if ((side ? pair->b : pair->a)->calls_unsure >= UNSURE_SHOWN)

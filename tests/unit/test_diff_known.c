@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * --diff of what is not known of a session: calls that were not all counted, and functions without
+ * names.
+ */
+#include "test_diff_kit.h"
+
+/* ── calls that were not all counted ─────────────────────────────────────────────────────── */
+
+/* A program that makes `calls` in 30 s of which the probes saw `share`: `exact` as it is. */
+static struct diff_report *counted(unsigned calls, double share, const char *exact, double paused)
+{
+	char json[4096], functions[2048] = "";
+	struct diff_report *r;
+	size_t n = 0;
+
+	for (unsigned i = 0; i < 6; i++)
+		n += (size_t)snprintf(functions + n, sizeof(functions) - n,
+				      "%s{\"name\":\"f%u\",\"module\":\"M\",\"kind\":\"haskell\","
+				      "\"self_samples\":330,\"self_ns\":3333333333}",
+				      i ? "," : "", i);
+	snprintf(
+		json, sizeof(json),
+		"{\"safescope\":{},\"session\":{\"duration_ns\":3e10,\"frequency_hz\":99},"
+		"\"targets\":[{\"comm\":\"Srv\",\"capabilities\":1,\"lanes\":[{\"kind\":\"thread\","
+		"\"cpu_ns\":20000000000,\"states\":{}}],\"functions\":[%s],\"cost\":"
+		"{\"probes_paused_ns\":%.0f},\"safe_calls\":[{\"function\":\"%s\",\"caller\":"
+		"\"Main.q\",\"calls\":%.0f,\"cpu_ns\":%.0f,\"p50_ns\":10000,\"exact\":%s,"
+		"\"observed_share\":%g}]}]}",
+		functions, paused * 3e10, calls ? "step" : "other", calls * share,
+		calls * share * 1e4, exact, share);
+	assert_int_equal(read(json, &r), 0);
+	return r;
+}
+
+static void compare_counted(struct diff_report *a, struct diff_report *b, const char *per,
+			    struct diff **ret_d, char **ret_text)
+{
+	static const char *const names[2] = {"a", "b"};
+	size_t len;
+	FILE *out = open_memstream(ret_text, &len);
+
+	assert_int_equal(diff__new(a, b, per, ret_d), 0);
+	assert_int_equal(diff__put_text(out, *ret_d, names, true, false, 160), 0);
+	fclose(out);
+}
+
+static void free_counted(struct diff_report *a, struct diff_report *b, struct diff *d, char *text)
+{
+	diff__free(d);
+	diff_report__free(a);
+	diff_report__free(b);
+	free(text);
+}
+
+/* B makes four times as many calls, and its probes came off after a tenth of the time. */
+static void test_calls_not_all_counted(void **state)
+{
+	struct diff_report *a = counted(100000, 1, "true", 0);
+	struct diff_report *b = counted(400000, 0.1, "false", 0.9);
+	const struct diff_row *row;
+	struct diff *d;
+	char *text;
+
+	(void)state;
+	compare_counted(a, b, NULL, &d, &text);
+	row = find(d, DIFF_CALLS, "step");
+	assert_true(fabs(row->a - 5000) < 1);
+	assert_true(fabs(row->b - 20000) < 4);
+	/* it may be: nobody has seen the rest of the time */
+	assert_int_equal(row->verdict, 0);
+	assert_true(row->noise >= 15000);
+	assert_null(strstr(text, "fewer calls"));
+	assert_non_null(strstr(text, "not all safe calls of B were counted"));
+	assert_null(strstr(text, "not all safe calls of A were counted"));
+	/* what one call takes is known from those that were seen */
+	assert_true(fabs(find(d, DIFF_CALL_CPU, "step")->b - 1e4) < 1);
+	diff__free(d);
+	free(text);
+	/* per call of it all else is a fourth, and no change */
+	compare_counted(a, b, "step", &d, &text);
+	row = find(d, DIFF_FUNCTIONS, "f0");
+	assert_true(fabs(row->b / row->a - 0.25) < 0.001);
+	assert_int_equal(count_changes(d), 0);
+	assert_non_null(strstr(text, "and so is all that is for each of them"));
+	free_counted(a, b, d, text);
+}
+
+/* Nearly all the time they were: a change is one. */
+static void test_calls_nearly_all_counted(void **state)
+{
+	struct diff_report *a = counted(100000, 1, "true", 0);
+	struct diff_report *b = counted(400000, 0.98, "false", 0.02);
+	struct diff *d;
+	char *text;
+
+	(void)state;
+	compare_counted(a, b, NULL, &d, &text);
+	assert_int_equal(find(d, DIFF_CALLS, "step")->verdict, 1);
+	free_counted(a, b, d, text);
+}
+
+/* Some were missed before the probes came: how many is not known. None was seen at all. */
+static void test_calls_missed(void **state)
+{
+	static const struct {
+		unsigned calls;
+		double share, paused;
+	} cases[] = {{20000, 1, 0}, {0, 0, 1}, {0, 0.1, 0.9}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct diff_report *a = counted(100000, 1, "true", 0);
+		struct diff_report *b =
+			counted(cases[i].calls, cases[i].share, "false", cases[i].paused);
+		struct diff *d;
+		char *text;
+
+		compare_counted(a, b, NULL, &d, &text);
+		assert_int_equal(find(d, DIFF_CALLS, "step")->verdict, 0);
+		free_counted(a, b, d, text);
+	}
+}
+
+/* ── functions without names ─────────────────────────────────────────────────────────────── */
+
+/* A session's report from a program without symbols, whose code lies `shift` bytes further on. */
+static struct diff_report *stripped(unsigned rounds, double factor, unsigned shift,
+				    const char *build_id)
+{
+	struct diff_report *r = session(rounds, factor, 1), *read_back;
+	char *json = NULL;
+	size_t len;
+	FILE *out = open_memstream(&json, &len);
+
+	fprintf(out,
+		"{\"safescope\":{},\"session\":{\"duration_ns\":%llu,\"frequency_hz\":99},"
+		"\"targets\":[{\"comm\":\"x\",\"build_id\":%s,\"lanes\":[{\"kind\":\"thread\","
+		"\"cpu_ns\":%llu}],\"functions\":[",
+		(unsigned long long)r->duration_ns, build_id,
+		(unsigned long long)r->programs[0].cpu_ns);
+	for (unsigned i = 0; i < FUNCTIONS; i++) {
+		bool haskell = i % 5 > 1;
+		const char *in = haskell ? "Mod" : "[lib";
+
+		fprintf(out,
+			"%s{\"name\":\"%s%u%s+0x%x\",\"module\":\"%s%u\",\"kind\":\"%s\","
+			"\"self_samples\":%llu,\"self_ns\":%llu}",
+			i ? "," : "", in, i % 5, haskell ? "" : "]", 0x1a30 + 0x80 * i + shift,
+			haskell ? in : "", i % 5, haskell ? "haskell" : "foreign",
+			(unsigned long long)r->functions[i].samples,
+			(unsigned long long)r->functions[i].sum);
+	}
+	fputs("]}]}", out);
+	fclose(out);
+	assert_int_equal(read(json, &read_back), 0);
+	free(json);
+	free(r);
+	return read_back;
+}
+
+/* Two builds: nothing is new and nothing is gone, and the module that takes longer is found. */
+static void other_build(const char *build_a, const char *build_b)
+{
+	unsigned wrong = 0;
+
+	for (int i = 0; i < 20; i++) {
+		struct diff_report *a = stripped(3000, 1, 0, build_a);
+		struct diff_report *b = stripped(3000, i % 2 ? 6 : 1, 0x40, build_b);
+		struct diff *d;
+		char *text;
+
+		compare_counted(a, b, NULL, &d, &text);
+		assert_null(strstr(text, "+0x"));
+		assert_null(strstr(text, " (new"));
+		assert_null(strstr(text, " (gone"));
+		assert_int_equal(find(d, DIFF_MODULES, "Mod3")->verdict, i % 2);
+		if (i % 2) {
+			assert_true(fabs(find(d, DIFF_MODULES, "Mod3")->b /
+						 find(d, DIFF_MODULES, "Mod3")->a -
+					 3.37) < 0.9);
+			assert_non_null(strstr(text, "slower: module Mod3: "));
+		}
+		wrong += count_changes(d) > (size_t)(i % 2);
+		free_counted(a, b, d, text);
+	}
+	/* of the comparisons of one run in a hundred one may be wrong */
+	assert_in_range(wrong, 0, 1);
+}
+
+static void test_other_build(void **state)
+{
+	(void)state;
+	other_build("\"aa01\"", "\"aa02\"");
+	/* whether it is another one is not known */
+	other_build("null", "null");
+}
+
+/* In the same build a place is the same function. */
+static void test_same_build(void **state)
+{
+	struct diff_report *a = stripped(3000, 1, 0, "\"aa01\"");
+	struct diff_report *b = stripped(3000, 3, 0, "\"aa01\"");
+	struct diff *d;
+	char *text;
+
+	(void)state;
+	compare_counted(a, b, NULL, &d, &text);
+	assert_int_equal(find(d, DIFF_FUNCTIONS, "Mod3+0x1bb0")->verdict, 1);
+	assert_non_null(strstr(text, "slower: Mod3+0x1bb0"));
+	assert_null(strstr(text, "slower: module"));
+	free_counted(a, b, d, text);
+}
+
+/* What looks like a place, and what does not. */
+static void test_places(void **state)
+{
+	(void)state;
+	assert_int_equal(diff__place("[prog]+0x1a30"), strlen("[prog]"));
+	assert_int_equal(diff__place("A.B+0x0"), strlen("A.B"));
+	assert_int_equal(diff__place("A.+0x1a"), strlen("A."));
+	assert_int_equal(diff__place("A.f"), 0);
+	assert_int_equal(diff__place("A.+0x"), 0);
+	assert_int_equal(diff__place("A.+0x1g"), 0);
+	assert_int_equal(diff__place("A.+0x1a'"), 0);
+	assert_int_equal(diff__place("+0x1a"), 0);
+	assert_int_equal(diff__place(""), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_calls_not_all_counted),
+		cmocka_unit_test(test_calls_nearly_all_counted),
+		cmocka_unit_test(test_calls_missed),
+		cmocka_unit_test(test_other_build),
+		cmocka_unit_test(test_same_build),
+		cmocka_unit_test(test_places),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
