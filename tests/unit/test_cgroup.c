@@ -65,6 +65,43 @@ static void test_hierarchies(void **state)
 	expect("12:cpu,cpuacct:/a:b", "/a:b", "", "", "");
 }
 
+#define POD "0f9c1d2e-3a4b-5c6d-7e8f-901234567890"
+
+/* As the engines' cgroupfs drivers leave it where systemd's cgroup is a hybrid: the unified
+ * hierarchy has the service that started the process, and the others its container. */
+static void test_hybrid(void **state)
+{
+	(void)state;
+	expect("12:pids:/docker/" ID "\n1:name=systemd:/docker/" ID
+	       "\n0::/system.slice/containerd.service\n",
+	       "/docker/" ID, ID, "", "");
+	expect("0::/system.slice/containerd.service\n12:pids:/kubepods/burstable/pod" POD "/" ID
+	       "\n1:name=systemd:/kubepods/burstable/pod" POD "/" ID "\n",
+	       "/kubepods/burstable/pod" POD "/" ID, ID, POD, "");
+	/* of several the unified one, as ever */
+	expect("1:name=systemd:/a/" ID "\n0::/b/" ID "\n", "/b/" ID, ID, "", "");
+	/* only some of the others */
+	expect("12:pids:/docker/" ID "\n1:name=systemd:/\n0::/system.slice/docker.service\n",
+	       "/docker/" ID, ID, "", "");
+}
+
+/* What a container comes after runs the container; what comes after it runs in it. */
+static void test_engines(void **state)
+{
+	(void)state;
+	expect("0::/system.slice/containerd.service/kubepods-burstable-pod" POD
+	       ".slice:cri-containerd:" ID "\n",
+	       "/system.slice/containerd.service/kubepods-burstable-pod" POD
+	       ".slice:cri-containerd:" ID,
+	       ID, POD, "");
+	expect("0::/system.slice/docker-" ID ".scope/system.slice/nginx.service\n",
+	       "/system.slice/docker-" ID ".scope/system.slice/nginx.service", ID, "",
+	       "nginx.service");
+	/* a unit of Podman's, whose containers are in groups of the service itself */
+	expect("0::/system.slice/web.service/libpod-payload-" ID "\n",
+	       "/system.slice/web.service/libpod-payload-" ID, ID, "", "web.service");
+}
+
 static void test_damaged(void **state)
 {
 	char text[2 * CGROUP_PATH_SIZE];
@@ -76,6 +113,16 @@ static void test_damaged(void **state)
 	memset(text, 'a', sizeof(text));
 	memcpy(text, "0::/", 4);
 	assert_int_equal(cgroup__parse(text, sizeof(text), &g), -ENAMETOOLONG);
+	memcpy(text, "1:a:/x\n0::/", 11);
+	assert_int_equal(cgroup__parse(text, sizeof(text), &g), -ENAMETOOLONG);
+	/* it says less than another one */
+	memcpy(text, "1:a:/", 5);
+	memset(text + 5, 'a', sizeof(text) - 5);
+	memcpy(text + sizeof(text) - 7, "\n0::/x\n", 7);
+	assert_int_equal(cgroup__parse(text, sizeof(text), &g), 0);
+	assert_string_equal(g.path, "/x");
+	memset(text, 'a', sizeof(text));
+	memcpy(text, "0::/", 4);
 	assert_int_equal(cgroup__parse(text, CGROUP_PATH_SIZE + 2, &g), 0);
 	assert_int_equal(strlen(g.path), CGROUP_PATH_SIZE - 1);
 }
@@ -129,6 +176,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),	     cmocka_unit_test(test_hierarchies),
+		cmocka_unit_test(test_hybrid),	     cmocka_unit_test(test_engines),
 		cmocka_unit_test(test_damaged),	     cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_no_such_user),
 	};

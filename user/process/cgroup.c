@@ -20,9 +20,11 @@ static bool is_hex(char c)
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-/* The last run of exactly 64 digits: a container in a container is the inner one. */
-static void find_container(struct cgroup *g)
+/* The last run of exactly 64 digits: a container in a container is the inner one. Where it is in
+ * the path; NULL: nowhere. */
+static const char *find_container(struct cgroup *g)
 {
+	const char *found = NULL;
 	size_t run = 0;
 
 	for (const char *p = g->path;; p++) {
@@ -30,14 +32,17 @@ static void find_container(struct cgroup *g)
 			run++;
 			continue;
 		}
-		if (run == CONTAINER_LEN) {
-			memcpy(g->container, p - CONTAINER_LEN, CONTAINER_LEN);
-			g->container[CONTAINER_LEN] = '\0';
-		}
+		if (run == CONTAINER_LEN)
+			found = p - CONTAINER_LEN;
 		if (!*p)
-			return;
+			break;
 		run = 0;
 	}
+	if (found) {
+		memcpy(g->container, found, CONTAINER_LEN);
+		g->container[CONTAINER_LEN] = '\0';
+	}
+	return found;
 }
 
 /* "…/pod0f9c…" (cgroupfs), or "…-pod0f9c_….slice" (systemd, whose dashes mean something else). */
@@ -60,10 +65,14 @@ static void find_pod(struct cgroup *g)
 	}
 }
 
-/* The innermost part of the path that ends so. */
-static void find_service(struct cgroup *g)
+/*
+ * The innermost part of the path that ends so. One that a container comes after is the container
+ * engine ("containerd.service/…:cri-containerd:ID"), but for Podman's, which is none: it makes
+ * "libpod-payload-ID" within the very service that is the container's.
+ */
+static void find_service(struct cgroup *g, const char *container)
 {
-	static const char suffix[] = ".service";
+	static const char suffix[] = ".service", payload[] = "/libpod-payload-";
 	const char *from = g->path, *to;
 
 	for (; *from; from = *to ? to + 1 : to) {
@@ -74,12 +83,15 @@ static void find_service(struct cgroup *g)
 		if (len < sizeof(suffix) || len >= sizeof(g->service) ||
 		    strncmp(to - (sizeof(suffix) - 1), suffix, sizeof(suffix) - 1) != 0)
 			continue;
+		if (container && container > to && strncmp(to, payload, sizeof(payload) - 1) != 0)
+			continue;
 		memcpy(g->service, from, len);
 		g->service[len] = '\0';
 	}
 }
 
-/* The path in a line "ID:CONTROLLERS:PATH"; *ret_rank: how much it says. False: it is none. */
+/* The path in a line "ID:CONTROLLERS:PATH"; *ret_rank, from 1 to 4: how much it says. False: it is
+ * none. */
 static bool parse_line(const char *line, size_t len, const char **ret_path, unsigned *ret_rank)
 {
 	const char *controllers = memchr(line, ':', len), *path;
@@ -90,11 +102,7 @@ static bool parse_line(const char *line, size_t len, const char **ret_path, unsi
 	path = memchr(controllers, ':', len - (size_t)(controllers - line));
 	if (!path)
 		return false;
-	/*
-	 * cgroups(7): the unified hierarchy is number 0 and has no controllers here. Where another
-	 * one is used beside it, a process may be in the unified one's root and in a container by
-	 * the other.
-	 */
+	/* cgroups(7): the unified hierarchy is number 0 and has no controllers here */
 	if (line + len - path == 2 && path[1] == '/')
 		*ret_rank = 1;
 	else if (path == controllers)
@@ -105,34 +113,54 @@ static bool parse_line(const char *line, size_t len, const char **ret_path, unsi
 	return true;
 }
 
-int cgroup__parse(const char *text, size_t len, struct cgroup *ret_cgroup)
+/* Takes the path and what it names, if it says more than what was taken so far. */
+static void take_path(struct cgroup *best, unsigned *best_rank, const char *path, size_t len,
+		      unsigned rank)
 {
 	struct cgroup g = {.path = ""};
-	const char *end = text + len, *line = text, *best = NULL;
-	size_t best_len = 0;
-	unsigned best_rank = 0;
+	const char *container;
+
+	memcpy(g.path, path, len);
+	container = find_container(&g);
+	find_pod(&g);
+	/*
+	 * Where the unified hierarchy is used beside another one, an engine may keep its containers
+	 * in the other only: in the unified one their processes are in the root, or in the engine's
+	 * own service, which started them.
+	 */
+	if (*g.container || *g.pod)
+		rank += 4;
+	if (rank <= *best_rank)
+		return;
+	find_service(&g, container);
+	*best = g;
+	*best_rank = rank;
+}
+
+int cgroup__parse(const char *text, size_t len, struct cgroup *ret_cgroup)
+{
+	struct cgroup best = {.path = ""};
+	const char *end = text + len, *line = text;
+	unsigned best_rank = 0, too_long = 0;
 
 	while (line < end) {
 		const char *nl = memchr(line, '\n', (size_t)(end - line)), *path;
 		const char *line_end = nl ? nl : end;
 		unsigned rank;
 
-		if (parse_line(line, (size_t)(line_end - line), &path, &rank) && rank > best_rank) {
-			best = path;
-			best_len = (size_t)(line_end - path);
-			best_rank = rank;
+		if (parse_line(line, (size_t)(line_end - line), &path, &rank)) {
+			if ((size_t)(line_end - path) < sizeof(best.path))
+				take_path(&best, &best_rank, path, (size_t)(line_end - path), rank);
+			else
+				too_long = MAX(too_long, rank);
 		}
 		line = nl ? nl + 1 : end;
 	}
-	if (!best)
-		return -ENOENT;
-	if (best_len >= sizeof(g.path))
+	if (too_long > best_rank)
 		return -ENAMETOOLONG;
-	memcpy(g.path, best, best_len);
-	find_container(&g);
-	find_pod(&g);
-	find_service(&g);
-	*ret_cgroup = g;
+	if (!best_rank)
+		return -ENOENT;
+	*ret_cgroup = best;
 	return 0;
 }
 

@@ -9,11 +9,13 @@
 #define CGROUP_PATH_SIZE 1024
 
 struct cgroup {
-	char path[CGROUP_PATH_SIZE]; /* in the unified hierarchy, else in systemd's */
+	char path[CGROUP_PATH_SIZE]; /* in a hierarchy where it is in a container or a pod, else in
+					the unified one, else in systemd's */
 	char container[65];	     /* 64 hexadecimal digits, as Docker, containerd, CRI-O and
 					Podman name their groups; "": none */
 	char pod[37];		     /* uid of the Kubernetes pod, with dashes; "": none */
-	char service[128];	     /* of systemd: "nginx.service"; "": none */
+	char service[128];	     /* of systemd: "nginx.service"; "": none. What runs the
+					container is none */
 };
 
 /* The text of a file /proc/PID/cgroup, of any bytes. -ENOENT: no line is one; -ENAMETOOLONG. */
