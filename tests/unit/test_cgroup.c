@@ -37,6 +37,9 @@ static void test_names(void **state)
 	expect("0::/user.slice/user-1000.slice/user@1000.service/app.slice/a.service\n",
 	       "/user.slice/user-1000.slice/user@1000.service/app.slice/a.service", "", "",
 	       "a.service");
+	/* a user's manager has all that he runs below it, and is no service of it */
+	expect("0::/user.slice/user-1000.slice/user@1000.service/app.slice/run-u7.scope\n",
+	       "/user.slice/user-1000.slice/user@1000.service/app.slice/run-u7.scope", "", "", "");
 	expect("0::/system.slice/docker-" ID ".scope\n", "/system.slice/docker-" ID ".scope", ID,
 	       "", "");
 	expect("0::/kubepods.slice/kubepods-burstable.slice/"

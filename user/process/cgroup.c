@@ -68,11 +68,13 @@ static void find_pod(struct cgroup *g)
 /*
  * The innermost part of the path that ends so. One that a container comes after is the container
  * engine ("containerd.service/…:cri-containerd:ID"), but for Podman's, which is none: it makes
- * "libpod-payload-ID" within the very service that is the container's.
+ * "libpod-payload-ID" within the very service that is the container's. "user@1000.service" is a
+ * user's manager, which has all that he runs below it.
  */
 static void find_service(struct cgroup *g, const char *container)
 {
-	static const char suffix[] = ".service", payload[] = "/libpod-payload-";
+	static const char suffix[] = ".service", payload[] = "/libpod-payload-",
+			  manager[] = "user@";
 	const char *from = g->path, *to;
 
 	for (; *from; from = *to ? to + 1 : to) {
@@ -82,6 +84,8 @@ static void find_service(struct cgroup *g, const char *container)
 		len = (size_t)(to - from);
 		if (len < sizeof(suffix) || len >= sizeof(g->service) ||
 		    strncmp(to - (sizeof(suffix) - 1), suffix, sizeof(suffix) - 1) != 0)
+			continue;
+		if (strncmp(from, manager, sizeof(manager) - 1) == 0)
 			continue;
 		if (container && container > to && strncmp(to, payload, sizeof(payload) - 1) != 0)
 			continue;

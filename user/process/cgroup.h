@@ -15,7 +15,7 @@ struct cgroup {
 					Podman name their groups; "": none */
 	char pod[37];		     /* uid of the Kubernetes pod, with dashes; "": none */
 	char service[128];	     /* of systemd: "nginx.service"; "": none. What runs the
-					container is none */
+					container, or all of a user's processes, is none */
 };
 
 /* The text of a file /proc/PID/cgroup, of any bytes. -ENOENT: no line is one; -ENAMETOOLONG. */

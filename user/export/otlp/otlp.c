@@ -87,14 +87,13 @@ static void add_number(struct resource *r, const char *key, int64_t n)
 	value->int_value = n;
 }
 
-/* "nginx.service" is the service nginx; what a user's own manager runs is no service of the host's.
- */
+/* "nginx.service" is the service nginx. */
 static void add_service(struct resource *r, const struct pic_target *target, const char *program)
 {
 	const char *unit = or_empty(target->service), *end = strstr(unit, ".service");
 	char name[128];
 
-	if (end && strncmp(unit, "user@", 5) != 0) {
+	if (end) {
 		snprintf(name, sizeof(name), "%.*s", (int)(end - unit), unit);
 		add_text(r, "service.name", name);
 	} else {
