@@ -233,7 +233,7 @@ static void add_labels(struct writer *w, Pprof__Sample *sample, const struct sum
 	uint32_t cap = UINT32_MAX;
 	char name[32];
 
-	add_label(w, sample, "process", or_empty(target->comm), 0);
+	add_label(w, sample, "process", pic_target__program(target).s, 0);
 	add_label(w, sample, "process_id", NULL, target->pid);
 	if (*or_empty(target->service))
 		add_label(w, sample, "service", target->service, 0);

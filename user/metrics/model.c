@@ -136,7 +136,7 @@ static char *labels_of(const struct pic_target *pub)
 	struct buf out = {0};
 
 	buf__addf(&out, "pid=\"%d\"", pub->pid);
-	add_label(&out, "program", pub->comm);
+	add_label(&out, "program", pic_target__program(pub).s);
 	if (out.err)
 		buf__free(&out);
 	return out.data;

@@ -508,6 +508,16 @@ struct pic_target {
 	size_t n_missing;
 };
 
+/*
+ * What its program is called where that is to be one name of all its processes and no other's: its
+ * own name, but the executable's where the former is no more than the beginning of that, which the
+ * kernel cuts at 15 bytes; the executable's if it has none. "": neither is known.
+ */
+struct pic_program {
+	char s[256];
+};
+struct pic_program pic_target__program(const struct pic_target *target);
+
 /* Processes of one program that ended, and of which only sums are kept; see `targets` for others.
  */
 struct pic_ended {

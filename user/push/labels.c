@@ -65,13 +65,12 @@ int push_labels__query(const struct picture *pic, const struct pic_target *targe
 	uint64_t took = session->end_ns - MIN(session->start_ns, session->end_ns);
 	uint64_t until = session->start_unix_ns + took;
 	const char *program = path__base(target->exe ? target->exe : "");
-	const char *name = target->comm && *target->comm ? target->comm : program;
 	char pid[16];
 	bool first = true;
 
 	snprintf(pid, sizeof(pid), "%d", (int)target->pid);
 	buf__adds(ret_query, "name=");
-	put_value(ret_query, name);
+	put_value(ret_query, pic_target__program(target).s);
 	put_label(ret_query, "host", opts->host_name, &first);
 	put_label(ret_query, "pid", pid, &first);
 	put_label(ret_query, "exe", program, &first);

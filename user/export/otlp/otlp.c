@@ -88,7 +88,7 @@ static void add_number(struct resource *r, const char *key, int64_t n)
 }
 
 /* "nginx.service" is the service nginx. */
-static void add_service(struct resource *r, const struct pic_target *target, const char *program)
+static void add_service(struct resource *r, const struct pic_target *target)
 {
 	const char *unit = or_empty(target->service), *end = strstr(unit, ".service");
 	char name[128];
@@ -97,7 +97,7 @@ static void add_service(struct resource *r, const struct pic_target *target, con
 		snprintf(name, sizeof(name), "%.*s", (int)(end - unit), unit);
 		add_text(r, "service.name", name);
 	} else {
-		add_text(r, "service.name", *or_empty(target->comm) ? target->comm : program);
+		add_text(r, "service.name", pic_target__program(target).s);
 	}
 }
 
@@ -108,7 +108,7 @@ static void make_resource(const struct writer *w, const struct pic_target *targe
 
 	otlp__resource__init(&r->message);
 	r->message.attributes = r->all;
-	add_service(r, target, program);
+	add_service(r, target);
 	add_text(r, "host.name", w->opts->host_name);
 	add_text(r, "host.id", w->opts->host_id);
 	if (target->pid)
