@@ -22,7 +22,11 @@
 
 /* ── what is added up ────────────────────────────────────────────────────────────────────── */
 
-#define CPU_VALUE 1
+#define CPU_VALUE  1
+#define WALL_VALUE 2
+/* Where a type is called "wall", Pyroscope files the whole profile under "wall" (its metricName()),
+ * and not what it has of the CPU where everybody looks for that. */
+#define PYROSCOPE_WALL "wall_time"
 /* What a value is of. */
 enum part { ALL, SAFE_CALLS, ALLOCATION, CENSUS_COUNT, CENSUS_BYTES };
 static const struct {
@@ -31,7 +35,7 @@ static const struct {
 	enum part of;
 } values[] = {{WEIGHT_SAMPLES, "samples", "count", ALL},
 	      [CPU_VALUE] = {WEIGHT_CPU, "cpu", "nanoseconds", ALL},
-	      {WEIGHT_WALL, "wall", "nanoseconds", ALL},
+	      [WALL_VALUE] = {WEIGHT_WALL, "wall", "nanoseconds", ALL},
 	      {WEIGHT_WALL, "safe_call", "nanoseconds", SAFE_CALLS},
 	      /* as Go's profiles call them; where there are none they are left out */
 	      {WEIGHT_ALLOC, "alloc_space", "bytes", ALLOCATION},
@@ -46,8 +50,9 @@ struct writer {
 	struct carriers *carriers; /* of each view; of none but threads there are any */
 	struct binaries binaries;
 	struct strtab *strings;
-	uint32_t *map;			   /* of a picture's frame: its location, from 0 */
-	uint32_t only;			   /* a process; UINT32_MAX: all of them */
+	uint32_t *map; /* of a picture's frame: its location, from 0 */
+	uint32_t only; /* a process; UINT32_MAX: all of them */
+	bool for_pyroscope;
 	uint8_t value[ARRAY_SIZE(values)]; /* those that are there */
 	size_t n_values;
 	int err;
@@ -86,7 +91,8 @@ static void put_head(struct writer *w, enum export_weight weight)
 		uint8_t k = w->value[i];
 
 		pprof__value_type__init(&type[i]);
-		type[i].type = string_of(w, values[k].name);
+		type[i].type = string_of(w, k == WALL_VALUE && w->for_pyroscope ? PYROSCOPE_WALL
+										: values[k].name);
 		type[i].unit = string_of(w, values[k].unit);
 		all[i] = &type[i];
 		if (values[k].weight == weight && values[k].of != SAFE_CALLS)
@@ -498,6 +504,7 @@ int pprof__write(FILE *out, const struct picture *pic, const struct export_opts 
 		return -ENOMEM;
 	w->pic = pic;
 	w->only = opts->target - 1;
+	w->for_pyroscope = opts->for_pyroscope;
 	err = packed__new(out, &w->packed);
 	if (!err)
 		err = strtab__new(&w->strings);

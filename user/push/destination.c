@@ -353,6 +353,7 @@ static int put_processes(const struct destination *d, const struct picture *pic,
 	struct export_opts its = *opts;
 	int first = 0;
 
+	its.for_pyroscope = true;
 	for (uint32_t i = 0; i < picture__n_targets(pic); i++) {
 		struct buf query;
 		int err;
