@@ -196,12 +196,60 @@ static void test_pprof_of_one(void **state)
 	assert_true(used < 2 * (size_t)ARRAY_SIZE(lanes_frames));
 }
 
+/* What a capability's slices had: a sample each, though one is much longer. */
+static void check_samples(uint64_t first_ns, uint64_t second_ns)
+{
+	const struct pic_slice slices[] = {
+		{.end_ns = first_ns, .stack = S_FIB, .state = ST_HASKELL, .samples = 1},
+		{.start_ns = first_ns,
+		 .end_ns = first_ns + second_ns,
+		 .stack = S_FIB,
+		 .state = ST_HASKELL,
+		 .cap = 1,
+		 .samples = 1},
+	};
+	struct pic_lane thread = {
+		.tid = 42, .name = "w", .end_ns = 200, .slices = slices, .n_slices = 2};
+	const struct pic_target target = {
+		.pid = 42, .comm = "x", .exe = "/x", .lanes[LANE_THREAD] = {.v = &thread, .n = 1}};
+	struct sketch one = lanes;
+	int64_t samples[2] = {0}, ns[2] = {0};
+	Pprof__Profile *p;
+	size_t len;
+	char *text;
+
+	one.targets = &target;
+	one.n_targets = 1;
+	text = kit_render("pprof", &one, &plain, &len);
+	p = unzip_profile(text, len);
+	for (size_t i = 0; i < p->n_sample; i++)
+		for (unsigned cap = 0; cap < 2; cap++)
+			if (has_label(p, p->sample[i], "capability", cap ? "1" : "0")) {
+				samples[cap] += p->sample[i]->value[0];
+				ns[cap] += p->sample[i]->value[1];
+			}
+	assert_int_equal(samples[0], 1);
+	assert_int_equal(samples[1], 1);
+	assert_int_equal(ns[0], first_ns);
+	assert_int_equal(ns[1], second_ns);
+	pprof__profile__free_unpacked(p, NULL);
+	free(text);
+}
+
+static void test_samples_of_capabilities(void **state)
+{
+	(void)state;
+	check_samples(198, 2);
+	check_samples(2, 198);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pprof),
 		cmocka_unit_test(test_pprof_places),
 		cmocka_unit_test(test_pprof_of_one),
+		cmocka_unit_test(test_samples_of_capabilities),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

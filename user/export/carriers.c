@@ -73,7 +73,55 @@ const struct carrier *carriers__find(const struct carriers *c, unsigned state, u
 	return first < end ? &c->v[first] : NULL;
 }
 
+struct division carriers__divide(const struct carrier *carriers, size_t n)
+{
+	struct division d = {.next = carriers, .left = n};
+
+	for (size_t i = 0; i < n; i++) {
+		d.ns.all += carriers[i].ns;
+		d.samples.all += carriers[i].samples;
+	}
+	return d;
+}
+
+static void step(struct division_sums *sums, uint64_t its)
+{
+	sums->before = sums->upto;
+	sums->upto += its;
+}
+
+const struct carrier *division__next(struct division *d)
+{
+	const struct carrier *its = d->next;
+
+	if (!d->left)
+		return NULL;
+	d->next++;
+	d->left--;
+	step(&d->ns, its->ns);
+	step(&d->samples, its->samples);
+	return its;
+}
+
 uint64_t carriers__upto(uint64_t whole, uint64_t done, uint64_t all)
 {
 	return all ? (uint64_t)((unsigned __int128)whole * done / all) : 0;
+}
+
+static uint64_t part_of(const struct division *d, const struct division_sums *sums, uint64_t whole)
+{
+	/* what comes after the last one is nothing, whether or not any has a part */
+	uint64_t to = d->left ? carriers__upto(whole, sums->upto, sums->all) : whole;
+
+	return to - carriers__upto(whole, sums->before, sums->all);
+}
+
+uint64_t division__time(const struct division *d, uint64_t whole)
+{
+	return part_of(d, &d->ns, whole);
+}
+
+uint64_t division__samples(const struct division *d, uint64_t whole)
+{
+	return part_of(d, &d->samples, whole);
 }

@@ -34,4 +34,21 @@ const struct carrier *carriers__find(const struct carriers *carriers, unsigned s
  */
 uint64_t carriers__upto(uint64_t whole, uint64_t done, uint64_t all);
 
+/* A row on its way through its carriers. */
+struct division {
+	const struct carrier *next;
+	size_t left;
+	struct division_sums {
+		uint64_t before, upto, all; /* of the carriers before this one, up to it, of all */
+	} ns, samples;
+};
+
+struct division carriers__divide(const struct carrier *carriers, size_t n);
+/* The next carrier; NULL: there are no more. */
+const struct carrier *division__next(struct division *d);
+/* What this carrier has of the row's time, or of what goes by that, and of its samples. What all of
+ * them have adds up to the whole. */
+uint64_t division__time(const struct division *d, uint64_t whole);
+uint64_t division__samples(const struct division *d, uint64_t whole);
+
 #endif

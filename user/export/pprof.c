@@ -294,28 +294,27 @@ static void put_divided(struct writer *w, const struct sum *sum, const int64_t *
 			size_t n_ids)
 {
 	uint32_t owner = sum->owner / LANE_STATES;
-	uint64_t whole = 0, so_far = 0;
 	const struct carrier *its = NULL;
+	struct division d;
 	size_t n = 0;
 
 	if (owner < w->views.n)
 		its = carriers__find(&w->carriers[owner], sum->owner % LANE_STATES, sum->stack, &n);
-	for (size_t i = 0; i < n; i++)
-		whole += its[i].ns;
-	if (!whole)
+	if (!n)
 		put_values(w, sum, NULL, v, ids, n_ids);
-	for (size_t i = 0; i < n && whole; i++) {
-		uint64_t to = so_far + its[i].ns;
+	d = carriers__divide(its, n);
+	while ((its = division__next(&d))) {
 		int64_t part[ARRAY_SIZE(values)], any = 0;
 
 		for (size_t k = 0; k < w->n_values; k++) {
-			part[k] = (int64_t)(carriers__upto((uint64_t)v[k], to, whole) -
-					    carriers__upto((uint64_t)v[k], so_far, whole));
+			bool counted = values[w->value[k]].weight == WEIGHT_SAMPLES;
+
+			part[k] = (int64_t)(counted ? division__samples(&d, (uint64_t)v[k])
+						    : division__time(&d, (uint64_t)v[k]));
 			any |= part[k];
 		}
-		so_far = to;
 		if (any)
-			put_values(w, sum, &its[i], part, ids, n_ids);
+			put_values(w, sum, its, part, ids, n_ids);
 	}
 }
 

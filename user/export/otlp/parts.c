@@ -8,31 +8,17 @@
 static void divide(const struct views *views, const struct view *view, const struct pic_row *row,
 		   const struct carrier *carriers, size_t n, struct parts *parts)
 {
-	uint64_t all_ns = 0, all_samples = 0, ns = 0, samples = 0;
+	struct division d = carriers__divide(carriers, n);
+	const struct carrier *c;
 
-	for (size_t i = 0; i < n; i++) {
-		all_ns += carriers[i].ns;
-		all_samples += carriers[i].samples;
-	}
-	for (size_t i = 0; i < n; i++) {
-		const struct carrier *c = &carriers[i];
-		/* what comes after the last one is nothing: the sums are exact */
-		uint64_t ns_before = carriers__upto(row->ns, ns, all_ns);
-		uint64_t samples_before = carriers__upto(row->samples, samples, all_samples);
-		bool last = i + 1 == n;
-
-		ns += c->ns;
-		samples += c->samples;
+	while ((c = division__next(&d)))
 		parts->v[parts->n++] = (struct part){
 			.row = row,
-			.ns = (last ? row->ns : carriers__upto(row->ns, ns, all_ns)) - ns_before,
-			.samples = (last ? row->samples
-					 : carriers__upto(row->samples, samples, all_samples)) -
-				   samples_before,
+			.ns = division__time(&d, row->ns),
+			.samples = division__samples(&d, row->samples),
 			.label = c->tso ? views__label(views, view->target_no, c->tso) : "",
 			.cap = c->cap,
 		};
-	}
 }
 
 static int add_row(const struct views *views, const struct view *view,
