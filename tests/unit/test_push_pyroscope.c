@@ -128,10 +128,172 @@ static void test_types(void **state)
 	pprof__profile__free_unpacked(p, NULL);
 }
 
+/* ── series ──────────────────────────────────────────────────────────────────────────────── */
+
+#define MANY 40
+#define CAPS 8
+
+static char names[MANY][24];
+static struct pic_slice many_slices[MANY];
+static struct pic_slice thread_slices[MANY];
+static struct pic_lane many_threads[MANY], many_tsos[MANY];
+static struct pic_target many_target;
+
+/* So many Haskell threads, a millisecond each, on capabilities by turns; so many of them have one
+ * of these labels. */
+static struct sketch threads_of(unsigned labelled, unsigned labels)
+{
+	struct sketch many = lanes;
+
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(names[i], sizeof(names[i]), "for 10.0.0.%u", labels ? i % labels : 0);
+		many_slices[i] = (struct pic_slice){.start_ns = T0 + i * MS,
+						    .end_ns = T0 + (i + 1) * MS,
+						    .tso = 1000 + i,
+						    .stack = S_FIB,
+						    .state = ST_HASKELL,
+						    .cap = (uint16_t)(i % CAPS),
+						    .samples = 1};
+		many_tsos[i] =
+			(struct pic_lane){.tso = 1000 + i, .name = i < labelled ? names[i] : ""};
+	}
+	many_threads[0] = (struct pic_lane){.tid = 42,
+					    .name = "ghc_worker",
+					    .end_ns = T0 + MANY * MS,
+					    .slices = many_slices,
+					    .n_slices = MANY};
+	many_target = lanes_targets[0];
+	many_target.lanes[LANE_THREAD] = (struct pic_lanes){.v = many_threads, .n = 1};
+	many_target.lanes[LANE_CAPABILITY] = (struct pic_lanes){.n = 0};
+	many_target.lanes[LANE_HASKELL] = (struct pic_lanes){.v = many_tsos, .n = MANY};
+	many.targets = &many_target;
+	many.n_targets = 1;
+	return many;
+}
+
+/* As Pyroscope's addSampleLabelsToLabelsBuilder() (pkg/pprof) takes them: texts only. */
+static void labels_of(const Pprof__Profile *p, const Pprof__Sample *s, char *text, size_t size)
+{
+	size_t at = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < s->n_label && at < size; i++)
+		if (s->label[i]->str)
+			at += (size_t)snprintf(text + at, size - at, "%s=%s;",
+					       p->string_table[s->label[i]->key],
+					       p->string_table[s->label[i]->str]);
+	assert_true(at < size);
+}
+
+static unsigned series_of(const Pprof__Profile *p)
+{
+	static char seen[64][512];
+	unsigned n = 0, k;
+
+	for (size_t i = 0; i < p->n_sample; i++) {
+		assert_true(n < ARRAY_SIZE(seen));
+		labels_of(p, p->sample[i], seen[n], sizeof(seen[n]));
+		for (k = 0; strcmp(seen[k], seen[n]) != 0; k++)
+			;
+		n += k == n;
+	}
+	return n;
+}
+
+/* What the samples with this label have of a value; "": those that have none. */
+static int64_t labelled(const Pprof__Profile *p, size_t value, const char *key, const char *text)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < p->n_sample; i++) {
+		const char *its = "";
+
+		for (size_t k = 0; k < p->sample[i]->n_label; k++)
+			if (!strcmp(p->string_table[p->sample[i]->label[k]->key], key))
+				its = p->string_table[p->sample[i]->label[k]->str];
+		if (!strcmp(its, text))
+			sum += p->sample[i]->value[value];
+	}
+	return sum;
+}
+
+static void check_sums(const Pprof__Profile *p)
+{
+	assert_int_equal(sum_of(p, 0), MANY);
+	assert_int_equal(sum_of(p, 1), MANY * MS);
+	assert_int_equal(labelled(p, 1, "state", "haskell"), MANY * MS);
+}
+
+/* However many Haskell threads there are, and capabilities. */
+static void test_one_series(void **state)
+{
+	const struct sketch many = threads_of(0, 0);
+	Pprof__Profile *p = push_one(&many);
+
+	(void)state;
+	assert_int_equal(series_of(p), 1);
+	check_sums(p);
+	assert_int_equal(labelled(p, 1, "thread", "ghc_worker"), MANY * MS);
+	pprof__profile__free_unpacked(p, NULL);
+}
+
+/* Few labels are those of what the threads do: each of three is that of ten threads. */
+static void test_few_labels(void **state)
+{
+	const struct sketch many = threads_of(30, 3);
+	Pprof__Profile *p = push_one(&many);
+
+	(void)state;
+	assert_int_equal(series_of(p), 4);
+	check_sums(p);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(labelled(p, 1, "haskell_thread", names[i]), 10 * MS);
+		assert_int_equal(labelled(p, 0, "haskell_thread", names[i]), 10);
+	}
+	assert_int_equal(labelled(p, 1, "haskell_thread", ""), 10 * MS);
+	pprof__profile__free_unpacked(p, NULL);
+}
+
+/* Many are those of what they do it for. */
+static void test_many_labels(void **state)
+{
+	const struct sketch many = threads_of(MANY, MANY);
+	Pprof__Profile *p = push_one(&many);
+
+	(void)state;
+	assert_int_equal(series_of(p), 1);
+	check_sums(p);
+	pprof__profile__free_unpacked(p, NULL);
+}
+
+/* So it is with the names of OS threads. */
+static void test_many_threads(void **state)
+{
+	struct sketch many = threads_of(MANY, MANY);
+	Pprof__Profile *p;
+
+	(void)state;
+	for (unsigned i = 0; i < MANY; i++) {
+		thread_slices[i] = many_slices[i];
+		many_threads[i] = (struct pic_lane){.tid = (pid_t)(100 + i),
+						    .name = names[i],
+						    .end_ns = T0 + MANY * MS,
+						    .slices = &thread_slices[i],
+						    .n_slices = 1};
+	}
+	many_target.lanes[LANE_THREAD].n = MANY;
+	many_target.lanes[LANE_HASKELL].n = 0;
+	p = push_one(&many);
+	assert_int_equal(series_of(p), 1);
+	check_sums(p);
+	pprof__profile__free_unpacked(p, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_DIR(test_types),
+		WITH_DIR(test_types),	    WITH_DIR(test_one_series),	 WITH_DIR(test_few_labels),
+		WITH_DIR(test_many_labels), WITH_DIR(test_many_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

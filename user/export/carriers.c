@@ -63,6 +63,28 @@ void carriers__free(struct carriers *c)
 	*c = (struct carriers){0};
 }
 
+int carriers__of_threads(const struct views *views, struct carriers **ret_carriers)
+{
+	struct carriers *all = calloc(views->n + 1, sizeof(*all));
+	int err = all ? 0 : -ENOMEM;
+
+	for (size_t v = 0; !err && v < views->n; v++)
+		if (views->v[v].lane->kind == LANE_THREAD)
+			err = carriers__of(views->v[v].lane, &all[v]);
+	if (err)
+		carriers__free_all(all, views->n);
+	else
+		*ret_carriers = all;
+	return err;
+}
+
+void carriers__free_all(struct carriers *carriers, size_t n)
+{
+	for (size_t i = 0; carriers && i < n; i++)
+		carriers__free(&carriers[i]);
+	free(carriers);
+}
+
 const struct carrier *carriers__find(const struct carriers *c, unsigned state, uint32_t stack,
 				     size_t *ret_n)
 {

@@ -6,7 +6,7 @@
 #ifndef SAFESCOPED_EXPORT_CARRIERS_H
 #define SAFESCOPED_EXPORT_CARRIERS_H
 
-#include "picture/picture.h"
+#include "lanes.h"
 
 /* What the slices of one state and stack add up to on one capability and for one Haskell thread. */
 struct carrier {
@@ -25,6 +25,9 @@ struct carriers {
 /* Of a lane. -ENOMEM, -E2BIG. The caller frees. */
 int carriers__of(const struct pic_lane *lane, struct carriers *ret_carriers);
 void carriers__free(struct carriers *carriers);
+/* Of each view; of none but threads there are any. -ENOMEM, -E2BIG. */
+int carriers__of_threads(const struct views *views, struct carriers **ret_carriers);
+void carriers__free_all(struct carriers *carriers, size_t n);
 /* Those of a state and stack, by capability and Haskell thread. NULL and *ret_n = 0: none. */
 const struct carrier *carriers__find(const struct carriers *carriers, unsigned state,
 				     uint32_t stack, size_t *ret_n);

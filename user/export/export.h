@@ -28,7 +28,8 @@ struct export_opts {
 	unsigned width; /* of the page that text is for; 0: not known */
 	/* pprof only: of this process alone, by its number in the picture plus 1; 0: of all. */
 	uint32_t target;
-	/* pprof only: for Pyroscope, which files a profile by what its types are called. */
+	/* pprof only: for Pyroscope, which files a profile by what its types are called, and has a
+	 * series for each set of labels. */
 	bool for_pyroscope;
 	/* The machine that the session was on; NULL: not known, a replay may be on another one. */
 	const char *host_name, *host_id;

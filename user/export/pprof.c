@@ -18,6 +18,7 @@
 #include "carriers.h"
 #include "packed.h"
 #include "pprof.pb-c.h"
+#include "series.h"
 #include "sums.h"
 
 /* ── what is added up ────────────────────────────────────────────────────────────────────── */
@@ -52,7 +53,10 @@ struct writer {
 	struct strtab *strings;
 	uint32_t *map; /* of a picture's frame: its location, from 0 */
 	uint32_t only; /* a process; UINT32_MAX: all of them */
+	/* for Pyroscope: the names that the process of that number plus 1 has few of */
 	bool for_pyroscope;
+	uint32_t named;
+	struct series_names threads, labels;
 	uint8_t value[ARRAY_SIZE(values)]; /* those that are there */
 	size_t n_values;
 	int err;
@@ -164,33 +168,42 @@ static int put_mappings(struct writer *w, const bool *used)
 	return 0;
 }
 
+/* With its only function. */
+static void put_code(struct writer *w, uint64_t id, Pprof__Location *location,
+		     Pprof__Function *function, int64_t line_no)
+{
+	Pprof__Profile piece = PPROF__PROFILE__INIT;
+	Pprof__Line line = PPROF__LINE__INIT, *one_line = &line;
+
+	function->id = location->id = line.function_id = id;
+	line.line = line_no;
+	location->n_line = 1;
+	location->line = &one_line;
+	piece.n_location = 1;
+	piece.location = &location;
+	piece.n_function = 1;
+	piece.function = &function;
+	put(w, &piece);
+}
+
 static void put_location(struct writer *w, uint32_t index, uint32_t number)
 {
 	const struct pic_frame *frame = picture__frame(w->pic, index);
 	const struct pic_place *place = picture__place(w->pic, index);
-	Pprof__Profile piece = PPROF__PROFILE__INIT;
-	Pprof__Location location = PPROF__LOCATION__INIT, *one_location = &location;
-	Pprof__Function function = PPROF__FUNCTION__INIT, *one_function = &function;
-	Pprof__Line line = PPROF__LINE__INIT, *one_line = &line;
+	Pprof__Location location = PPROF__LOCATION__INIT;
+	Pprof__Function function = PPROF__FUNCTION__INIT;
 	char file[4096];
 	size_t len;
+	uint32_t line = src__line(frame->src, &len);
 
-	function.id = location.id = line.function_id = (uint64_t)number + 1;
 	function.name = string_of(w, frame__name(frame));
 	function.system_name = function.name;
-	line.line = src__line(frame->src, &len);
 	snprintf(file, sizeof(file), "%.*s", (int)MIN(len, sizeof(file)), frame->src);
 	function.filename = string_of(w, len ? file : frame->file);
-	location.n_line = 1;
-	location.line = &one_line;
 	location.mapping_id = w->binaries.of_frame[index];
 	if (place)
 		location.address = place->address;
-	piece.n_location = 1;
-	piece.location = &one_location;
-	piece.n_function = 1;
-	piece.function = &one_function;
-	put(w, &piece);
+	put_code(w, (uint64_t)number + 1, &location, &function, line);
 }
 
 /* text: NULL if it is a number. */
@@ -205,50 +218,30 @@ static void add_label(struct writer *w, Pprof__Sample *sample, const char *key, 
 	label->num = n;
 }
 
-static int find_carriers(struct writer *w)
-{
-	int err = 0;
-
-	w->carriers = calloc(w->views.n + 1, sizeof(*w->carriers));
-	if (!w->carriers)
-		return -ENOMEM;
-	for (size_t v = 0; v < w->views.n && !err; v++)
-		if (w->views.v[v].lane->kind == LANE_THREAD)
-			err = carriers__of(w->views.v[v].lane, &w->carriers[v]);
-	return err;
-}
-
-static void free_carriers(struct writer *w)
-{
-	for (size_t v = 0; w->carriers && v < w->views.n; v++)
-		carriers__free(&w->carriers[v]);
-	free(w->carriers);
-}
-
 /* ── samples ─────────────────────────────────────────────────────────────────────────────── */
 
 #define LABELS 10
 
-/* carrier: NULL if that is not known. */
-static void add_labels(struct writer *w, Pprof__Sample *sample, const struct sum *sum,
-		       const struct carrier *carrier)
+/* Whose a sample's values are. */
+struct whose {
+	const struct sum *sum;
+	const struct carrier *carrier; /* NULL: that is not known */
+	const char *few;	       /* for Pyroscope: the Haskell thread's label; "": none */
+};
+
+static void add_state(struct writer *w, Pprof__Sample *sample, const struct whose *whose,
+		      enum lane_kind kind)
 {
-	uint32_t owner = sum->owner / LANE_STATES, state = sum->owner % LANE_STATES;
-	const struct view *view = owner < w->views.n ? &w->views.v[owner] : NULL;
-	const struct pic_target *target = picture__target(w->pic, target_of(w, sum));
+	add_label(w, sample, "state", state__name(kind, whose->sum->owner % LANE_STATES), 0);
+}
+
+static void add_lane_labels(struct writer *w, Pprof__Sample *sample, const struct whose *whose,
+			    const struct view *view)
+{
+	const struct carrier *carrier = whose->carrier;
 	uint32_t cap = UINT32_MAX;
 	char name[32];
 
-	add_label(w, sample, "process", pic_target__program(target).s, 0);
-	add_label(w, sample, "process_id", NULL, target->pid);
-	if (*or_empty(target->service))
-		add_label(w, sample, "service", target->service, 0);
-	if (*or_empty(target->container))
-		add_label(w, sample, "container", target->container, 0);
-	if (*or_empty(target->pod))
-		add_label(w, sample, "pod", target->pod, 0);
-	if (!view)
-		return;
 	if (view->lane->kind == LANE_THREAD) {
 		snprintf(name, sizeof(name), "%.16s", or_empty(view->lane->name));
 		add_label(w, sample, "thread", name, 0);
@@ -257,7 +250,7 @@ static void add_labels(struct writer *w, Pprof__Sample *sample, const struct sum
 		add_label(w, sample, "thread", view__name(view, false).s, 0);
 		cap = view->lane->cap;
 	}
-	add_label(w, sample, "state", state__name(view->lane->kind, state), 0);
+	add_state(w, sample, whose, view->lane->kind);
 	if (carrier && carrier->cap != NO_CAP)
 		cap = carrier->cap;
 	/* a number that is 0 would be none to its readers */
@@ -269,8 +262,39 @@ static void add_labels(struct writer *w, Pprof__Sample *sample, const struct sum
 			  views__thread(&w->views, view->target_no, carrier->tso).s, 0);
 }
 
-static void put_values(struct writer *w, const struct sum *sum, const struct carrier *carrier,
-		       const int64_t *v, uint64_t *ids, size_t n_ids)
+/* Pyroscope makes a series of each set of texts (its VisitSampleSeries()): those of which there are
+ * few, and the same ones in each window. Capabilities would multiply all others. */
+static void add_few_labels(struct writer *w, Pprof__Sample *sample, const struct whose *whose,
+			   const struct view *view)
+{
+	if (view->lane->kind == LANE_THREAD && series__find(&w->threads, view->lane->name))
+		add_label(w, sample, "thread", view->lane->name, 0);
+	add_state(w, sample, whose, view->lane->kind);
+	if (*whose->few)
+		add_label(w, sample, "haskell_thread", whose->few, 0);
+}
+
+static void add_labels(struct writer *w, Pprof__Sample *sample, const struct whose *whose)
+{
+	uint32_t owner = whose->sum->owner / LANE_STATES;
+	const struct pic_target *target = picture__target(w->pic, target_of(w, whose->sum));
+
+	add_label(w, sample, "process", pic_target__program(target).s, 0);
+	add_label(w, sample, "process_id", NULL, target->pid);
+	if (*or_empty(target->service))
+		add_label(w, sample, "service", target->service, 0);
+	if (*or_empty(target->container))
+		add_label(w, sample, "container", target->container, 0);
+	if (*or_empty(target->pod))
+		add_label(w, sample, "pod", target->pod, 0);
+	if (owner < w->views.n && w->for_pyroscope)
+		add_few_labels(w, sample, whose, &w->views.v[owner]);
+	else if (owner < w->views.n)
+		add_lane_labels(w, sample, whose, &w->views.v[owner]);
+}
+
+static void put_values(struct writer *w, const struct whose *whose, const int64_t *v, uint64_t *ids,
+		       size_t n_ids)
 {
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
 	Pprof__Sample sample = PPROF__SAMPLE__INIT, *one = &sample;
@@ -279,7 +303,7 @@ static void put_values(struct writer *w, const struct sum *sum, const struct car
 	for (size_t i = 0; i < LABELS; i++)
 		all[i] = &labels[i];
 	sample.label = all;
-	add_labels(w, &sample, sum, carrier);
+	add_labels(w, &sample, whose);
 	sample.n_location_id = n_ids;
 	sample.location_id = ids;
 	sample.n_value = w->n_values;
@@ -289,21 +313,51 @@ static void put_values(struct writer *w, const struct sum *sum, const struct car
 	put(w, &piece);
 }
 
+/* Values of each of the labels that Haskell threads have, and of none of them first. */
+struct few {
+	int64_t v[SERIES_NAMES + 1][ARRAY_SIZE(values)];
+	bool any[SERIES_NAMES + 1];
+};
+
+static void add_few(struct writer *w, struct few *few, uint32_t target, const struct carrier *its,
+		    const int64_t *part)
+{
+	size_t label = series__find(&w->labels, views__label(&w->views, target, its->tso));
+
+	for (size_t k = 0; k < w->n_values; k++) {
+		few->v[label][k] += part[k];
+		few->any[label] |= part[k] != 0;
+	}
+}
+
+static void put_few(struct writer *w, const struct sum *sum, const struct few *few, uint64_t *ids,
+		    size_t n_ids)
+{
+	for (size_t i = 0; i <= w->labels.n; i++) {
+		const struct whose whose = {.sum = sum, .few = i ? w->labels.v[i - 1] : ""};
+
+		if (few->any[i])
+			put_values(w, &whose, few->v[i], ids, n_ids);
+	}
+}
+
 /* As its slices are divided among capabilities and Haskell threads. */
 static void put_divided(struct writer *w, const struct sum *sum, const int64_t *v, uint64_t *ids,
 			size_t n_ids)
 {
+	struct whose whose = {.sum = sum, .few = ""};
 	uint32_t owner = sum->owner / LANE_STATES;
 	const struct carrier *its = NULL;
+	struct few few = {.any = {false}};
 	struct division d;
 	size_t n = 0;
 
-	if (owner < w->views.n)
+	if (owner < w->views.n && (!w->for_pyroscope || w->labels.n))
 		its = carriers__find(&w->carriers[owner], sum->owner % LANE_STATES, sum->stack, &n);
 	if (!n)
-		put_values(w, sum, NULL, v, ids, n_ids);
+		put_values(w, &whose, v, ids, n_ids);
 	d = carriers__divide(its, n);
-	while ((its = division__next(&d))) {
+	while ((whose.carrier = division__next(&d))) {
 		int64_t part[ARRAY_SIZE(values)], any = 0;
 
 		for (size_t k = 0; k < w->n_values; k++) {
@@ -313,9 +367,12 @@ static void put_divided(struct writer *w, const struct sum *sum, const int64_t *
 						    : division__time(&d, (uint64_t)v[k]));
 			any |= part[k];
 		}
-		if (any)
-			put_values(w, sum, its, part, ids, n_ids);
+		if (w->for_pyroscope)
+			add_few(w, &few, w->views.v[owner].target_no, whose.carrier, part);
+		else if (any)
+			put_values(w, &whose, part, ids, n_ids);
 	}
+	put_few(w, sum, &few, ids, n_ids);
 }
 
 static int64_t value_of(uint8_t value, const struct pic_lane *lane, const struct sum *sum)
@@ -328,6 +385,17 @@ static int64_t value_of(uint8_t value, const struct pic_lane *lane, const struct
 	    !(lane && state__in_safe_call(lane->kind, sum->owner % LANE_STATES)))
 		return 0;
 	return (int64_t)sum->by[values[value].weight];
+}
+
+static void look_at_names(struct writer *w, uint32_t target_no)
+{
+	const struct pic_target *target = picture__target(w->pic, target_no);
+
+	if (!w->for_pyroscope || w->named == target_no + 1)
+		return;
+	w->named = target_no + 1;
+	w->threads = series__names(&target->lanes[LANE_THREAD]);
+	w->labels = series__names(&target->lanes[LANE_HASKELL]);
 }
 
 static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
@@ -344,6 +412,7 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 		ids[i] = (uint64_t)w->map[stack.frames[stack.n - 1 - i]] + 1;
 	for (size_t k = 0; k < w->n_values; k++)
 		v[k] = value_of(w->value[k], lane, sum);
+	look_at_names(w, target_of(w, sum));
 	put_divided(w, sum, v, ids, stack.n);
 }
 
@@ -396,27 +465,18 @@ static void put_closure(struct writer *w, uint32_t target, const struct pic_clos
 			uint64_t id)
 {
 	const struct sum sum = {.owner = ((uint32_t)w->views.n + target) * LANE_STATES};
-	Pprof__Profile piece = PPROF__PROFILE__INIT;
-	Pprof__Location location = PPROF__LOCATION__INIT, *one_location = &location;
-	Pprof__Function function = PPROF__FUNCTION__INIT, *one_function = &function;
-	Pprof__Line line = PPROF__LINE__INIT, *one_line = &line;
+	Pprof__Location location = PPROF__LOCATION__INIT;
+	Pprof__Function function = PPROF__FUNCTION__INIT;
 	int64_t v[ARRAY_SIZE(values)] = {0};
 
-	function.id = location.id = line.function_id = id;
 	function.name = function.system_name = string_of(w, closure->name);
 	function.filename = string_of(w, closure->module);
-	location.n_line = 1;
-	location.line = &one_line;
-	piece.n_location = 1;
-	piece.location = &one_location;
-	piece.n_function = 1;
-	piece.function = &one_function;
-	put(w, &piece);
+	put_code(w, id, &location, &function, 0);
 	for (size_t k = 0; k < w->n_values; k++)
 		v[k] = values[w->value[k]].of == CENSUS_COUNT	? (int64_t)closure->count
 		       : values[w->value[k]].of == CENSUS_BYTES ? (int64_t)closure->bytes
 								: 0;
-	put_values(w, &sum, NULL, v, &id, 1);
+	put_values(w, &(struct whose){.sum = &sum, .few = ""}, v, &id, 1);
 }
 
 /* n_frames: their locations have been put. */
@@ -470,7 +530,7 @@ static int put_all(struct writer *w, enum export_weight weight)
 	if (!err)
 		err = sums__collect(w->pic, &w->views, SUMS_BY_STATE, &w->sums, &title);
 	if (!err)
-		err = find_carriers(w);
+		err = carriers__of_threads(&w->views, &w->carriers);
 	if (!err)
 		err = binaries__collect(w->pic, &w->binaries);
 	if (!err)
@@ -510,7 +570,7 @@ int pprof__write(FILE *out, const struct picture *pic, const struct export_opts 
 	if (!err)
 		err = put_all(w, opts->weight);
 	packed__free(w->packed);
-	free_carriers(w);
+	carriers__free_all(w->carriers, w->views.n);
 	views__free(&w->views);
 	sums__free(&w->sums);
 	binaries__free(&w->binaries);
