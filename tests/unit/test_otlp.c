@@ -249,6 +249,68 @@ static void test_head(void **state)
 	otlp__export_request__free_unpacked(r, NULL);
 }
 
+/*
+ * What Pyroscope files a profile under, by its newProfileBuilder() and profileType()
+ * (pkg/ingester/otlp/convert.go). "": its ValidateLabels() refuses that, and the rest of the
+ * request with it.
+ */
+static const char *filed_under(const Otlp__ExportRequest *r, const Otlp__Profile *p)
+{
+	const char *type = string_of(r, p->sample_type->type_strindex);
+	const char *unit = string_of(r, p->sample_type->unit_strindex);
+	const char *period_type = "", *period_unit = "";
+
+	if (p->period_type && p->period) {
+		period_type = string_of(r, p->period_type->type_strindex);
+		period_unit = string_of(r, p->period_type->unit_strindex);
+	}
+	if (!strcmp(type, "samples") && !strcmp(unit, "count") && !strcmp(period_type, "cpu") &&
+	    !strcmp(period_unit, "nanoseconds"))
+		return "process_cpu";
+	if (!strcmp(type, "off_cpu") && !strcmp(unit, "nanoseconds") && !*period_type)
+		return "off_cpu";
+	return period_type;
+}
+
+/* period_ns 0: nothing was sampled. */
+static void check_filed(uint64_t period_ns, const char *samples)
+{
+	static const struct pic_alloc_row rows[] = {{.stack = 1, .bytes = 4096}};
+	const struct {
+		const char *type, *under;
+	} wanted[] = {{"samples", samples},
+		      {"cpu", "cpu"},
+		      {"off_cpu", "off_cpu"},
+		      {"safe_call", "safe_call"},
+		      {"alloc_space", "alloc_space"}};
+	struct pic_target target = service_target;
+	struct sketch with = service;
+	Otlp__ExportRequest *r;
+
+	target.alloc.known = true;
+	target.alloc.rows = rows;
+	target.alloc.n_rows = 1;
+	with.targets = &target;
+	with.session.period_ns = period_ns;
+	r = render(&with, &plain);
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
+		const Otlp__Profile *p = profile_of(r, 0, wanted[i].type);
+
+		assert_non_null(p);
+		assert_string_equal(filed_under(r, p), wanted[i].under);
+	}
+	assert_int_equal(profile_of(r, 0, "alloc_space")->period, 1);
+	assert_int_equal(profile_of(r, 0, "safe_call")->period, 1);
+	otlp__export_request__free_unpacked(r, NULL);
+}
+
+static void test_pyroscope_takes_all(void **state)
+{
+	(void)state;
+	check_filed(10101010, "process_cpu");
+	check_filed(0, "samples");
+}
+
 /* The same profile has the same id; another one, or another host's, has another. */
 static void test_ids(void **state)
 {
@@ -484,15 +546,11 @@ static void test_division_is_exact(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_references),
-		cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_head),
-		cmocka_unit_test(test_ids),
-		cmocka_unit_test(test_resource),
-		cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_hostile_text),
-		cmocka_unit_test(test_division),
-		cmocka_unit_test(test_division_is_exact),
+		cmocka_unit_test(test_references), cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_head),	   cmocka_unit_test(test_pyroscope_takes_all),
+		cmocka_unit_test(test_ids),	   cmocka_unit_test(test_resource),
+		cmocka_unit_test(test_frames),	   cmocka_unit_test(test_hostile_text),
+		cmocka_unit_test(test_division),   cmocka_unit_test(test_division_is_exact),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,15 +14,22 @@
 
 #define MAX_ATTRIBUTES 16
 
+/*
+ * What one sample stands for. Pyroscope takes the period's type for the name that it files a
+ * profile under, and refuses the rest of a request where there is none; but it knows off_cpu
+ * without one (newProfileBuilder() of its convert.go). It makes process_cpu of samples times their
+ * period, beside what cpu has exactly.
+ */
+enum period { PERIOD_NONE, PERIOD_SAMPLING, PERIOD_ONE };
 static const struct {
 	const char *name, *unit;
-	bool sampled; /* has a period: what one sample stands for */
+	enum period period;
 } types[OTLP_TYPES] = {
-	[OTLP_SAMPLES] = {"samples", "count", true},
-	[OTLP_CPU] = {"cpu", "nanoseconds", true},
-	[OTLP_OFF_CPU] = {"off_cpu", "nanoseconds", false},
-	[OTLP_SAFE_CALL] = {"safe_call", "nanoseconds", false},
-	[OTLP_ALLOC] = {"alloc_space", "bytes", false},
+	[OTLP_SAMPLES] = {"samples", "count", PERIOD_SAMPLING},
+	[OTLP_CPU] = {"cpu", "nanoseconds", PERIOD_SAMPLING},
+	[OTLP_OFF_CPU] = {"off_cpu", "nanoseconds", PERIOD_NONE},
+	[OTLP_SAFE_CALL] = {"safe_call", "nanoseconds", PERIOD_ONE},
+	[OTLP_ALLOC] = {"alloc_space", "bytes", PERIOD_ONE},
 };
 
 struct writer {
@@ -208,9 +215,13 @@ static int make_profile(struct writer *w, const struct pic_target *target,
 	p->message.sample_type = &w->type[type];
 	p->message.time_unix_nano = session->start_unix_ns;
 	p->message.duration_nano = session->end_ns - MIN(session->start_ns, session->end_ns);
-	if (types[type].sampled && session->period_ns) {
+	if (types[type].period == PERIOD_SAMPLING && session->period_ns) {
 		p->message.period_type = &w->type[OTLP_CPU];
 		p->message.period = (int64_t)session->period_ns;
+	} else if (types[type].period != PERIOD_NONE) {
+		/* every one of them is counted */
+		p->message.period_type = &w->type[type];
+		p->message.period = 1;
 	}
 	p->message.profile_id.data = (uint8_t *)p->id;
 	p->message.profile_id.len = sizeof(p->id);
