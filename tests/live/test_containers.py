@@ -81,7 +81,8 @@ def test_manifest_configuration(t):
     conf = dict(line.split(" ", 1) for line in files["safescoped.conf"].splitlines() if not line.startswith("#"))
     check(conf["output"] == mounts["state"] and conf["push-queue"].startswith(mounts["state"]), "what it keeps is lost with it")
     port, = container["ports"]
-    check(conf["metrics"] == f"0.0.0.0:{port['containerPort']}", f"{conf}, {port}")
+    # of pods that have no IPv4 address, too
+    check(conf["metrics"] == f"[::]:{port['containerPort']}", f"{conf}, {port}")
     asks = {probe: (container[probe]["httpGet"]["path"], container[probe]["httpGet"]["port"])
             for probe in ("startupProbe", "livenessProbe", "readinessProbe")}
     check(asks == {"startupProbe": ("/healthz", port["name"]), "livenessProbe": ("/healthz", port["name"]),

@@ -5,7 +5,15 @@
  */
 #include "test_metrics_kit.h"
 
+#include <fcntl.h>
 #include <microhttpd.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+
+#include "metrics/server_priv.h"
 
 /* ── what is answered ────────────────────────────────────────────────────────────────────── */
 
@@ -205,6 +213,60 @@ static void loopback_only(void **state)
 	free(text);
 }
 
+static bool connects(int family, const void *addr, socklen_t len)
+{
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool done = fd >= 0 && connect(fd, addr, len) == 0;
+
+	close(fd);
+	return done;
+}
+
+/* In a network of its own, where the kernel's default is that IPv6 is not IPv4, too. 2: there can
+ * be none. */
+static int take_both(void)
+{
+	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+	socklen_t len = sizeof(v6);
+	struct listener l;
+	int fd;
+
+	if (unshare(CLONE_NEWNET))
+		return 2;
+	fd = open("/proc/sys/net/ipv6/bindv6only", O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, "1", 1) != 1)
+		return 2;
+	close(fd);
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo))
+		return 2;
+	close(fd);
+	if (listener__open("[::]:0", &l) || getsockname(l.fd, (struct sockaddr *)&v6, &len))
+		return 1;
+	v6.sin6_addr = in6addr_loopback;
+	v4.sin_port = v6.sin6_port;
+	return !connects(AF_INET6, &v6, sizeof(v6)) || !connects(AF_INET, &v4, sizeof(v4));
+}
+
+/* "[::]" is all addresses: a cluster's pods have those of either kind, or of both. */
+static void all_addresses(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(take_both());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 2)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void port_in_use(void **state)
 {
 	struct kit *kit = *state;
@@ -349,6 +411,7 @@ int main(void)
 		cmocka_unit_test(old_texts),
 		TEST(other_requests),
 		cmocka_unit_test(addresses),
+		cmocka_unit_test(all_addresses),
 		TEST(loopback_only),
 		TEST(port_in_use),
 		TEST(port_is_free_at_once),

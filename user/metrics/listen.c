@@ -2,6 +2,7 @@
 /* listen: the listening socket, by an address of the command line. */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,13 +96,16 @@ static int open_tcp(const char *text, struct listener *l)
 {
 	struct addrinfo *info;
 	struct address a;
-	int err = split(text, &a) ? resolve(&a, &info) : -EINVAL, one = 1;
+	int err = split(text, &a) ? resolve(&a, &info) : -EINVAL, one = 1, zero = 0;
 
 	if (err)
 		return err;
 	l->fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* so that a restart need not wait for what is left of old connections */
+	/* so that a restart need not wait for what is left of old connections; and "[::]" is all
+	 * addresses, IPv4 included, whatever net.ipv6.bindv6only is */
 	if (l->fd < 0 || setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
+	    (info->ai_family == AF_INET6 &&
+	     setsockopt(l->fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero))) ||
 	    bind(l->fd, info->ai_addr, info->ai_addrlen))
 		err = -errno;
 	freeaddrinfo(info);
