@@ -149,14 +149,14 @@ static void report_kernel(struct doctor *d, const struct kernel_features *f)
 			"it, as every distribution's since 2021");
 	report(d, f->ringbuf, NEEDED, "ring buffer", "%s",
 	       f->ringbuf ? "BPF_MAP_TYPE_RINGBUF"
-	       : can_try  ? "Linux 6.1 or later is needed"
+	       : can_try  ? kernel__ringbuf_advice(f)
 			  : untried);
 	report_uprobes(d, f);
-	report(d, f->perf_event, NEEDED, "perf_event", "%s",
+	report(d, f->perf_event, NEEDED, "perf_event", "%s%s",
 	       f->perf_event ? "the cpu clock samples"
-	       : can_try     ? "perf_event_open is refused; run as root, or lower "
-			       "kernel.perf_event_paranoid"
-			     : untried);
+	       : can_try     ? "perf_event_open is refused; "
+			     : untried,
+	       !f->perf_event && can_try ? kernel__perf_advice(f) : "");
 	report(d, f->sched, NEEDED, "tracepoints", "%s",
 	       f->sched	 ? "sched_switch, sched_wakeup, sched_process_fork, _exec and _exit"
 	       : can_try ? "the kernel's BTF lacks the scheduler's; Linux 6.1 or later is needed"

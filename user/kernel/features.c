@@ -2,6 +2,7 @@
 /* What this kernel and these privileges allow, found by trying. */
 #include <errno.h>
 #include <linux/capability.h>
+#include <linux/seccomp.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,10 +33,10 @@ static void read_start(const char *path, char *out, size_t size)
 	free(text);
 }
 
-static uint64_t effective_caps(void)
+/* A number of /proc/self/status, by its line's beginning; 0 if it is not there. */
+static uint64_t status_number(const char *key, int base)
 {
-	static const char key[] = "\nCapEff:";
-	uint64_t caps = 0;
+	uint64_t n = 0;
 	char *text, *line;
 	size_t len;
 
@@ -43,9 +44,9 @@ static uint64_t effective_caps(void)
 		return 0;
 	line = strstr(text, key);
 	if (line)
-		caps = strtoull(line + sizeof(key) - 1, NULL, 16);
+		n = strtoull(line + strlen(key), NULL, base);
 	free(text);
-	return caps;
+	return n;
 }
 
 bool kernel__has_cap(const struct kernel_features *f, int cap)
@@ -100,7 +101,8 @@ void kernel__features(struct kernel_features *ret_features)
 
 	if (!uname(&uts))
 		snprintf(f.release, sizeof(f.release), "%s", uts.release);
-	f.caps = effective_caps();
+	f.caps = status_number("\nCapEff:", 16);
+	f.seccomp = status_number("\nSeccomp:", 10) == SECCOMP_MODE_FILTER;
 	read_start("/proc/sys/kernel/perf_event_paranoid", text, sizeof(text));
 	if (text[0])
 		f.perf_paranoid = (int)strtol(text, NULL, 10);
@@ -117,6 +119,28 @@ void kernel__features(struct kernel_features *ret_features)
 	}
 	f.uprobes = f.perf_uprobes || f.uprobe_multi;
 	*ret_features = f;
+}
+
+/* CRI-O's and podman's own profile leaves these calls to CAP_SYS_ADMIN, whatever other capabilities
+ * there are. That they are filtered is not known: a profile may allow them. */
+#define SECCOMP_ADVICE                                                                             \
+	"a seccomp profile is in force, which may well refuse it: run it with one that allows "    \
+	"bpf and perf_event_open, or with none"
+
+const char *kernel__perf_advice(const struct kernel_features *f)
+{
+	if (f->perf_paranoid > 2 && !(f->caps >> CAP_SYS_ADMIN & 1))
+		return "run it as root with all capabilities, add CAP_SYS_ADMIN to those it has, "
+		       "or set kernel.perf_event_paranoid to 2";
+	if (f->seccomp)
+		return SECCOMP_ADVICE;
+	return "run it as root with all capabilities";
+}
+
+const char *kernel__ringbuf_advice(const struct kernel_features *f)
+{
+	return f->seccomp ? "Linux 6.1 or later is needed; or, as " SECCOMP_ADVICE
+			  : "Linux 6.1 or later is needed";
 }
 
 int kernel__require(const struct kernel_features *f)
@@ -147,8 +171,8 @@ int kernel__require(const struct kernel_features *f)
 		return -ENOTSUP;
 	}
 	if (!f->ringbuf) {
-		log_error("kernel %s: no BPF ring buffer; Linux 6.1 or later is needed",
-			  f->release);
+		log_error("kernel %s: no BPF ring buffer; %s", f->release,
+			  kernel__ringbuf_advice(f));
 		return -ENOTSUP;
 	}
 	if (!f->uprobes) {
@@ -157,11 +181,8 @@ int kernel__require(const struct kernel_features *f)
 		return -ENOTSUP;
 	}
 	if (!f->perf_event) {
-		log_error(
-			"kernel %s: perf_event_open is refused (perf_event_paranoid %d); run it "
-			"as root with all capabilities, add CAP_SYS_ADMIN to those it has, or set "
-			"kernel.perf_event_paranoid to 2",
-			f->release, f->perf_paranoid);
+		log_error("kernel %s: perf_event_open is refused (perf_event_paranoid %d); %s",
+			  f->release, f->perf_paranoid, kernel__perf_advice(f));
 		return -ENOTSUP;
 	}
 	return 0;

@@ -26,6 +26,7 @@ struct kernel_features {
 	bool perf_uprobes; /* the uprobe PMU: what is used without uprobe_multi */
 	bool sched;	   /* BTF of the scheduler's and the process tracepoints */
 	uint64_t caps;	   /* effective capabilities, bit by number (linux/capability.h) */
+	bool seccomp;	   /* system calls are filtered, as in a container */
 	int perf_paranoid; /* -100: not readable */
 	char lockdown[32]; /* "none", "integrity", …; "" without the file */
 	char release[65];
@@ -39,6 +40,10 @@ void kernel__features(struct kernel_features *ret_features);
  * perf events) and returns -EPERM or -ENOTSUP; 0 if all is there.
  */
 int kernel__require(const struct kernel_features *features);
+
+/* What to do where perf_event_open is refused, and where there is no ring buffer. */
+const char *kernel__perf_advice(const struct kernel_features *features);
+const char *kernel__ringbuf_advice(const struct kernel_features *features);
 
 /* True if CAP_… (linux/capability.h) is there, or CAP_SYS_ADMIN, which stands for it. */
 bool kernel__has_cap(const struct kernel_features *features, int cap);

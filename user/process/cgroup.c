@@ -117,7 +117,7 @@ static bool parse_line(const char *line, size_t len, const char **ret_path, unsi
 	return true;
 }
 
-/* Takes the path and what it names, if it says more than what was taken so far. */
+/* Takes the path and what it names, if it is worth more than what was taken so far. */
 static void take_path(struct cgroup *best, unsigned *best_rank, const char *path, size_t len,
 		      unsigned rank)
 {

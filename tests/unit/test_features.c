@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What is advised where something is refused, by features that are made up. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <errno.h>
+
+#include <cmocka.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "kernel/kernel.h"
+
+#define OTHERS ((1ULL << CAP_BPF) | (1ULL << CAP_PERFMON) | (1ULL << CAP_SYS_PTRACE))
+
+/* What is printed of them. */
+static const char *printed_of(const struct kernel_features *f)
+{
+	static char text[1024];
+	int ends[2], kept = dup(STDERR_FILENO);
+	ssize_t n;
+
+	assert_true(kept >= 0);
+	assert_int_equal(pipe(ends), 0);
+	fflush(stderr);
+	assert_true(dup2(ends[1], STDERR_FILENO) >= 0);
+	assert_int_equal(kernel__require(f), -ENOTSUP);
+	fflush(stderr);
+	assert_true(dup2(kept, STDERR_FILENO) >= 0);
+	close(kept);
+	close(ends[1]);
+	n = read(ends[0], text, sizeof(text) - 1);
+	close(ends[0]);
+	assert_true(n > 0);
+	text[n] = '\0';
+	return text;
+}
+
+static struct kernel_features refused(int paranoid, uint64_t caps, bool seccomp)
+{
+	return (struct kernel_features){.btf = true,
+					.ringbuf = true,
+					.uprobes = true,
+					.sched = true,
+					.caps = caps,
+					.seccomp = seccomp,
+					.perf_paranoid = paranoid,
+					.release = "6.8"};
+}
+
+/* Nobody is advised to set what is so already. */
+static void test_perf_is_refused(void **state)
+{
+	struct kernel_features f = refused(2, OTHERS, true);
+	const char *text = printed_of(&f);
+
+	(void)state;
+	assert_non_null(strstr(text, "seccomp"));
+	assert_null(strstr(text, "perf_event_paranoid to 2"));
+	f = refused(2, OTHERS, false);
+	text = printed_of(&f);
+	assert_null(strstr(text, "seccomp"));
+	assert_null(strstr(text, "perf_event_paranoid to 2"));
+	/* Debian's and Ubuntu's */
+	f = refused(4, OTHERS, true);
+	assert_non_null(strstr(printed_of(&f), "kernel.perf_event_paranoid to 2"));
+	/* by which the kernel would let it */
+	f = refused(4, OTHERS | 1ULL << CAP_SYS_ADMIN, true);
+	assert_non_null(strstr(printed_of(&f), "seccomp"));
+}
+
+/* The same profiles refuse bpf, without which nothing is known of the ring buffer. */
+static void test_bpf_is_refused(void **state)
+{
+	struct kernel_features f = refused(2, OTHERS, true);
+
+	(void)state;
+	f.ringbuf = false;
+	assert_non_null(strstr(printed_of(&f), "seccomp"));
+	f.seccomp = false;
+	assert_null(strstr(printed_of(&f), "seccomp"));
+}
+
+/* A filter that allows everything is one. */
+static void test_filter_is_seen(void **state)
+{
+	struct sock_filter all = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog program = {.len = 1, .filter = &all};
+	struct kernel_features f;
+	pid_t pid = fork();
+	int status;
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (!pid) {
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+		    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+			_exit(2);
+		kernel__features(&f);
+		_exit(!f.seccomp);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_perf_is_refused),
+		cmocka_unit_test(test_bpf_is_refused),
+		cmocka_unit_test(test_filter_is_seen),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
