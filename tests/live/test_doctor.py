@@ -9,9 +9,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from harness import SAFESCOPED, Skip, Target, cases, check, program, run
+from harness import ROOT, SAFESCOPED, Skip, Target, cases, check, program, run
 
-NAMES = ["kernel", "CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE", "BTF", "ring buffer", "uprobes", "uprobe_multi",
+NAMES = ["kernel", "PID namespace", "CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE", "BTF", "ring buffer", "uprobes", "uprobe_multi",
          "perf_event", "tracepoints", "lockdown", "perf_event_paranoid"]
 
 
@@ -113,6 +113,28 @@ def test_pid_namespace(t):
     done = subprocess.run([SAFESCOPED, "--doctor", "--pid", str(child)], capture_output=True, text=True)
     check(f"pid {child} (1 inside)" in done.stdout, f"both pids are not shown: {done.stdout}")
     check(done.returncode == 0, f"ended with {done.returncode}")
+
+
+def test_in_a_pid_namespace(t):
+    """The kernel's numbers of processes are others there: nothing is profiled, and each way to ask for it has one line."""
+    inside = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    witness = t.dir / "ran"
+    for asked in (["-d", "1"], ["--pid", "1"], ["--window", "1", "-d", "2", "-o", t.dir / "windows"], ["--", "touch", witness]):
+        done = subprocess.run([*inside, SAFESCOPED, *asked], capture_output=True, text=True, cwd=t.dir, timeout=60)
+        check(done.returncode == 2, f"{asked}: ended with {done.returncode}: {done.stderr}")
+        lines = done.stderr.splitlines()
+        check(len(lines) == 1 and "PID namespace" in lines[0] and "--pid=host" in lines[0], f"{asked}: {done.stderr}")
+        check(not done.stdout, f"{asked}: {done.stdout}")
+    check(not witness.exists(), "the command was started")
+    code, found = doctor(prefix=inside)
+    check(code == 2 and found["PID namespace"][0] == "MISSING", f"{code} {found['PID namespace']}")
+    # what needs no kernel works
+    done = subprocess.run([*inside, "sh", "-c", 'sleep 60 | "$0" >/dev/null & sleep 1; "$1" --list', program("Server"), SAFESCOPED],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    check(done.returncode == 0 and "Server" in done.stdout, f"--list: {done}")
+    done = subprocess.run([*inside, SAFESCOPED, "--replay", ROOT / "tests" / "data" / "capture" / "calls", "-f", "folded", "-o", "-"],
+                          capture_output=True, text=True, timeout=60)
+    check(done.returncode == 0 and "[GC]" in done.stdout, f"--replay: {done}")
 
 
 if __name__ == "__main__":

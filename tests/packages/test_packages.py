@@ -121,7 +121,7 @@ show before systemctl is-enabled safescoped
 sed -i 's/^window 60/window 1/' /etc/safescoped.conf
 printf 'push %s\nmetrics 127.0.0.1:%s\n' $URL $PORT >>/etc/safescoped.conf
 mkdir -p /etc/systemd/system/safescoped.service.d
-printf '[Service]\nWatchdogSec=6\nRestartSec=1\n' >/etc/systemd/system/safescoped.service.d/test.conf
+printf '[Service]\nWatchdogSec=6\nRestartSec=1\nEnvironment=LD_PRELOAD=/usr/lib/host_pids.so\n' >/etc/systemd/system/safescoped.service.d/test.conf
 show enable systemctl enable --now safescoped
 show status systemctl show safescoped -p ActiveState -p StatusText -p User
 processes() {
@@ -203,6 +203,9 @@ def test_under_systemd(t):
     debian.apt("update")
     debian.apt("install", "-y", "--no-install-recommends", "systemd", "systemd-sysv", "/safescoped.deb")
     (debian.root / "usr/sbin/policy-rc.d").unlink()
+    # systemd has to be process 1, which takes a PID namespace, and the daemon refuses to work in that
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O2", "-o", debian.root / "usr/lib/host_pids.so",
+                    Path(__file__).resolve().parent / "host_pids.c"], check=True)
     n = queue_windows(t, debian, collector.url)
     collector.start()
     said = boot(debian, SCRIPT, URL=collector.url, PORT=free_port())

@@ -142,6 +142,11 @@ static void report_kernel(struct doctor *d, const struct kernel_features *f)
 	bool locked = strcmp(f->lockdown, "confidentiality") == 0;
 
 	report(d, f->release[0], NEEDED, "kernel", "Linux %s", f->release);
+	report(d, f->host_pids, NEEDED, "PID namespace", "%s",
+	       f->host_pids ? "the host's"
+			    : "not the host's, by whose numbers the kernel reports processes; "
+			      "run it in that one (docker run --pid=host …, hostPID: true in "
+			      "Kubernetes)");
 	report_caps(d, f);
 	report(d, f->btf, NEEDED, "BTF", "%s",
 	       f->btf ? "/sys/kernel/btf/vmlinux"

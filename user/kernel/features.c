@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -19,6 +20,8 @@
 
 /* enough for /proc/self/status, the longest */
 #define TEXT_MAX 65536
+/* include/linux/proc_ns.h, PROC_PID_INIT_INO: the host's PID namespace */
+#define HOST_PIDS_INO 0xEFFFFFFCU
 
 /* The beginning of a small file of /proc or /sys. "": it cannot be read. */
 static void read_start(const char *path, char *out, size_t size)
@@ -92,6 +95,14 @@ static bool has_tracepoints(void)
 	return all;
 }
 
+/* The kernel side knows processes by the host's numbers: in another namespace they mean others. */
+static bool has_host_pids(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) != 0 || st.st_ino == HOST_PIDS_INO;
+}
+
 void kernel__features(struct kernel_features *ret_features)
 {
 	struct kernel_features f = {.perf_paranoid = -100};
@@ -103,6 +114,7 @@ void kernel__features(struct kernel_features *ret_features)
 		snprintf(f.release, sizeof(f.release), "%s", uts.release);
 	f.caps = status_number("\nCapEff:", 16);
 	f.seccomp = status_number("\nSeccomp:", 10) == SECCOMP_MODE_FILTER;
+	f.host_pids = has_host_pids();
 	read_start("/proc/sys/kernel/perf_event_paranoid", text, sizeof(text));
 	if (text[0])
 		f.perf_paranoid = (int)strtol(text, NULL, 10);
@@ -153,6 +165,13 @@ int kernel__require(const struct kernel_features *f)
 		      {CAP_SYS_PTRACE, "CAP_SYS_PTRACE"}};
 	char missing[64] = "";
 
+	if (!f->host_pids) {
+		log_error(
+			"PID namespace: it is not the host's, by whose numbers the kernel reports "
+			"processes; run it in that one (docker run --pid=host …, hostPID: true in "
+			"Kubernetes)");
+		return -ENOTSUP;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
 		size_t len = strlen(missing);
 
