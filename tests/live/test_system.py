@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import test_kinds
-from harness import BPFTOOL, SLOWNESS, Target, cases, check, enter_root, program, run
+from harness import BPFTOOL, SLOWNESS, Skip, Target, cases, check, enter_root, program, run
 
 ALWAYS = ("--max-overhead", "1000", "-v")
 
@@ -305,6 +305,59 @@ def test_pid_and_mount_namespace(t):
     check(len(inside) == 1 and inside[0]["ns_pid"] == 1, f"not one target with pid 1 inside: {len(inside)}")
     check(inside[0]["exe"] == "/tmp/Inside", f"its path is {inside[0]['exe']}")
     compare(t.report(), inside[0]["pid"], truth)
+
+
+def containers(t, n, *files):
+    """Folders in which each of n containers of one image, which is these files, has them: an overlay each, in the host's mounts."""
+    image = t.dir / "image"
+    image.mkdir()
+    for file in files:
+        shutil.copy(file, image)
+    merged = []
+    for i in range(n):
+        own = t.dir / f"container{i}"
+        for part in ("upper", "work", "merged"):
+            (own / part).mkdir(parents=True)
+        options = f"lowerdir={image},upperdir={own}/upper,workdir={own}/work"
+        done = subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, own / "merged"], capture_output=True, text=True)
+        if done.returncode:
+            raise Skip(f"no overlay can be mounted: {done.stderr.strip()}")
+        t.finally_do(lambda own=own: subprocess.run(["umount", "-l", own / "merged"], check=True))
+        merged.append(own / "merged")
+    return merged
+
+
+def test_containers_of_one_image(t):
+    """They have one file, below overlays: each call meets one pair of probes, in those that run before and those that begin."""
+    calls = ("2", "safe_sleep_1ms=300", "safe_spin_20us=500")
+    merged = containers(t, 2, program("Calls"))
+
+    def begin():
+        begun = [Target([folder / "Calls", *calls]) for folder in merged]
+        t.started.extend(begun)
+        return begun
+
+    # one of them leaves its probes to whoever runs the file next, where those are the file's
+    targets = begin()
+    session = whole_host(t)
+    targets += begin()
+    time.sleep(1)
+    truths = {}
+    for target in targets:
+        target.go()
+    for target in targets:
+        truths[target.pid] = target.result()
+    stop(session)
+    report = t.report()
+    for pid, truth in truths.items():
+        compare(report, pid, truth)
+        made = sum(want["calls"] for want in truth.values())
+        for call in report.target(pid)["safe_calls"]:
+            if call["function"] in truth:
+                check(not call["abandoned"] and call["exact"], f"pid {pid}: {call}")
+        # two for each call, and those on collections
+        hits = report.target(pid)["cost"]["probe_hits"]
+        check(2 * made <= hits < 3 * made, f"pid {pid}: {hits} hits of probes for {made} calls")
 
 
 def test_budget_of_a_shared_program(t):

@@ -43,6 +43,7 @@ static void reach_is(const char *mounts, uint64_t id, enum origin_reach want, co
 	origin__of_mount(mounts, id, host, &got);
 	assert_int_equal(got.reach, want);
 	assert_string_equal(got.fs, fs);
+	assert_int_equal(got.overlay, !strcmp(fs, "overlay"));
 }
 
 static void by_type(void **state)

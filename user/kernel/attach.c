@@ -61,6 +61,16 @@ static void note_lacking(struct kernel_lacking *lacking, enum probe_kind kind, i
 	}
 }
 
+/*
+ * 0: its probes are to be on for all processes that map the file. The kernel puts them into the
+ * file of the layer. Containers of one image share that, each by an overlay of its own: every call
+ * would meet the probes of all of them.
+ */
+static pid_t probes_are_for(const struct kernel *kernel, const struct target_info *info)
+{
+	return kernel->all && info->reach == ORIGIN_OWNED && !info->in_overlay ? 0 : info->pid;
+}
+
 static int add_probes(struct kernel *kernel, struct attached *a, const struct target_info *info)
 {
 	const struct {
@@ -76,7 +86,7 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 	};
 	bool calls = all[PROBE_SUSPEND].at->found != FOUND_NONE &&
 		     all[PROBE_RESUME].at->found != FOUND_NONE;
-	pid_t pid = kernel->all && info->reach == ORIGIN_OWNED ? 0 : info->pid;
+	pid_t pid = probes_are_for(kernel, info);
 	bool was_on = false;
 	int err;
 

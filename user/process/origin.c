@@ -266,6 +266,7 @@ void origin__of_mount(const char *mounts, uint64_t id, const char *host, struct 
 
 		snprintf(origin.fs, sizeof(origin.fs), "%.*s", (int)MIN(s.found.type_len, 31U),
 			 s.found.type);
+		origin.overlay = is_overlay(&s.found);
 		/* the layers of an overlay are named as the one who mounted it saw them */
 		if ((mounted || !is_overlay(&s.found)) && is_local(&s.found, host, 0))
 			origin.reach = owned ? ORIGIN_OWNED : ORIGIN_LOCAL;

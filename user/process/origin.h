@@ -22,7 +22,8 @@ enum origin_reach {
 
 struct origin {
 	enum origin_reach reach;
-	char fs[32]; /* type of the file system: "ext4"; "" if it is not known */
+	bool overlay; /* of layers, which other overlays may have, too */
+	char fs[32];  /* type of the file system: "ext4"; "" if it is not known */
 };
 
 /*

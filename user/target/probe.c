@@ -26,6 +26,7 @@ void probe__open_file(struct target *target)
 	int fd;
 
 	info->reach = ORIGIN_FOREIGN;
+	info->in_overlay = false;
 	fd = image ? open(image->path, O_PATH | O_CLOEXEC) : -1;
 	if (fd < 0) {
 		info->no_probes =
@@ -48,6 +49,7 @@ void probe__open_file(struct target *target)
 		info->no_probes = "the file that holds its runtime was replaced";
 	} else {
 		info->reach = origin.reach;
+		info->in_overlay = origin.overlay;
 		info->probe_file = fd;
 		return;
 	}

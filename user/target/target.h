@@ -56,6 +56,7 @@ struct target_info {
 	 */
 	int probe_file;
 	enum origin_reach reach;
+	bool in_overlay;
 	/* Where it runs, by its control group; "": not known (process/cgroup.h). */
 	const char *container, *pod, *service, *cgroup;
 	const char *no_probes;	  /* why there are none, though there are places; else NULL */
