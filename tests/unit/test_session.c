@@ -300,6 +300,42 @@ static void candidates_wait_for_room(void **state)
 	candidates__free(set);
 }
 
+/* Those for which there was no time are tried again after ten seconds, and more and more rarely;
+ * how many wait for room is nothing to them. */
+static void candidates_wait_for_time(void **state)
+{
+	const uint64_t s = 1000000000;
+	struct candidates *set;
+	struct candidate *c;
+	uint64_t now = T0;
+	pid_t pid = 1;
+
+	(void)state;
+	assert_int_equal(candidates__new(&set), 0);
+	do {
+		c = candidate(set, pid++, 1000, 10);
+	} while (candidates__wait(set, c, now + 1000 * s));
+	for (uint64_t pause = 10; pause < 5000; pause *= 2) {
+		assert_true(candidates__wait_for_time(set, c, now));
+		assert_true(c->running && !c->reported && !c->refused && !c->missed);
+		now += MIN(pause, 600) * s;
+		assert_true(!candidate__is_due(c, now - 1) && candidate__is_due(c, now));
+		candidates__go_on(set, c, now + s);
+	}
+	assert_int_equal(candidates__count_waiting(set, 1000), 4096);
+	/* another program of the process is as new */
+	c = candidate(set, c->pid, 1000, 10);
+	assert_true(candidates__wait_for_time(set, c, now) && candidate__is_due(c, now + 10 * s));
+	/* one that waits for one thing may wait for another: it takes the place of one only */
+	c = candidates__find(set, 1);
+	assert_true(candidates__wait_for_time(set, c, now));
+	assert_int_equal(candidates__count_waiting(set, 1000), 4095);
+	for (size_t n = 2; n < 4096; n++)
+		assert_true(candidates__wait_for_time(set, candidate(set, pid++, 1001, 10), now));
+	assert_false(candidates__wait_for_time(set, candidate(set, pid, 1001, 10), now));
+	candidates__free(set);
+}
+
 /* Of a runtime that is never initialised: five looks a second at first, one in ten seconds later.
  */
 static void looks_become_rare(void **state)
@@ -549,6 +585,7 @@ int main(void)
 		cmocka_unit_test(candidates_take_turns),
 		cmocka_unit_test(samples_are_spared),
 		cmocka_unit_test(candidates_wait_for_room),
+		cmocka_unit_test(candidates_wait_for_time),
 		cmocka_unit_test(looks_become_rare),
 		cmocka_unit_test(samples_come_back),
 		cmocka_unit_test(periods_of_windows),

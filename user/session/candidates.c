@@ -12,7 +12,9 @@
 
 struct candidates {
 	struct candidate *all; /* by pid */
-	size_t n_checked, n_waiting;
+	size_t n_checked;
+	size_t n_waiting; /* for room or files */
+	size_t n_late;	  /* … and for time */
 	uint64_t turn;
 	uint64_t last; /* of candidate.place */
 };
@@ -80,30 +82,50 @@ struct candidate *candidates__add(struct candidates *cs, const struct wire_proc_
 	c->program = *rec;
 	c->reported = true;
 	c->running = c->has_user = c->refused = c->missed = false;
+	c->again = (struct retry){0};
 	c->place = ++cs->last;
 	return c;
+}
+
+/* How many wait like that. */
+static size_t *count_of(struct candidates *cs, enum candidate_wait waits)
+{
+	return waits == WAITS_FOR_TIME ? &cs->n_late : &cs->n_waiting;
+}
+
+static void wait_no_more(struct candidates *cs, struct candidate *c)
+{
+	*count_of(cs, c->waits) -= c->waits != WAITS_NOT;
+	c->waits = WAITS_NOT;
 }
 
 void candidates__drop(struct candidates *cs, struct candidate *c)
 {
 	target__free(candidates__take_target(cs, c));
-	cs->n_waiting -= c->waits;
+	wait_no_more(cs, c);
 	HASH_DEL(cs->all, c);
 	free(c);
 }
 
-static bool wait(struct candidates *cs, struct candidate *c, uint64_t due_ns, bool files)
+static bool wait(struct candidates *cs, struct candidate *c, uint64_t due_ns,
+		 enum candidate_wait waits)
 {
-	if (!c->waits && cs->n_waiting >= WAITING_MAX)
+	static const char *const what[] = {
+		[WAITS_FOR_ROOM] = "others of its user's have ended",
+		[WAITS_FOR_FILES] = "there are descriptors",
+		[WAITS_FOR_TIME] = "it is tried again",
+	};
+	size_t *n = count_of(cs, waits);
+
+	if ((!c->waits || count_of(cs, c->waits) != n) && *n >= WAITING_MAX)
 		return false;
 	if (!c->waits)
-		log_verbose("pid %d: waits until %s", c->pid,
-			    files ? "there are descriptors" : "others of its user's have ended");
-	cs->n_waiting += !c->waits;
-	c->waits = true;
-	c->waits_for_files = files;
-	c->refused |= !files;
-	c->missed |= files;
+		log_verbose("pid %d: waits until %s", c->pid, what[waits]);
+	wait_no_more(cs, c);
+	++*n;
+	c->waits = waits;
+	c->refused |= waits == WAITS_FOR_ROOM;
+	c->missed |= waits == WAITS_FOR_FILES;
 	c->running = true;
 	c->reported = false;
 	c->due_ns = due_ns;
@@ -112,12 +134,18 @@ static bool wait(struct candidates *cs, struct candidate *c, uint64_t due_ns, bo
 
 bool candidates__wait(struct candidates *cs, struct candidate *c, uint64_t due_ns)
 {
-	return wait(cs, c, due_ns, false);
+	return wait(cs, c, due_ns, WAITS_FOR_ROOM);
 }
 
 bool candidates__wait_for_files(struct candidates *cs, struct candidate *c, uint64_t due_ns)
 {
-	return wait(cs, c, due_ns, true);
+	return wait(cs, c, due_ns, WAITS_FOR_FILES);
+}
+
+bool candidates__wait_for_time(struct candidates *cs, struct candidate *c, uint64_t now)
+{
+	retry__begin(&c->again, now, RETRY_NS, RETRY_LONGEST_NS);
+	return wait(cs, c, c->again.until_ns, WAITS_FOR_TIME);
 }
 
 static uid_t user_of(struct candidate *c)
@@ -133,7 +161,7 @@ size_t candidates__count_waiting(const struct candidates *cs, uid_t uid)
 	size_t n = 0;
 
 	for (struct candidate *c = cs->n_waiting ? cs->all : NULL; c; c = c->hh.next)
-		n += c->waits && !c->waits_for_files && (uid == (uid_t)-1 || user_of(c) == uid);
+		n += c->waits == WAITS_FOR_ROOM && (uid == (uid_t)-1 || user_of(c) == uid);
 	return n;
 }
 
@@ -142,14 +170,13 @@ size_t candidates__count_waiting_for_files(const struct candidates *cs)
 	size_t n = 0;
 
 	for (struct candidate *c = cs->n_waiting ? cs->all : NULL; c; c = c->hh.next)
-		n += c->waits && c->waits_for_files;
+		n += c->waits == WAITS_FOR_FILES;
 	return n;
 }
 
 void candidates__go_on(struct candidates *cs, struct candidate *c, uint64_t give_up_ns)
 {
-	cs->n_waiting -= c->waits;
-	c->waits = false;
+	wait_no_more(cs, c);
 	c->tries = 0;
 	c->give_up_ns = give_up_ns;
 }

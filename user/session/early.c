@@ -14,7 +14,7 @@ static struct early_program *find(struct early *e, const struct wire_proc_new *r
 	return NULL;
 }
 
-void early__ended(struct early *e, const struct wire_proc_new *rec)
+static void ended(struct early *e, const struct wire_proc_new *rec)
 {
 	struct early_program *p = find(e, rec);
 
@@ -24,6 +24,14 @@ void early__ended(struct early *e, const struct wire_proc_new *rec)
 		e->v[e->next] = (struct early_program){.ino = rec->ino, .dev = rec->dev, .n = 1};
 		e->next = (e->next + 1) % EARLY_PROGRAMS;
 	}
+}
+
+void early__missed(struct session *s, const struct wire_proc_new *rec)
+{
+	if (rec->flags & WIRE_PROC_TARGET)
+		s->n_too_short++;
+	else
+		ended(&s->early, rec);
 }
 
 uint64_t early__of(struct early *e, const struct wire_proc_new *rec)

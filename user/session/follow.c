@@ -214,15 +214,6 @@ static int decide(struct session *s, pid_t pid, const struct wire_proc_new *rec,
 	return join(s, target, verdict == TARGET_OK, rec, taken, armed);
 }
 
-/* It has ended before it could be looked at: one of a program that is known, or may be soon. */
-static void missed(struct session *s, const struct wire_proc_new *rec)
-{
-	if (rec->flags & WIRE_PROC_TARGET)
-		s->n_too_short++;
-	else
-		early__ended(&s->early, rec);
-}
-
 /* It is not to be profiled; err says why. */
 static int leave_out(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool ghc,
 		     const char *why, int err)
@@ -231,14 +222,14 @@ static int leave_out(struct session *s, pid_t pid, const struct wire_proc_new *r
 		let_go(s, pid);
 		/* what is left of one that ends looks like no program of GHC's */
 		if (err == -ESRCH || program__has_ended(pid))
-			missed(s, rec);
+			early__missed(s, rec);
 		else
 			/* another file has the number of one that was learnt */
 			kernel__unlearn(s->kernel, rec);
 	} else if (rec && s->opts->kind == SESSION_COMMAND) {
 		s->n_unseen += err == -ESRCH || program__has_ended(pid);
 	} else if (rec && (err == -ESRCH || program__has_ended(pid))) {
-		missed(s, rec);
+		early__missed(s, rec);
 	}
 	refuse(s, pid, ghc, why, err);
 	return err;
@@ -310,7 +301,7 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 		return -EMFILE;
 	if (s->opts->select && !select__wants(s->opts->select, pid)) {
 		if (rec && program__has_ended(pid))
-			missed(s, rec);
+			early__missed(s, rec);
 		if (rec && (rec->flags & WIRE_PROC_TARGET))
 			let_go(s, pid);
 		return -EPERM;
@@ -387,10 +378,13 @@ void follow__on_mapped(struct session *s, pid_t pid)
 {
 	const struct wire_proc_new rec = {
 		.h = {.tgid = (uint32_t)pid, .tid = (uint32_t)pid, .ns = time__monotonic_ns()}};
+	struct candidate *c = candidates__find(s->follow->candidates, pid);
 
-	if (!candidates__find(s->follow->candidates, pid))
+	if (!c)
 		candidates__add(s->follow->candidates, &rec, rec.h.ns,
 				rec.h.ns + LIBRARY_GIVE_UP_NS);
+	else if (c->waits == WAITS_FOR_TIME)
+		c->due_ns = rec.h.ns;
 }
 
 void follow__running(struct session *s, pid_t pid)
@@ -531,7 +525,7 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 	if (err == -EAGAIN || err == -EBUSY)
 		let_go(s, pid);
 	if (err == -EBUSY)
-		hourly__report(s, pid, "left out", "its runtime could not be checked in time");
+		return room__wait_for_time(s, s->follow->candidates, c);
 	/* a library that is loaded later is reported when it is mapped */
 	if (err != -ENOEXEC || maps_reported)
 		return false;

@@ -157,6 +157,14 @@ void members__cut_refused(struct members *members, size_t i, uint64_t waiting);
 
 /* ── candidates.c: processes that are to be looked at ────────────────────────────────────── */
 
+/* What a candidate waits for. */
+enum candidate_wait {
+	WAITS_NOT,
+	WAITS_FOR_ROOM,	 /* among the members */
+	WAITS_FOR_FILES, /* descriptors */
+	WAITS_FOR_TIME,	 /* … in which it can be looked at, or shows that its runtime is right */
+};
+
 struct candidate {
 	pid_t pid;
 	uint64_t due_ns;
@@ -164,10 +172,10 @@ struct candidate {
 	unsigned tries;
 	bool reported; /* by the kernel: `program` */
 	bool running;  /* it ran before it was seen: it joins when its runtime was checked */
-	bool waits;    /* there was no room among the members: changed by the set only */
-	bool refused;  /* … or has not been at some time, which is counted once */
-	/* the same of one for which there were no descriptors */
-	bool waits_for_files, missed;
+	enum candidate_wait waits; /* changed by the set only */
+	/* there was no room for it at some time, or there were no descriptors: counted once */
+	bool refused, missed;
+	struct retry again; /* of WAITS_FOR_TIME; ns 0: it has not waited for that */
 	struct wire_proc_new program;
 	/* Its runtime is to be checked before it joins; NULL: not yet. The set changes it only. */
 	struct target *target;
@@ -200,6 +208,9 @@ bool candidates__wait(struct candidates *candidates, struct candidate *c, uint64
 /* The same: until there are descriptors. */
 bool candidates__wait_for_files(struct candidates *candidates, struct candidate *c,
 				uint64_t due_ns);
+/* The same: it was not looked at in time, or not confirmed. The pause is ten seconds, and doubles
+ * up to ten minutes. As many may wait for that as for all else. */
+bool candidates__wait_for_time(struct candidates *candidates, struct candidate *c, uint64_t now);
 /* How many of that user's wait for others' end; of uid -1: of all users. */
 size_t candidates__count_waiting(const struct candidates *candidates, uid_t uid);
 /* How many wait for descriptors. */

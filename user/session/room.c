@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* room: processes that are looked at, or join, later, since there is no room for them now. */
+/* room: processes that are looked at, or join, later, since there is no room, or no time, for them
+ * now. */
 #include <errno.h>
 #include <signal.h>
 
@@ -42,19 +43,25 @@ int room__await(struct session *s, struct candidates *all, struct candidate *c, 
 	if (kill(c->pid, 0) && errno == ESRCH)
 		return -ESRCH;
 	if (!fd__has_room(ROOM_LOOK_FDS)) {
-		/* it waits for what it waited for */
-		if (c->waits_for_files)
-			candidates__wait_for_files(all, c, now + WAIT_NS);
-		else
-			candidates__wait(all, c, now + WAIT_NS);
+		/* for what it waited for */
+		c->due_ns = now + WAIT_NS;
 		return -EDQUOT;
 	}
 	if (proc__account(c->pid, &account))
 		return -ESRCH;
-	if (!c->waits_for_files && !members__has_room(s->members, account)) {
+	if (c->waits == WAITS_FOR_ROOM && !members__has_room(s->members, account)) {
 		candidates__wait(all, c, now + WAIT_NS);
 		return -EDQUOT;
 	}
 	candidates__go_on(all, c, give_up_ns);
 	return 0;
+}
+
+bool room__wait_for_time(struct session *s, struct candidates *all, struct candidate *c)
+{
+	if (!c->again.ns)
+		hourly__report(s, c->pid, "left out",
+			       "its runtime could not be checked in time; it is looked at again "
+			       "from time to time");
+	return candidates__wait_for_time(all, c, time__monotonic_ns());
 }

@@ -393,7 +393,7 @@ bool program__is(pid_t pid, const struct wire_proc_new *rec);
 /* Or is about to: its memory goes first, and with it the link to its program. */
 bool program__has_ended(pid_t pid);
 
-/* ── room.c: processes for which there is no room ────────────────────────────────────────── */
+/* ── room.c: processes for which there is no room, or no time ────────────────────────────── */
 
 /* Descriptors that have to be free to find out whether a process is wanted, to look at it with the
  * help of others, to let it join, and for each of the checks in between. */
@@ -409,7 +409,9 @@ bool program__has_ended(pid_t pid);
  */
 bool room__wait(struct session *s, struct candidates *all, struct candidate *c, uint64_t now,
 		int err);
-/* One that waits: 0: there is room now; -EDQUOT: not yet; -ESRCH: it has ended. */
+/* One that could not be looked at for want of time: later, which is reported once. */
+bool room__wait_for_time(struct session *s, struct candidates *all, struct candidate *c);
+/* One that waits: 0: there is room now, or time; -EDQUOT: not yet; -ESRCH: it has ended. */
 int room__await(struct session *s, struct candidates *all, struct candidate *c, uint64_t now,
 		uint64_t give_up_ns);
 
@@ -558,8 +560,8 @@ uint64_t ending__helpers_cpu_ns(struct session *s);
 
 /* ── early.c ─────────────────────────────────────────────────────────────────────────────── */
 
-/* A process of the program has ended, and nobody knows what it was. */
-void early__ended(struct early *early, const struct wire_proc_new *rec);
+/* It has ended before it could be looked at: one of a program that is known, or may be soon. */
+void early__missed(struct session *s, const struct wire_proc_new *rec);
 /* How many did, of a program that is known now; they are forgotten. */
 uint64_t early__of(struct early *early, const struct wire_proc_new *rec);
 

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Processes that cannot be looked at when it is their turn: a session of the whole host looks at them again."""
+
+import contextlib
+import os
+import shutil
+import signal
+import threading
+import time
+from pathlib import Path
+
+from harness import SLOWNESS, Skip, Target, check, program, run
+from test_system import compare, stop
+
+LEFT_OUT = "left out: its runtime could not be checked in time"
+# session/follow.c and base/retry.h: for how long it is tried at first, and the first pause
+TRIED_S, PAUSE_S = 5, 10
+
+
+class Killer(threading.Thread):
+    """Kills each helper of a session that looks for a runtime, as a host without memory may; until it is ended."""
+
+    def __init__(self, pid):
+        super().__init__(daemon=True)
+        self.pid, self.killed, self.ended = pid, 0, False
+        self.start()
+
+    def run(self):
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children")
+        while not self.ended:
+            with contextlib.suppress(OSError):
+                for child in children.read_text().split():
+                    if Path(f"/proc/{child}/comm").read_text() == "safescoped:elf\n":
+                        os.kill(int(child), signal.SIGKILL)
+                        self.killed += 1
+
+    def end(self):
+        self.ended = True
+        self.join()
+
+
+def own(t, number=0):
+    """A program of which nothing is known yet: a file of its own."""
+    path = t.dir / f"Calls{number}"
+    shutil.copy(program("Calls"), path)
+    return Target([path, "1", "safe_sleep_1ms=200"])
+
+
+def host(t):
+    return t.session("-v", "--max-overhead", 1000, "--comm", "Calls*", "-f", "json", "-o", f"{t.stem}.json")
+
+
+def joins(session, target, seconds):
+    try:
+        line = session.err.until(f"attached: pid {target.pid},", seconds * SLOWNESS)
+    except TimeoutError:
+        line = None
+    check(line is not None, f"pid {target.pid} does not join: {session.err.seen}")
+
+
+def counted(t, session, target):
+    """What it does from now on is."""
+    target.go()
+    truth = target.result()
+    stop(session)
+    compare(t.report(), target.pid, truth)
+
+
+def test_begins(t):
+    """The helpers that look into its file are killed for as long as it is tried: it is reported, and joins later, though it does
+    nothing by which anybody could see it."""
+    session = host(t)
+    check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
+    for number in range(8):
+        killer = Killer(session.pid)
+        target = own(t, number)
+        t.started.append(target)
+        time.sleep(TRIED_S + 2)
+        killer.end()
+        session.err.drain()
+        if any(LEFT_OUT in line and f"pid {target.pid}:" in line for line in session.err.seen):
+            break
+    else:
+        raise Skip("no helper could be killed in time")
+    joins(session, target, PAUSE_S + 10)
+    said = [line for line in session.err.seen if LEFT_OUT in line and f"pid {target.pid}:" in line]
+    check(len(said) == 1, f"it is reported more than once: {said}")
+    counted(t, session, target)
+
+
+if __name__ == "__main__":
+    run(globals())
