@@ -89,5 +89,24 @@ def test_begins(t):
     counted(t, session, target)
 
 
+def test_runs_before(t):
+    """The same of one that runs when the session begins."""
+    for number in range(8):
+        target = own(t, number)
+        t.started.append(target)
+        session = host(t)
+        killer = Killer(session.pid)
+        check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
+        killer.end()
+        if killer.killed and not any(f"attached: pid {target.pid}," in line for line in session.err.seen):
+            break
+        session.kill()
+        target.kill()
+    else:
+        raise Skip("no helper could be killed in time")
+    joins(session, target, TRIED_S + PAUSE_S + 10)
+    counted(t, session, target)
+
+
 if __name__ == "__main__":
     run(globals())

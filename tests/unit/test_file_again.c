@@ -2,17 +2,25 @@
 /* Files that could not be read for want of time: when they are read again, and for whom. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "base/base.h"
 #include "process/file.h"
 #include "process/image.h"
+#include "target/target_priv.h"
 
 #define TINY "tests/data/tiny.elf"
 
@@ -108,11 +116,153 @@ static void t_rests(void **state)
 	file_cache__free(cache);
 }
 
+/* A copy of the file in a new one, which is open. */
+static int copy_of_tiny(const char *path)
+{
+	int from = open(TINY, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+	struct stat st;
+
+	assert_true(from >= 0 && fd >= 0);
+	assert_int_equal(fstat(from, &st), 0);
+	assert_int_equal(sendfile(fd, from, NULL, (size_t)st.st_size), st.st_size);
+	close(from);
+	return fd;
+}
+
+/* What holds the file in the cache; its descriptor stays the caller's. */
+static struct file *hold(struct target_cache *cache, int fd)
+{
+	struct file *file;
+
+	assert_int_equal(file__get(target_cache__files(cache), getpid(),
+				   fcntl(fd, F_DUPFD_CLOEXEC, 3), "", &file),
+			 0);
+	return file;
+}
+
+/* As if the file were no ELF file, or could not be read. */
+static void lose_elf(struct file *file, int err)
+{
+	elf__free(file->elf);
+	file->elf = NULL;
+	file->elf_err = err;
+}
+
+/* A process that maps a file of which nothing is known may be one to be profiled. */
+static void t_discover_late(void **state)
+{
+	int fd = open(TINY, O_RDONLY | O_CLOEXEC), exe_fd;
+	void *at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	struct target_cache *cache;
+	struct file *exe, *tiny;
+
+	(void)state;
+	exe_fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0 && exe_fd >= 0 && at != MAP_FAILED);
+	assert_int_equal(target_cache__new(&cache), 0);
+	exe = hold(cache, exe_fd);
+	tiny = hold(cache, fd);
+	/* the search was killed, or took too long, not long ago */
+	assert_true(file__put_off(exe, -ETIMEDOUT));
+	assert_int_equal(discover__process(cache, getpid()), -EBUSY);
+	/* the file itself could not be read: for want of time, and for good */
+	lose_elf(exe, -ETIMEDOUT);
+	assert_int_equal(discover__process(cache, getpid()), -EBUSY);
+	exe->elf_err = -EIO;
+	assert_int_equal(discover__process(cache, getpid()), -EBUSY);
+	exe->elf_err = -ENOEXEC;
+	assert_int_equal(discover__process(cache, getpid()), 0);
+	/* the same of a library */
+	file__put(tiny);
+	target_cache__free(cache);
+	assert_int_equal(target_cache__new(&cache), 0);
+	file__put(exe);
+	exe = hold(cache, exe_fd);
+	tiny = hold(cache, fd);
+	lose_elf(exe, -ENOEXEC);
+	assert_true(file__put_off(tiny, -EIO));
+	assert_int_equal(discover__process(cache, getpid()), -EBUSY);
+	assert_int_equal(discover__mapping(cache, getpid(), (uintptr_t)at, tiny->ino), -EBUSY);
+	tiny->put_off.until_ns = 0;
+	assert_int_equal(discover__process(cache, getpid()), 0);
+	assert_int_equal(discover__mapping(cache, getpid(), (uintptr_t)at, tiny->ino), 0);
+	file__put(exe);
+	file__put(tiny);
+	target_cache__free(cache);
+	munmap(at, 4096);
+	close(fd);
+	close(exe_fd);
+}
+
+/* Two file systems, each with one file, which have one inode number and are mapped side by side.
+ * Returns which look went wrong; 0: none. */
+static int look_at_neighbours(const char *dir)
+{
+	int fds[2], exe_fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct target_cache *cache;
+	uint8_t *room = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct file *second;
+	struct stat st[2];
+	char path[64];
+
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		return 77;
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%d", dir, i);
+		if (mkdir(path, 0755) || mount("none", path, "tmpfs", 0, NULL))
+			return 77;
+		snprintf(path, sizeof(path), "%s/%d/tiny", dir, i);
+		fds[i] = copy_of_tiny(path);
+		if (fstat(fds[i], &st[i]) || mmap(room + 4096 * i, 4096, PROT_READ | PROT_EXEC,
+						  MAP_PRIVATE | MAP_FIXED, fds[i], 0) == MAP_FAILED)
+			return 1;
+	}
+	if (st[0].st_ino != st[1].st_ino || st[0].st_dev == st[1].st_dev)
+		return 77;
+	if (target_cache__new(&cache))
+		return 2;
+	second = hold(cache, fds[1]);
+	file__put_off(second, -ETIMEDOUT);
+	/* this test has in it what a runtime is found by */
+	lose_elf(hold(cache, exe_fd), -ENOEXEC);
+	/* it is looked into, too */
+	return discover__process(cache, getpid()) == -EBUSY ? 0 : 3;
+}
+
+static void t_discover_neighbours(void **state)
+{
+	char dir[] = "/tmp/test_file_again.XXXXXX", path[64];
+	int status;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_non_null(mkdtemp(dir));
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(look_at_neighbours(dir));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%d", dir, i);
+		rmdir(path);
+	}
+	rmdir(dir);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t_read_later),
 		cmocka_unit_test(t_rests),
+		cmocka_unit_test(t_discover_late),
+		cmocka_unit_test(t_discover_neighbours),
 	};
 
 	return cmocka_run_group_tests_name("file_again", tests, NULL, NULL);

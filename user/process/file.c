@@ -107,7 +107,7 @@ static void drop_oldest(struct file_cache *cache)
 
 bool file__may_be_read_later(const struct file *file)
 {
-	return file->elf_err == -EBUSY || file->elf_err == -ETIMEDOUT;
+	return file->elf_err == -EBUSY || retry__is_worth_it(file->elf_err);
 }
 
 /* Whom a copy of the file is made for. */

@@ -29,75 +29,76 @@ static int look_into(struct file *file)
 
 	if (slots__get(&file->slots, &runtime_key, &holds))
 		return holds != NULL;
-	if (file__may_be_read_later(file))
+	if (file__may_be_read_later(file) || file__rests(file))
 		return -EBUSY;
 	/* another process that maps it may have more luck */
-	if (file__rests(file) || (!file->elf && file->again_ns))
+	if (!file->elf && file->again_ns)
 		return 0;
 	found = file->elf ? rts__maybe_in(file->elf) : 0;
-	if (found == -EBUSY)
+	if (found == -EBUSY || file__put_off(file, found))
 		return -EBUSY;
-	if (file__put_off(file, found))
-		return 0;
 	return slots__put(&file->slots, &runtime_key, found > 0 ? file : NULL) != NULL;
 }
 
-static bool file_is_runtime(struct file *file)
-{
-	return look_into(file) > 0;
-}
-
-static bool exe_is_runtime(struct target_cache *cache, pid_t pid, int fd)
+static int look_into_exe(struct target_cache *cache, pid_t pid, int fd)
 {
 	struct file *file;
-	bool found;
+	int found;
 
 	if (file__get(target_cache__files(cache), pid, fd, "/proc/PID/exe", &file) < 0)
-		return false;
-	found = file_is_runtime(file);
+		return 0;
+	found = look_into(file);
 	file__put(file);
 	return found;
 }
 
-static bool map_is_runtime(struct target_cache *cache, pid_t pid, const struct proc_map *map)
+static int look_into_map(struct target_cache *cache, pid_t pid, const struct proc_map *map)
 {
 	char path[PROC_PATH_LEN];
 	struct file *file;
 	uint64_t dev, ino;
-	bool found;
-	int fd;
+	int found, fd;
 
 	if (proc__open_map(pid, map, path, &fd, &dev, &ino) < 0 ||
 	    file__get(target_cache__files(cache), pid, fd, map->path, &file) < 0)
-		return false;
-	found = file_is_runtime(file);
+		return 0;
+	found = look_into(file);
 	file__put(file);
 	return found;
 }
 
-/* GHC's own libraries first: they save looking at the others. */
-static int libraries_hold_runtime(struct target_cache *cache, pid_t pid)
+static bool is_same_file(const struct proc_map *a, const struct proc_map *b)
+{
+	return a->ino == b->ino && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor;
+}
+
+/* GHC's own libraries first: they save looking at the others. Result as look_into(). */
+static int look_into_libraries(struct target_cache *cache, pid_t pid)
 {
 	struct proc_maps maps;
-	int found = 0;
+	bool late = false;
+	int found = 0, err = proc__maps(pid, &maps);
 
-	if (proc__maps(pid, &maps) < 0)
-		return 0;
-	for (int pass = 0; !found && pass < 2; pass++) {
-		uint64_t last = 0;
+	/* else it is gone, or may not be looked at */
+	if (err < 0)
+		return err == -ENOMEM || err == -EMFILE || err == -ENFILE ? -EBUSY : 0;
+	for (int pass = 0; found <= 0 && pass < 2; pass++) {
+		const struct proc_map *last = NULL;
 
-		for (size_t i = 0; !found && i < maps.n; i++) {
+		for (size_t i = 0; found <= 0 && i < maps.n; i++) {
 			const struct proc_map *m = &maps.maps[i];
 			bool named = strncmp(path__base(m->path), "libHSrts", 8) == 0;
 
-			if (!m->exec || !m->ino || m->ino == last || named != !pass)
+			if (!m->exec || !m->ino || named != !pass ||
+			    (last && is_same_file(m, last)))
 				continue;
-			last = m->ino;
-			found = map_is_runtime(cache, pid, m);
+			last = m;
+			found = look_into_map(cache, pid, m);
+			late |= found == -EBUSY;
 		}
 	}
 	proc_maps__free(&maps);
-	return found;
+	return found > 0 ? found : late ? -EBUSY : 0;
 }
 
 static int open_exe(pid_t pid)
@@ -113,7 +114,7 @@ static int open_exe(pid_t pid)
 
 int discover__process(struct target_cache *cache, pid_t pid)
 {
-	int fd = open_exe(pid);
+	int in_exe, in_libraries, fd = open_exe(pid);
 
 	/* its main thread may have exited; target__open() refuses it then */
 	if (fd == -ENOENT && proc__living_thread(pid, &pid) == 0)
@@ -121,7 +122,11 @@ int discover__process(struct target_cache *cache, pid_t pid)
 	/* a kernel thread has no executable, and no libraries either */
 	if (fd < 0)
 		return fd == -EMFILE ? -EMFILE : 0;
-	return exe_is_runtime(cache, pid, fd) || libraries_hold_runtime(cache, pid);
+	in_exe = look_into_exe(cache, pid, fd);
+	if (in_exe > 0)
+		return in_exe;
+	in_libraries = look_into_libraries(cache, pid);
+	return in_libraries ? in_libraries : in_exe;
 }
 
 /*
