@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from harness import SLOWNESS, Skip, Target, check, program, run
+from test_kinds import installed_version, patched
 from test_system import compare, stop
 
 LEFT_OUT = "left out: its runtime could not be checked in time"
@@ -106,6 +107,26 @@ def test_runs_before(t):
         raise Skip("no helper could be killed in time")
     joins(session, target, TRIED_S + PAUSE_S + 10)
     counted(t, session, target)
+
+
+def test_idle(t):
+    """A runtime of a version that nobody has measured is confirmed by a Haskell thread that runs. None does at the beginning: it is
+    reported, and joins once it works."""
+    known = installed_version()
+    unknown = known[:-1] + (b"9" if known[-1:] != b"9" else b"7")
+    target = Target([patched(t, "Calls", "v", (known, unknown)), "1", "safe_spin_1ms=40000"])
+    t.started.append(target)
+    session = host(t)
+    check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
+    said = [line for line in session.err.seen if f"pid {target.pid}: left out" in line]
+    if not said:
+        raise Skip("there was something to confirm it by")
+    check(len(said) == 1 and "no Haskell thread" in said[0], f"it said {session.err.seen}")
+    target.go()
+    joins(session, target, 3 * PAUSE_S + 5)
+    check(sum(f"pid {target.pid}: left out" in line for line in session.err.seen) == 1, f"it said {session.err.seen}")
+    stop(session)
+    check(t.report().call("safe_spin_1ms", target.pid)["calls"] > 0, "its calls are not counted")
 
 
 if __name__ == "__main__":

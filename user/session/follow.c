@@ -338,10 +338,11 @@ static int check_candidate(struct session *s, struct candidate *c, uint64_t now)
 	const struct wire_proc_new program = c->program, *rec = c->reported ? &program : NULL;
 	enum target_verdict verdict = TARGET_NOT_READY;
 	char why[sizeof(s->follow->why)] = "";
+	bool looked = target__looks(c->target);
 	pid_t pid = c->pid;
 	int err;
 
-	if (!target__looks(c->target)) {
+	if (!looked) {
 		err = fd__has_room(ROOM_CHECK_FDS)
 			      ? looks__check(s->looks, c->target, !fork, why, sizeof(why))
 			      : -EMFILE;
@@ -369,6 +370,11 @@ static int check_candidate(struct session *s, struct candidate *c, uint64_t now)
 	target__free(take_target(s, c));
 	if (err == -EMFILE && rec && (rec->flags & WIRE_PROC_TARGET))
 		let_go(s, pid);
+	if (err == -ENOTSUP && looked && !rec) {
+		if (!c->unconfirmed)
+			refuse(s, pid, true, why, err);
+		return room__wait_unconfirmed(s->follow->candidates, c) ? -EINPROGRESS : err;
+	}
 	return err == -EAGAIN || err == -EBUSY || err == -EMFILE
 		       ? err
 		       : leave_out(s, pid, rec, err != -ESRCH && err != -ENOMEM, why, err);

@@ -175,6 +175,7 @@ struct candidate {
 	enum candidate_wait waits; /* changed by the set only */
 	/* there was no room for it at some time, or there were no descriptors: counted once */
 	bool refused, missed;
+	bool unconfirmed;   /* its runtime was not confirmed at some time: reported once */
 	struct retry again; /* of WAITS_FOR_TIME; ns 0: it has not waited for that */
 	struct wire_proc_new program;
 	/* Its runtime is to be checked before it joins; NULL: not yet. The set changes it only. */

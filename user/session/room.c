@@ -65,3 +65,9 @@ bool room__wait_for_time(struct session *s, struct candidates *all, struct candi
 			       "from time to time");
 	return candidates__wait_for_time(all, c, time__monotonic_ns());
 }
+
+bool room__wait_unconfirmed(struct candidates *all, struct candidate *c)
+{
+	c->unconfirmed = true;
+	return candidates__wait_for_time(all, c, time__monotonic_ns());
+}

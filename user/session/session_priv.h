@@ -411,6 +411,9 @@ bool room__wait(struct session *s, struct candidates *all, struct candidate *c, 
 		int err);
 /* One that could not be looked at for want of time: later, which is reported once. */
 bool room__wait_for_time(struct session *s, struct candidates *all, struct candidate *c);
+/* One that was looked at, and showed nothing by which its runtime could be confirmed: it may have
+ * done nothing at that moment. Later, too. */
+bool room__wait_unconfirmed(struct candidates *all, struct candidate *c);
 /* One that waits: 0: there is room now, or time; -EDQUOT: not yet; -ESRCH: it has ended. */
 int room__await(struct session *s, struct candidates *all, struct candidate *c, uint64_t now,
 		uint64_t give_up_ns);
