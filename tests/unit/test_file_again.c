@@ -130,6 +130,55 @@ static int copy_of_tiny(const char *path)
 	return fd;
 }
 
+/* A package manager renames the new file over the one that is mapped, and not yet read: that has
+ * no name any more, but all its contents. */
+static void t_upgraded(void **state)
+{
+	char dir[] = "/tmp/test_file_again.XXXXXX", path[64], new[64];
+	struct images images = {.uid = getuid()};
+	const struct timespec later[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1}};
+	struct image *image;
+	struct stat st;
+	int fd, other;
+	uint8_t *at;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/old", dir);
+	snprintf(new, sizeof(new), "%s/new", dir);
+	fd = copy_of_tiny(path);
+	other = copy_of_tiny(new);
+	at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	assert_ptr_not_equal(at, MAP_FAILED);
+	assert_int_equal(images__refresh(&images, getpid()), 0);
+	image = images__at(&images, (uintptr_t)at)->image;
+	assert_non_null(image->elf);
+	unread(image, -ETIMEDOUT, 1);
+	assert_int_equal(rename(new, path), 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_nlink, 0);
+	assert_int_equal(images__refresh(&images, getpid()), 0);
+	assert_non_null(image->elf);
+	assert_false(images__may_come_later(&images));
+	/* whoever opens it now finds what was read of it */
+	assert_int_equal(image->file->ctime.tv_sec, st.st_ctim.tv_sec);
+	assert_int_equal(image->file->ctime.tv_nsec, st.st_ctim.tv_nsec);
+	/* one that was changed is another file */
+	unread(image, -ETIMEDOUT, 1);
+	assert_int_equal(futimens(fd, later), 0);
+	assert_int_equal(images__refresh(&images, getpid()), 0);
+	assert_null(image->elf);
+	assert_false(images__may_come_later(&images));
+	munmap(at, 4096);
+	close(fd);
+	close(other);
+	images__free(&images);
+	unlink(path);
+	rmdir(dir);
+}
+
 /* What holds the file in the cache; its descriptor stays the caller's. */
 static struct file *hold(struct target_cache *cache, int fd)
 {
@@ -261,6 +310,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t_read_later),
 		cmocka_unit_test(t_rests),
+		cmocka_unit_test(t_upgraded),
 		cmocka_unit_test(t_discover_late),
 		cmocka_unit_test(t_discover_neighbours),
 	};

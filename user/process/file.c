@@ -74,11 +74,15 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-static bool is_same(const struct file *file, const struct stat *st)
+bool file__is_as_it_was(const struct file *file, const struct stat *st)
 {
 	return file->ino == st->st_ino && file->dev == st->st_dev &&
-	       file->size == (uint64_t)st->st_size && same_time(&file->mtime, &st->st_mtim) &&
-	       same_time(&file->ctime, &st->st_ctim);
+	       file->size == (uint64_t)st->st_size && same_time(&file->mtime, &st->st_mtim);
+}
+
+static bool is_same(const struct file *file, const struct stat *st)
+{
+	return file__is_as_it_was(file, st) && same_time(&file->ctime, &st->st_ctim);
 }
 
 static struct file *find(struct file_cache *cache, const struct stat *st)
@@ -171,10 +175,12 @@ void file__read_again(struct file *file, pid_t pid, uid_t uid, int fd, const cha
 	if (!file__is_due(file) || fetch__stat(fd, &st) < 0)
 		return;
 	/* what was changed meanwhile is another file to whoever opens it */
-	if (is_same(file, &st))
+	if (file__is_as_it_was(file, &st)) {
+		file->ctime = st.st_ctim;
 		load(file, pid, &uid, fd, &st, name);
-	else
+	} else {
 		file->again_ns = 0;
+	}
 }
 
 bool file__put_off(struct file *file, int err)

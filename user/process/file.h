@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -73,6 +74,9 @@ bool file__may_be_read_later(const struct file *file);
 int file__get(struct file_cache *cache, pid_t pid, int fd, const char *name,
 	      struct file **ret_file);
 void file__put(struct file *file);
+/* It has the contents that it had: what is mapped may be removed meanwhile, as in an upgrade, which
+ * changes its ctime. */
+bool file__is_as_it_was(const struct file *file, const struct stat *st);
 /* Reads it again if that failed for want of time, or its helper was killed, and it is time to. `fd`
  * as above, but it stays the caller's; `uid`: on whose account. */
 bool file__is_due(const struct file *file);

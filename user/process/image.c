@@ -122,13 +122,6 @@ static bool mapping_bias(const struct elf_file *elf, const struct proc_map *map,
 	return false;
 }
 
-/* By its contents alone: a file that is mapped may be removed meanwhile, as in an upgrade. */
-static bool is_as_it_was(const struct file *file, const struct stat *st)
-{
-	return file->size == (uint64_t)st->st_size && file->mtime.tv_sec == st->st_mtim.tv_sec &&
-	       file->mtime.tv_nsec == st->st_mtim.tv_nsec;
-}
-
 /* Not one that has been rewritten since, and is mapped once more. */
 static struct image *find(const struct images *images, int fd, uint64_t dev, uint64_t ino)
 {
@@ -139,7 +132,7 @@ static struct image *find(const struct images *images, int fd, uint64_t dev, uin
 		struct image *image = images->images[i];
 
 		if (image->dev == dev && image->ino == ino &&
-		    (!known || is_as_it_was(image->file, &st)))
+		    (!known || file__is_as_it_was(image->file, &st)))
 			return image;
 	}
 	return NULL;
