@@ -49,6 +49,8 @@ WAYS = {
     "ipe": ["-threaded", "-finfo-table-map"],
     # read-only data are below the code
     "lld": ["-threaded", "-optl-fuse-ld=lld"],
+    # strings that may be merged are in a section of their own
+    "mold": ["-threaded", "-optl-fuse-ld=mold"],
     "O0": ["-threaded", "-O0"],
     # the C code has no unwind rows
     "bare": ["-threaded"],

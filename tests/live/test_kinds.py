@@ -7,6 +7,7 @@ import ctypes
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +30,8 @@ KINDS = {
     "debug_stripped": (["-threaded", "-debug", "-optl-s"], "rts_thr_debug"),
     "eventlog": (["-threaded", "-eventlog"], "rts_thr_l"),
     "eventlog_v_stripped": (["-eventlog", "-optl-s"], "rts_l"),
+    "mold": (["-threaded", "-optl-fuse-ld=mold"], "rts_thr"),
+    "mold_stripped": (["-threaded", "-optl-fuse-ld=mold", "-optl-s"], "rts_thr"),
 }
 
 
@@ -56,6 +59,8 @@ def calls_object():
 
 def of_kind(kind, name):
     flags, _ = KINDS[kind]
+    if kind.startswith("mold") and not shutil.which("mold"):
+        raise Skip("no mold")
     folder = BUILD / "programs" / "kinds" / kind
     extra = [calls_object()] if name == "Calls" else []
     return compile_by(["ghc", "-v0", "-O1", "-rtsopts", *flags, f"-i{PROGRAMS}", "-outputdir", folder / f"{name}.o.d",

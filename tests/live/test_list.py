@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import time
 
-from harness import SAFESCOPED, Skip, Target, cases, check, program, run
+from harness import GHC_ROOT, SAFESCOPED, Skip, Target, cases, check, program, run
 
 WANT = {
     "thr": dict(way="rts_thr", linking="dynamic", symbols="full", names=["exact"]),
@@ -17,6 +17,7 @@ WANT = {
     "thr_p": dict(way="rts_thr_p", linking="dynamic", symbols="full", names=["exact", "description"]),
     "p": dict(way="rts_p", linking="dynamic", symbols="full", names=["exact", "description"]),
     "dyn": dict(way="rts_thr_dyn", linking="dynamic Haskell", symbols="dynamic only", names=["exact"]),
+    "mold": dict(way="rts_thr", linking="dynamic", symbols="full", names=["exact"]),
 }
 
 
@@ -37,6 +38,8 @@ def ghc_version():
 
 @cases(*WANT)
 def test_each_way(t, way):
+    if way == "mold" and (GHC_ROOT or not shutil.which("mold")):
+        raise Skip("it is another GHC's program" if GHC_ROOT else "no mold")
     rts = ("-N2",) if way != "v" and way != "p" else ()
     # Without threads in the RTS nothing else runs while a safe call lasts.
     name = "Calls" if way in ("v", "p") else "Server"

@@ -69,6 +69,8 @@ static const struct way ways[] = {
 	{"dyn", "-threaded -dynamic", "-N2", "rts_thr_dyn", true, false, false, true, 2},
 	{"p", "-prof", "", "rts_p", false, true, false, false, 1},
 	{"thr_p", "-threaded -prof", "", "rts_thr_p", true, true, false, false, 1},
+	/* strings that may be merged are in a section of their own */
+	{"mold", "-threaded -optl-fuse-ld=mold", "", "rts_thr", true, false, false, false, 1},
 };
 
 static bool run(const char *command)
@@ -376,7 +378,7 @@ static void same_place(const struct target_probe *want, const struct target_prob
 /* Without symbols a collection's ends are where the symbols had them; after test_ways. */
 static void test_gc_without_symbols(void **state)
 {
-	static const char *const names[] = {"v", "thr", "p", "thr_p"};
+	static const char *const names[] = {"v", "thr", "p", "thr_p", "mold"};
 	char command[1024];
 	size_t done = 0;
 
@@ -432,7 +434,8 @@ static void test_ways(void **state)
 		pid_t pid = start(&ways[i]);
 
 		if (!pid) {
-			print_message("no GHC libraries for way %s: left out\n", ways[i].name);
+			print_message("no GHC libraries, or no linker, for way %s: left out\n",
+				      ways[i].name);
 			continue;
 		}
 		nanosleep(&settle, NULL);

@@ -259,26 +259,59 @@ bool elf__tls(const struct elf_file *elf, uint64_t *ret_memsz, uint64_t *ret_ali
 	return true;
 }
 
-int elf__section(const struct elf_file *elf, const char *name, struct elf_section *ret_section)
+/* Whether its name begins with these bytes: with the NUL among them it is the name. */
+static bool is_named(const struct elf_file *elf, const Elf64_Shdr *s, const char *begins,
+		     size_t len)
 {
 	const char *names = (const char *)elf->data + elf->heads.section_names.offset;
-	size_t len = strlen(name), i;
 
-	for (i = 0; i < elf->heads.n_sections; i++) {
-		const Elf64_Shdr *s = &elf->sections[i];
+	return s->sh_type != SHT_NULL && s->sh_name < elf->heads.section_names.size &&
+	       elf->heads.section_names.size - s->sh_name >= len &&
+	       memcmp(names + s->sh_name, begins, len) == 0;
+}
 
-		if (s->sh_type == SHT_NULL || s->sh_name >= elf->heads.section_names.size ||
-		    elf->heads.section_names.size - s->sh_name <= len ||
-		    memcmp(names + s->sh_name, name, len + 1) != 0)
+static void set_section(const struct elf_file *elf, const Elf64_Shdr *s,
+			struct elf_section *ret_section)
+{
+	ret_section->vaddr = s->sh_addr;
+	ret_section->offset = s->sh_offset;
+	ret_section->size = s->sh_size;
+	ret_section->data = NULL;
+	if (s->sh_type != SHT_NOBITS && !(s->sh_flags & SHF_COMPRESSED) &&
+	    elf_in_file(elf, s->sh_offset, s->sh_size))
+		ret_section->data = elf->data + s->sh_offset;
+}
+
+int elf__section(const struct elf_file *elf, const char *name, struct elf_section *ret_section)
+{
+	for (size_t i = 0; i < elf->heads.n_sections; i++) {
+		if (!is_named(elf, &elf->sections[i], name, strlen(name) + 1))
 			continue;
-		ret_section->vaddr = s->sh_addr;
-		ret_section->offset = s->sh_offset;
-		ret_section->size = s->sh_size;
-		ret_section->data = NULL;
-		if (s->sh_type != SHT_NOBITS && !(s->sh_flags & SHF_COMPRESSED) &&
-		    elf_in_file(elf, s->sh_offset, s->sh_size))
-			ret_section->data = elf->data + s->sh_offset;
+		set_section(elf, &elf->sections[i], ret_section);
 		return 0;
 	}
 	return -ENOENT;
+}
+
+size_t elf__constants(const struct elf_file *elf, const char *begins, struct elf_section *sections,
+		      size_t max)
+{
+	const uint64_t kind = SHF_ALLOC | SHF_WRITE | SHF_EXECINSTR;
+	size_t n = 0;
+
+	for (size_t i = 0; i < elf->heads.n_sections; i++) {
+		const Elf64_Shdr *s = &elf->sections[i];
+		struct elf_section section;
+
+		if (s->sh_type != SHT_PROGBITS || (s->sh_flags & kind) != SHF_ALLOC ||
+		    !is_named(elf, s, begins, strlen(begins)))
+			continue;
+		set_section(elf, s, &section);
+		if (!section.data)
+			continue;
+		if (n < max)
+			sections[n] = section;
+		n++;
+	}
+	return n;
 }

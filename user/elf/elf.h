@@ -138,6 +138,12 @@ struct elf_section {
 bool elf__has_sections(const struct elf_file *elf);
 /* The first section of that name. -ENOENT. */
 int elf__section(const struct elf_file *elf, const char *name, struct elf_section *ret_section);
+/*
+ * The first `max` sections whose name begins so, that are in the file and in memory, and are
+ * neither written nor code. Returns how many there are, which may be more.
+ */
+size_t elf__constants(const struct elf_file *elf, const char *begins, struct elf_section *sections,
+		      size_t max);
 
 /* What reading the file's DWARF takes, as its headers say. */
 struct elf_debug_size {

@@ -3,7 +3,8 @@
  * Version and way of a GHC runtime from its strings. rts/RtsMessages.c has the version as the
  * argument before its message's format, rts/RtsUtils.c (printRtsInfo) the way before the key "RTS
  * way"; compilers emit the strings of one function side by side (seen with gold, bfd and lld, from
- * 9.0 to 9.10), and `strip` leaves them.
+ * 9.0 to 9.10), and `strip` leaves them. mold has an order of its own: see
+ * by_reference().
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,15 +203,20 @@ static void from_comment(const struct elf_file *elf, struct rts *rts)
 	}
 }
 
-/* Where the runtime's strings can be: .rodata, or without a section table all that is not written.
+/*
+ * Where the runtime's strings can be: .rodata, and beside it .rodata.str… (mold keeps the strings
+ * that may be merged in sections of their own); without such sections, or with too many, all that
+ * is not written.
  */
 static size_t string_ranges(const struct elf_file *elf, struct elf_range_at *ranges, size_t max)
 {
-	struct elf_section sec;
-	size_t n = 0;
+	struct elf_section secs[STRING_RANGES];
+	size_t n_secs = elf__constants(elf, ".rodata", secs, ARRAY_SIZE(secs)), n = 0;
 
-	if (elf__section(elf, ".rodata", &sec) == 0 && sec.data) {
-		ranges[n++] = (struct elf_range_at){(const char *)sec.data, sec.size, sec.vaddr};
+	if (n_secs && n_secs <= MIN(max, ARRAY_SIZE(secs))) {
+		for (; n < n_secs; n++)
+			ranges[n] = (struct elf_range_at){(const char *)secs[n].data, secs[n].size,
+							  secs[n].vaddr};
 		return n;
 	}
 	for (size_t i = 0; i < elf__n_segments(elf) && n < max; i++) {
