@@ -4,8 +4,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -94,6 +97,50 @@ static void a_child_for_each_user(void **state)
 	confine_pool__free(p);
 	confine_pool__free(NULL);
 	assert_true(ends(third));
+}
+
+#define TINY "tests/data/tiny.elf"
+
+static bool has_tiny(pid_t pid)
+{
+	char path[64], line[512];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		found |= strstr(line, TINY) != NULL;
+	fclose(f);
+	return found;
+}
+
+/* What the daemon had mapped when a child began does not stay mapped for as long as that lives. */
+static void no_files_are_kept(void **state)
+{
+	static const struct confine_service service = {
+		.how = {.name = "test"}, .answer = fn_who, .max_question = 8, .max_answer = 8};
+	struct confine_pool *p;
+	pid_t pid;
+	void *at;
+	int fd;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	fd = open(TINY, O_RDONLY | O_CLOEXEC);
+	at = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(at, MAP_FAILED);
+	close(fd);
+	assert_true(has_tiny(getpid()));
+	assert_int_equal(confine_pool__new(&service, NULL, &p), 0);
+	assert_int_equal(who(p, 1, &pid), 1);
+	assert_false(has_tiny(pid));
+	assert_int_equal(who(p, 1, &pid), 2);
+	confine__last_turn();
+	confine_pool__free(p);
+	munmap(at, 4096);
 }
 
 /* ── who is waited for ───────────────────────────────────────────────────────────────────── */
@@ -198,9 +245,9 @@ static void many_in_a_turn(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(a_child_for_each_user),
-					   cmocka_unit_test(many_that_work),
-					   cmocka_unit_test(many_in_a_turn)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_child_for_each_user), cmocka_unit_test(no_files_are_kept),
+		cmocka_unit_test(many_that_work), cmocka_unit_test(many_in_a_turn)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

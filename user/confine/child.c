@@ -139,9 +139,9 @@ static char *read_text(const char *path)
 
 /*
  * What is shared with the daemon and may be written: whoever takes the child over could change it
- * there. One line: "7f00-7f01 rw-s …".
+ * there. `all`: what can only be read, too. One line: "7f00-7f01 rw-s …".
  */
-static int unmap_shared(struct confine_memory own)
+static int unmap_shared(struct confine_memory own, bool all)
 {
 	char *text = read_text("/proc/self/maps"), *line = text, *next;
 	uintptr_t own_start = (uintptr_t)own.start;
@@ -156,7 +156,7 @@ static int unmap_shared(struct confine_memory own)
 		if (*at != '-')
 			continue;
 		end = strtoull(at + 1, &at, 16);
-		if (at[0] != ' ' || at[2] != 'w' || at[4] != 's')
+		if (at[0] != ' ' || (at[2] != 'w' && !all) || at[4] != 's')
 			continue;
 		/* the kernel joins neighbours; own is whole pages */
 		if (!own.size || end <= own_start || start >= own_start + own.size) {
@@ -356,7 +356,7 @@ int confine_child__enter(const struct confine *how, pid_t parent, int fd, struct
 	default_signals();
 	give_way(how->nice);
 	prctl(PR_SET_NAME, how->name ? how->name : "safescoped:aside");
-	err = unmap_shared(own);
+	err = unmap_shared(own, how->no_files);
 	/* while it may still open a file */
 	mapped = mapped_now();
 	if (!err && !mapped)

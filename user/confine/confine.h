@@ -8,7 +8,7 @@
  *   - dies when the daemon does (PR_SET_PDEATHSIG);
  *   - closes every descriptor but those listed: one that hangs in the kernel holds nothing of ours;
  *   - unmaps every mapping that is shared and writable, but its own result: BPF maps, other
- * results;
+ * results; of those that can only be read `no_files` has it;
  *   - has a user and a group of its own, which no other process has, and no other groups;
  *   - has no capabilities, cannot get any (no_new_privs), and cannot be traced (not dumpable);
  *   - sees no file system (Landlock, where the kernel has it);
@@ -81,6 +81,9 @@ struct confine {
 	uid_t user;	/* whose bytes or process these are; CONFINE_NOBODY */
 	const int *fds; /* stay open, under the same numbers; at most CONFINE_MAX_FDS */
 	size_t n_fds;
+	/* It reads none of the files that the daemon has mapped, and unmaps them: it may live for
+	 * long, and as long as it has one mapped its file system cannot be unmounted. */
+	bool no_files;
 	int nice;	   /* of its processor time: 19 gives way to all others */
 	uint32_t more_fds; /* that it may have open beside those; CONFINE_LISTEN, CONFINE_NETWORK */
 	uint64_t file_size; /* how much it may write to a descriptor; 0: nothing */

@@ -60,6 +60,7 @@ static int server_of(struct confine_pool *p, uid_t user, struct entry **ret_entr
 		confine_server__free(e->server);
 		*e = (struct entry){.user = user, .service = *p->service};
 		e->service.how.user = user;
+		e->service.how.no_files = true;
 		err = confine_server__new(&e->service, p->ctx, &e->server);
 		if (err)
 			return err;

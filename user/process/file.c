@@ -24,12 +24,14 @@ struct file_cache {
 	struct file **files;
 	size_t n, cap, n_unused;
 	uint64_t look_ups;
+	uint64_t root_dev; /* of "/"; 0: not known */
 };
 
 int file_cache__new(struct file_cache **ret_cache)
 {
 	struct file_cache *cache = calloc(1, sizeof(*cache));
 	uint64_t max = MIN(FILES_MAX, fd__limit() / FILES_DESCRIPTORS_PART);
+	struct stat root;
 	int err;
 
 	if (!cache)
@@ -39,6 +41,8 @@ int file_cache__new(struct file_cache **ret_cache)
 		free(cache);
 		return err;
 	}
+	if (fetch__stat_path("/", &root) == 0)
+		cache->root_dev = root.st_dev;
 	*ret_cache = cache;
 	return 0;
 }
@@ -93,6 +97,14 @@ static struct file *find(struct file_cache *cache, const struct stat *st)
 	return NULL;
 }
 
+/* One that nobody uses. */
+static void drop(struct file_cache *cache, size_t i)
+{
+	file__free(cache->files[i]);
+	cache->files[i] = cache->files[--cache->n];
+	cache->n_unused--;
+}
+
 static void drop_oldest(struct file_cache *cache)
 {
 	size_t oldest = SIZE_MAX;
@@ -102,11 +114,21 @@ static void drop_oldest(struct file_cache *cache)
 		    (oldest == SIZE_MAX ||
 		     cache->files[i]->last_used < cache->files[oldest]->last_used))
 			oldest = i;
-	if (oldest == SIZE_MAX)
-		return;
-	file__free(cache->files[oldest]);
-	cache->files[oldest] = cache->files[--cache->n];
-	cache->n_unused--;
+	if (oldest != SIZE_MAX)
+		drop(cache, oldest);
+}
+
+void file_cache__turn(struct file_cache *cache, uint64_t now_ns)
+{
+	/* the last one takes the place of one that goes */
+	for (size_t i = cache->n_unused ? cache->n : 0; i-- > 0;) {
+		const struct file *file = cache->files[i];
+		uint64_t longest =
+			file->dev == cache->root_dev ? FILES_UNUSED_ROOT_NS : FILES_UNUSED_NS;
+
+		if (!file->refs && now_ns > file->unused_ns + longest)
+			drop(cache, i);
+	}
 }
 
 bool file__may_be_read_later(const struct file *file)
@@ -309,6 +331,7 @@ void file__put(struct file *file)
 		return;
 	}
 	cache->n_unused++;
+	file->unused_ns = time__monotonic_ns();
 	if (cache->n_unused > FILES_MAX_UNUSED)
 		drop_oldest(cache);
 }

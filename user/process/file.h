@@ -21,8 +21,17 @@
 #include "fetch.h"
 #include "slots.h"
 
-/* How many files are kept that no process maps any more. */
-#define FILES_MAX_UNUSED 64
+/*
+ * How many files are kept that no process maps any more, and for how long: while we have one mapped
+ * its file system cannot be unmounted, and if it was removed its blocks are not free. What was
+ * learnt of a file goes with it, and is found again for the next process that maps it: a look for a
+ * runtime takes a millisecond or two, names of a large program a second or more of its helpers. So
+ * what is on the root file system, which nobody unmounts, is kept as long as probes are
+ * (PROBES_UNUSED_NS of the kernel room); elsewhere a program that runs once a minute stays known.
+ */
+#define FILES_MAX_UNUSED     64
+#define FILES_UNUSED_NS	     120000000000ULL
+#define FILES_UNUSED_ROOT_NS 600000000000ULL
 /*
  * How many are kept that processes map, and their sizes together, shared between users as
  * base/shares.h has it; fewer where few descriptors may be open: that of a file with DWARF stays
@@ -36,6 +45,8 @@ struct file_cache;
 int file_cache__new(struct file_cache **ret_cache);
 /* A file that is still in use is freed when it is put. */
 void file_cache__free(struct file_cache *cache);
+/* To be called often: drops what has not been used for that long. */
+void file_cache__turn(struct file_cache *cache, uint64_t now_ns);
 
 struct file {
 	uint64_t dev, ino, size;
@@ -60,6 +71,7 @@ struct file {
 
 	uint32_t refs;
 	uint64_t last_used;	  /* count of look-ups: the oldest goes first */
+	uint64_t unused_ns;	  /* since when, of one without refs */
 	struct file_cache *cache; /* NULL: of one process alone */
 };
 

@@ -135,6 +135,7 @@ static void look_after_members(struct loop *l, uint64_t now)
 	l->swept_ns = now;
 	member__sweep(s);
 	member__retire(s);
+	target_cache__turn(s->cache, now);
 	while ((m = members__next_live(s->members, m)))
 		if (m->ready)
 			logs__look(s, m);

@@ -47,6 +47,11 @@ void target_cache__free(struct target_cache *cache)
 	free(cache);
 }
 
+void target_cache__turn(struct target_cache *cache, uint64_t now_ns)
+{
+	file_cache__turn(cache->files, now_ns);
+}
+
 struct file_cache *target_cache__files(const struct target_cache *cache)
 {
 	return cache ? cache->files : NULL;

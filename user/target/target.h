@@ -77,6 +77,8 @@ struct target_cache;
 struct debuginfod;
 int target_cache__new(struct target_cache **ret_cache);
 void target_cache__free(struct target_cache *cache);
+/* To be called often: forgets what has not been used for long (process/file.h). */
+void target_cache__turn(struct target_cache *cache, uint64_t now_ns);
 /*
  * From now on what was linked from the static archives in these directories has their names
  * (archives.h). To be called once, before targets are opened. Failures are printed.
