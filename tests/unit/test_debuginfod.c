@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <netinet/in.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -105,6 +106,8 @@ static void start_server(struct world *w, enum answer answer, const char *path)
 	w->server = fork();
 	assert_true(w->server >= 0);
 	if (w->server == 0) {
+		/* a test that failed does not end it */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		signal(SIGPIPE, SIG_IGN);
 		signal(SIGUSR1, on_later);
 		serve(fd, answer, w->id, path);
@@ -397,6 +400,91 @@ static void trims_later(void **state)
 	finish(&w);
 }
 
+/* ── directories of others ───────────────────────────────────────────────────────────────── */
+
+#define ANNA 1000
+
+static bool is_empty(const char *path)
+{
+	char command[PATH_MAX + 64];
+
+	snprintf(command, sizeof(command), "test -z \"$(ls -A %s)\"", path);
+	return system(command) == 0;
+}
+
+/* root keeps nothing in another user's directory, and makes none there. */
+static void not_ours(void **state)
+{
+	struct debuginfod_opts opts = {
+		.urls = {"http://127.0.0.1:1/"}, .n = 1, .timeout_ms = LONG_MS, .none_ms = LONG_MS};
+	char home[] = "/tmp/safescoped-home-XXXXXX", cache[64];
+	struct debuginfod *d = NULL;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_non_null(mkdtemp(home));
+	assert_int_equal(chown(home, ANNA, ANNA), 0);
+	snprintf(cache, sizeof(cache), "%s/.cache/debuginfod_client", home);
+	opts.cache = cache;
+	assert_int_equal(debuginfod__new(&opts, &d), -EPERM);
+	assert_null(d);
+	assert_true(is_empty(home));
+	/* nor where his link leads to */
+	snprintf(cache, sizeof(cache), "%s.link", home);
+	assert_int_equal(symlink("/root", cache), 0);
+	assert_int_equal(lchown(cache, ANNA, ANNA), 0);
+	assert_int_equal(debuginfod__new(&opts, &d), -EPERM);
+	assert_int_equal(unlink(cache), 0);
+	assert_int_equal(rmdir(home), 0);
+}
+
+/* Where others may make directories, one of theirs, or a link, has the build-id's name. */
+static void swapped(void **state)
+{
+	char self[PATH_MAX] = "", victim[] = "/tmp/safescoped-victim-XXXXXX", path[128];
+	struct world w;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	assert_non_null(mkdtemp(victim));
+	for (int is_link = 0; is_link < 2; is_link++) {
+		begin(&w, HAS_IT, self, LONG_MS);
+		assert_int_equal(chmod(w.cache, 01777), 0);
+		snprintf(path, sizeof(path), "%s/%s", w.cache, w.id);
+		assert_int_equal(is_link ? symlink(victim, path) : mkdir(path, 0777), 0);
+		assert_int_equal(lchown(path, ANNA, ANNA), 0);
+		assert_true(find(&w, w.id) < 0);
+		assert_true(is_empty(victim));
+		assert_true(is_link || is_empty(path));
+		stop_server(&w);
+		finish(&w);
+	}
+	assert_int_equal(rmdir(victim), 0);
+}
+
+/* What was removed while it was open is made again. */
+static void removed(void **state)
+{
+	char self[PATH_MAX] = "", moved[96];
+	struct world w;
+
+	(void)state;
+	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	for (int keeps = 0; keeps < 2; keeps++) {
+		begin(&w, HAS_IT, self, LONG_MS);
+		snprintf(moved, sizeof(moved), "%s.moved", w.cache);
+		assert_int_equal(keeps ? rename(w.cache, moved) : rmdir(w.cache), 0);
+		assert_int_equal(find(&w, w.id), 0);
+		assert_true(same_bytes(w.path, self));
+		stop_server(&w);
+		finish(&w);
+	}
+	assert_int_equal(rmdir(moved), 0);
+}
+
 static void urls(void **state)
 {
 	(void)state;
@@ -414,7 +502,8 @@ int main(void)
 		cmocka_unit_test(another),	cmocka_unit_test(hangs),
 		cmocka_unit_test(let_go),	cmocka_unit_test(urls),
 		cmocka_unit_test(trims),	cmocka_unit_test(trims_later),
-		cmocka_unit_test(has_it_later),
+		cmocka_unit_test(has_it_later), cmocka_unit_test(not_ours),
+		cmocka_unit_test(swapped),	cmocka_unit_test(removed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

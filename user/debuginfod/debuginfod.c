@@ -45,6 +45,7 @@ struct debuginfod {
 	struct debuginfod_opts opts; /* its strings are those below */
 	char *strings[DEBUGINFOD_MAX_URLS + 1];
 	struct confine_peer *peer; /* NULL: it has ended */
+	int cache;		   /* the directory */
 	int file;		   /* what the peer writes to; has no name */
 	struct want *wants;
 	size_t n, cap;
@@ -110,17 +111,21 @@ int debuginfod__new(const struct debuginfod_opts *opts, struct debuginfod **ret_
 
 	if (!d)
 		return -ENOMEM;
-	d->file = d->wait_fd = -1;
+	d->cache = d->file = d->wait_fd = -1;
 	err = copy_opts(d, opts);
 	if (!err)
-		err = keep__make_directory(opts->cache);
+		err = keep__open_cache(opts->cache, &d->cache);
 	if (!err)
-		err = keep__make_file(opts->cache, &d->file);
+		err = keep__make_file(d->cache, &d->file);
 	how.fds = &d->file;
 	if (!err)
 		err = confine_peer__start(&how, run, d, &d->peer);
 	if (err) {
-		log_error("debuginfod: %s: %s", opts->cache, strerror(-err));
+		log_error("debuginfod: %s: %s", opts->cache,
+			  err == -EPERM ? "another user could change what is kept there, or "
+					  "put something else in its place; set "
+					  "DEBUGINFOD_CACHE_PATH to a directory of root's"
+					: strerror(-err));
 		debuginfod__free(d);
 		return err;
 	}
@@ -135,6 +140,7 @@ void debuginfod__free(struct debuginfod *d)
 	confine_peer__free(d->peer);
 	keep__free(d->keeping);
 	fd__close(&d->file);
+	fd__close(&d->cache);
 	for (size_t i = 0; i < ARRAY_SIZE(d->strings); i++)
 		free(d->strings[i]);
 	free(d->wants);
@@ -164,6 +170,22 @@ static int path_of(const struct debuginfod *d, const struct want *w, char ret_pa
 			debuginfod_kind__name(w->kind)) < PATH_MAX
 		       ? 0
 		       : -ENAMETOOLONG;
+}
+
+/* One that was removed, or put elsewhere, is made again: files are read by its path. */
+static int cache_of(struct debuginfod *d)
+{
+	struct stat own, there;
+	int fd;
+
+	if (stat(d->opts.cache, &there) == 0 && fstat(d->cache, &own) == 0 &&
+	    there.st_dev == own.st_dev && there.st_ino == own.st_ino)
+		return d->cache;
+	if (keep__open_cache(d->opts.cache, &fd) == 0) {
+		fd__close(&d->cache);
+		d->cache = fd;
+	}
+	return d->cache;
 }
 
 static int ask(struct debuginfod *d, const struct want *w)
@@ -273,16 +295,13 @@ static void finish(struct debuginfod *d, struct want *w, int err, const char *te
 
 static int begin_keeping(struct debuginfod *d, const struct want *w)
 {
-	char path[PATH_MAX];
 	struct stat st;
-	int err = path_of(d, w, path);
 
-	if (!err && fstat(d->file, &st) < 0)
-		err = -errno;
-	if (err)
-		return err;
+	if (fstat(d->file, &st) < 0)
+		return -errno;
 	d->all_bytes += (uint64_t)st.st_size;
-	return keep__begin(d->file, (uint64_t)st.st_size, path, &d->keeping);
+	return keep__begin(d->file, (uint64_t)st.st_size, cache_of(d), w->build_id,
+			   debuginfod_kind__name(w->kind), &d->keeping);
 }
 
 /* A part of it in each turn; where there is no time to read it, that comes later. */
@@ -365,7 +384,7 @@ static void trim(struct debuginfod *d)
 	if (d->trimmed_ns && now - d->trimmed_ns < TRIM_NS)
 		return;
 	d->trimmed_ns = now;
-	err = keep__trim(d->opts.cache, time(NULL), &n);
+	err = keep__trim(cache_of(d), time(NULL), &n);
 	if (err)
 		log_verbose("debuginfod: %s: %s", d->opts.cache, strerror(-err));
 	else if (n)
@@ -416,14 +435,13 @@ static void wait_for(struct debuginfod *d, size_t no)
 }
 
 /* One that is kept already needs no server. */
-static bool is_kept(const struct debuginfod *d, struct want *w)
+static bool is_kept(struct debuginfod *d, struct want *w)
 {
 	static const enum debuginfod_kind kinds[] = {DEBUGINFOD_DEBUGINFO, DEBUGINFOD_EXECUTABLE};
-	char path[PATH_MAX];
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		w->kind = kinds[i];
-		if (!path_of(d, w, path) && !keep__check(path, w->build_id))
+		if (!keep__check(cache_of(d), w->build_id, debuginfod_kind__name(w->kind)))
 			return true;
 	}
 	w->kind = DEBUGINFOD_DEBUGINFO;

@@ -43,16 +43,23 @@ void download__run(const struct debuginfod_opts *opts, int channel, int file);
 
 /* ── keep.c ──────────────────────────────────────────────────────────────────────────────── */
 
-/* With those above it. */
-int keep__make_directory(const char *path);
-/* A file in the directory that has no name any more. */
-int keep__make_file(const char *dir, int *ret_fd);
 /*
- * A file's first bytes become the file at a path: a copy, since the process that downloads can
- * still write to what it has. The descriptor is the caller's and stays open.
+ * Opens the directory in which files are kept, for all that is done there; what of it is not there
+ * is made. -EPERM: we are root, and another user could put something else there, or in its place.
+ */
+int keep__open_cache(const char *path, int *ret_cache);
+/* The directory of a build-id in it. -EPERM: of another user. */
+int keep__open_one(int cache, const char *build_id, int *ret_dir);
+/* A file in the directory that has no name any more. */
+int keep__make_file(int cache, int *ret_fd);
+/*
+ * A file's first bytes become the file of that name (debuginfod_kind__name()) and build-id: a copy,
+ * since the process that downloads can still write to what it has. The descriptors are the caller's
+ * and stay open.
  */
 struct keeping;
-int keep__begin(int file, uint64_t size, const char *path, struct keeping **ret_keeping);
+int keep__begin(int file, uint64_t size, int cache, const char *build_id, const char *name,
+		struct keeping **ret_keeping);
 /*
  * Copies a part of it; once all is copied it gets its name if it has the build-id and symbols.
  * -EAGAIN: there is more to copy; -EBUSY: there was no time to read it; -EBADMSG: it is of another
@@ -61,8 +68,8 @@ int keep__begin(int file, uint64_t size, const char *path, struct keeping **ret_
 int keep__go_on(struct keeping *keeping, const char *build_id);
 /* NULL is fine. */
 void keep__free(struct keeping *keeping);
-/* Whether the file at a path is of use: as keep__go_on(). */
-int keep__check(const char *path, const char *build_id);
+/* Whether the file of that name and build-id is of use: as keep__go_on(). */
+int keep__check(int cache, const char *build_id, const char *name);
 
 /* ── trim.c ──────────────────────────────────────────────────────────────────────────────── */
 
@@ -71,6 +78,6 @@ int keep__check(const char *path, const char *build_id);
  * "max_unused_age_s" has it, and what was left unfinished a day ago; nothing else that is there.
  * `now`: by time(). *ret_n_gone: files. An error: the directory cannot be read.
  */
-int keep__trim(const char *cache, time_t now, size_t *ret_n_gone);
+int keep__trim(int cache, time_t now, size_t *ret_n_gone);
 
 #endif

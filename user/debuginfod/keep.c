@@ -19,7 +19,7 @@
 /* Linux's, for whoever is nobody else (fs.overflowuid). */
 #define NOBODY 65534
 
-int keep__make_directory(const char *path)
+static int make_directory(const char *path)
 {
 	char part[PATH_MAX];
 
@@ -35,13 +35,47 @@ int keep__make_directory(const char *path)
 	return 0;
 }
 
-int keep__make_file(const char *dir, int *ret_fd)
+int keep__open_cache(const char *path, int *ret_cache)
 {
-	char path[PATH_MAX];
+	int err, fd;
+
+	/* root can write anywhere: nobody may lead it elsewhere, or find files of root's at home */
+	if (!geteuid())
+		return dir__open_own(path, ret_cache);
+	err = make_directory(path);
+	if (err)
+		return err;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*ret_cache = fd;
+	return 0;
+}
+
+int keep__open_one(int cache, const char *build_id, int *ret_dir)
+{
+	int fd = openat(cache, build_id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), err = 0;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st))
+		err = -errno;
+	else if ((st.st_uid && st.st_uid != geteuid()) || (!geteuid() && st.st_mode & 022))
+		err = -EPERM;
+	if (err)
+		fd__close(&fd);
+	else
+		*ret_dir = fd;
+	return err;
+}
+
+int keep__make_file(int cache, int *ret_fd)
+{
+	char path[64];
 	int fd;
 
-	if (snprintf(path, sizeof(path), "%s/.download-XXXXXX", dir) >= (int)sizeof(path))
-		return -ENAMETOOLONG;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/.download-XXXXXX", cache);
 	fd = mkostemp(path, O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -51,7 +85,9 @@ int keep__make_file(const char *dir, int *ret_fd)
 }
 
 struct keeping {
-	char path[PATH_MAX], temporary[PATH_MAX];
+	const char *name;   /* in `dir` … */
+	char temporary[32]; /* … and until it is whole */
+	int dir;	    /* of the build-id */
 	int from, to;
 	uint64_t done, size;
 	bool kept;
@@ -98,40 +134,42 @@ static int check(int fd, const char *name, const char *build_id)
 	return err;
 }
 
-int keep__check(const char *path, const char *build_id)
+int keep__check(int cache, const char *build_id, const char *name)
 {
-	int fd = -1, err = fd__open_regular(path, &fd);
+	int dir = -1, fd, err = keep__open_one(cache, build_id, &dir);
 
-	return err ? err : check(fd, path, build_id);
-}
-
-static int open_temporary(struct keeping *k)
-{
-	char *slash;
-	int err;
-
-	if (snprintf(k->temporary, sizeof(k->temporary), "%s.%d", k->path, getpid()) >=
-	    (int)sizeof(k->temporary))
-		return -ENAMETOOLONG;
-	slash = strrchr(k->temporary, '/');
-	*slash = '\0';
-	err = keep__make_directory(k->temporary);
-	*slash = '/';
 	if (err)
 		return err;
+	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	err = fd < 0 ? -errno : check(fd, name, build_id);
+	fd__close(&dir);
+	return err;
+}
+
+static int open_temporary(struct keeping *k, int cache, const char *build_id)
+{
+	int err;
+
+	if (mkdirat(cache, build_id, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	err = keep__open_one(cache, build_id, &k->dir);
+	if (err)
+		return err;
+	snprintf(k->temporary, sizeof(k->temporary), "%s.%d", k->name, getpid());
 	for (int i = 0; i < 2 && k->to < 0; i++) {
 		/* left by one with our number, which has ended: in a container each one has it */
 		if (i)
-			unlink(k->temporary);
-		k->to = open(k->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-			     0600);
+			unlinkat(k->dir, k->temporary, 0);
+		k->to = openat(k->dir, k->temporary,
+			       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 		if (k->to < 0 && errno != EEXIST)
 			break;
 	}
 	return k->to < 0 ? -errno : 0;
 }
 
-int keep__begin(int file, uint64_t size, const char *path, struct keeping **ret_keeping)
+int keep__begin(int file, uint64_t size, int cache, const char *build_id, const char *name,
+		struct keeping **ret_keeping)
 {
 	struct keeping *k = calloc(1, sizeof(*k));
 	int err;
@@ -140,9 +178,9 @@ int keep__begin(int file, uint64_t size, const char *path, struct keeping **ret_
 		return -ENOMEM;
 	k->from = file;
 	k->size = size;
-	k->to = -1;
-	snprintf(k->path, sizeof(k->path), "%s", path);
-	err = open_temporary(k);
+	k->to = k->dir = -1;
+	k->name = name;
+	err = open_temporary(k, cache, build_id);
 	if (err)
 		keep__free(k);
 	else
@@ -158,7 +196,7 @@ int keep__go_on(struct keeping *k, const char *build_id)
 		return err;
 	fd = fcntl(k->to, F_DUPFD_CLOEXEC, 0);
 	err = fd < 0 ? -errno : check(fd, "debuginfod", build_id);
-	if (!err && rename(k->temporary, k->path) < 0)
+	if (!err && renameat(k->dir, k->temporary, k->dir, k->name) < 0)
 		err = -errno;
 	k->kept = !err;
 	return err;
@@ -169,7 +207,8 @@ void keep__free(struct keeping *k)
 	if (!k)
 		return;
 	if (k->to >= 0 && !k->kept)
-		unlink(k->temporary);
+		unlinkat(k->dir, k->temporary, 0);
 	fd__close(&k->to);
+	fd__close(&k->dir);
 	free(k);
 }

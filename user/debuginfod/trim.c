@@ -68,8 +68,8 @@ static bool is_due(int dir, const char *name, time_t now, time_t age)
 /* Of one build-id. *n_gone: files, one more for each. */
 static void trim_one(int cache, const char *build_id, time_t now, time_t age, size_t *n_gone)
 {
-	int fd = openat(cache, build_id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	int fd = -1;
+	DIR *dir = keep__open_one(cache, build_id, &fd) ? NULL : fdopendir(fd);
 	size_t before = *n_gone;
 	struct dirent *e;
 
@@ -86,15 +86,16 @@ static void trim_one(int cache, const char *build_id, time_t now, time_t age, si
 		unlinkat(cache, build_id, AT_REMOVEDIR);
 }
 
-int keep__trim(const char *cache, time_t now, size_t *ret_n_gone)
+int keep__trim(int cache, time_t now, size_t *ret_n_gone)
 {
-	DIR *dir = opendir(cache);
 	struct dirent *e;
 	size_t n = 0;
 	time_t age;
+	DIR *dir;
+	int err = dir__stream(cache, &dir);
 
-	if (!dir)
-		return -errno;
+	if (err)
+		return err;
 	age = unused_age(dirfd(dir));
 	while ((e = readdir(dir)))
 		if (strlen(e->d_name) > 1 && !e->d_name[strspn(e->d_name, "0123456789abcdef")])
