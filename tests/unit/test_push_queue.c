@@ -388,6 +388,99 @@ static void test_not_removable(void **state)
 	queue__free(q);
 }
 
+/* 0, or why nothing can be opened to be read meanwhile. */
+static int unreadable;
+
+int openat(int at, const char *name, int flags, ...)
+{
+	va_list args;
+	mode_t mode = 0;
+
+	if (flags & (O_CREAT | __O_TMPFILE)) {
+		va_start(args, flags);
+		mode = va_arg(args, mode_t);
+		va_end(args);
+	}
+	if (unreadable && flags == (O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) {
+		errno = unreadable;
+		return -1;
+	}
+	return (int)syscall(SYS_openat, at, name, flags, mode);
+}
+
+/* What may be read later stays, whatever is wrong with the disk or its server just now. */
+static void test_unreadable(void **state)
+{
+	static const int errors[] = {EIO, ESTALE, EINTR, EMFILE, ENFILE, ENOMEM, EPERM, EUCLEAN};
+	struct queue *q = open_queue(20);
+	bool again;
+
+	(void)state;
+	put_file(q, 1, 0, 'a', SMALL);
+	put_file(q, 2, 0, 'b', SMALL);
+	assert_int_equal(queue__look(q), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
+		int fd = -7;
+
+		unreadable = errors[i];
+		assert_int_equal(queue__hold_first(q, &fd, &again), -errors[i]);
+		assert_int_equal(queue__hold_second(q, &fd), -ENOENT);
+		assert_int_equal(fd, -7);
+		unreadable = 0;
+		assert_int_equal(access(in_dir("a/queue/00000000000000000001-00000.push"), F_OK),
+				 0);
+		assert_int_equal(queue__state(q).n, 2);
+	}
+	assert_int_equal(queue__state(q).dropped, 0);
+	assert_int_equal(take_first(q), 'a');
+	assert_int_equal(take_first(q), 'b');
+	queue__free(q);
+}
+
+/* A link goes: nobody else's file is sent. */
+static void test_link(void **state)
+{
+	const char *first = "a/queue/00000000000000000001-00000.push";
+	struct queue *q = open_queue(20);
+	char path[PATH_MAX];
+
+	(void)state;
+	put_file(q, 1, 0, 'a', SMALL);
+	put_file(q, 2, 0, 'b', SMALL);
+	put_text(in_dir("other"), "x", 1);
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(unlink(in_dir(first)), 0);
+	snprintf(path, sizeof(path), "%s", in_dir("other"));
+	assert_int_equal(symlink(path, in_dir(first)), 0);
+	assert_int_equal(take_first(q), 'b');
+	assert_int_equal(queue__state(q).dropped, 1);
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_not_equal(access(in_dir(first), F_OK), 0);
+	queue__free(q);
+}
+
+/* What could not be removed was not dropped, however often it is tried. */
+static void test_dropped_once(void **state)
+{
+	struct queue *q = open_queue(2);
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++)
+		put_file(q, 100 + i, 0, (char)('a' + i), SMALL);
+	read_only = true;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(queue__look(q), 0);
+		assert_int_equal(queue__state(q).dropped, 0);
+	}
+	read_only = false;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(queue__look(q), 0);
+		assert_int_equal(queue__state(q).dropped, 3);
+	}
+	assert_int_equal(take_first(q), 'd');
+	queue__free(q);
+}
+
 static void test_again(void **state)
 {
 	struct queue *q = open_queue(20);
@@ -414,11 +507,12 @@ static void test_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_DIR(test_order),	  WITH_DIR(test_same_time),  WITH_DIR(test_kept),
-		WITH_DIR(test_oldest_go), WITH_DIR(test_too_large),  WITH_DIR(test_vanished),
-		WITH_DIR(test_replaced),  WITH_DIR(test_whose),	     WITH_DIR(test_ahead),
-		WITH_DIR(test_many),	  WITH_DIR(test_disk_space), WITH_DIR(test_not_removable),
-		WITH_DIR(test_again),	  WITH_DIR(test_left_over),
+		WITH_DIR(test_order),	  WITH_DIR(test_same_time),    WITH_DIR(test_kept),
+		WITH_DIR(test_oldest_go), WITH_DIR(test_too_large),    WITH_DIR(test_vanished),
+		WITH_DIR(test_replaced),  WITH_DIR(test_whose),	       WITH_DIR(test_ahead),
+		WITH_DIR(test_many),	  WITH_DIR(test_disk_space),   WITH_DIR(test_not_removable),
+		WITH_DIR(test_again),	  WITH_DIR(test_left_over),    WITH_DIR(test_unreadable),
+		WITH_DIR(test_link),	  WITH_DIR(test_dropped_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -167,10 +167,12 @@ static int remove_file(struct queue *q, const char *name)
 	return err;
 }
 
-static void remove_at(struct queue *q, size_t i)
+/* It is none of the queue's any more, whether it could be removed (then 0) or not: then the next
+ * look finds it again. */
+static int remove_at(struct queue *q, size_t i)
 {
-	remove_file(q, q->v[i].name);
 	q->bytes -= q->v[i].bytes;
+	return remove_file(q, q->v[i].name);
 }
 
 static bool is_too_full(const struct queue *q, size_t gone)
@@ -184,10 +186,9 @@ static void drop(struct queue *q, size_t from, size_t to)
 	size_t i = from;
 
 	for (; i < to && is_too_full(q, i - from); i++)
-		remove_at(q, i);
+		q->dropped += !remove_at(q, i);
 	if (i == from)
 		return;
-	q->dropped += i - from;
 	memmove(q->v + from, q->v + i, (q->n - i) * sizeof(*q->v));
 	q->n -= i - from;
 }
@@ -311,6 +312,12 @@ int queue__look(struct queue *q)
 
 /* ── the first one ───────────────────────────────────────────────────────────────────────── */
 
+/* It is no file, or not for us to read, which does not pass. */
+static bool is_not_ours(int err)
+{
+	return err == -ELOOP || err == -EACCES || err == -EISDIR || err == -ENXIO;
+}
+
 int queue__hold_first(struct queue *q, int *ret_fd, bool *ret_again)
 {
 	int err = *q->gone ? remove_file(q, q->gone) : 0;
@@ -329,11 +336,10 @@ int queue__hold_first(struct queue *q, int *ret_fd, bool *ret_again)
 			*ret_fd = fd;
 			return 0;
 		}
-		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
-			return -errno;
-		if (errno != ENOENT)
-			q->dropped++;
-		remove_at(q, q->first);
+		err = -errno;
+		if (err != -ENOENT && !is_not_ours(err))
+			return err;
+		q->dropped += !remove_at(q, q->first) && err != -ENOENT;
 	}
 	return -ENOENT;
 }
@@ -348,12 +354,15 @@ static void swap_first(struct queue *q)
 
 int queue__hold_second(struct queue *q, int *ret_fd)
 {
+	int fd;
+
 	if (*q->gone || q->n - q->first < 2)
 		return -ENOENT;
-	*ret_fd = openat(q->dir, q->v[q->first + 1].name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	fd = openat(q->dir, q->v[q->first + 1].name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	/* it is looked at again when it is the first */
-	if (*ret_fd < 0)
+	if (fd < 0)
 		return -ENOENT;
+	*ret_fd = fd;
 	swap_first(q);
 	q->held = q->second = true;
 	return 0;
