@@ -298,10 +298,8 @@ static void test_busy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_again),
-		cmocka_unit_test(test_broken),
-		cmocka_unit_test(test_without),
-		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_again),	cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_without), cmocka_unit_test(test_full),
 		cmocka_unit_test(test_busy),
 	};
 

@@ -4,10 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "base.h"
+#include "hash.h"
 
 #define STRTAB_MAX_STRINGS (16U << 20)
 

@@ -243,8 +243,7 @@ static void code_snapshot(struct codec *c, struct snapshot *s, struct decoded *d
 	CODE(c, n);
 	if (!c->out) {
 		if (n > MAX_THREADS || n > c->left / LEAST_THREAD ||
-		    array__reserve((void **)&d->snapshot.threads, &d->threads_cap, n, MAX_THREADS,
-				   sizeof(*d->snapshot.threads))) {
+		    ARRAY_RESERVE(d->snapshot.threads, d->threads_cap, n, MAX_THREADS)) {
 			c->bad = true;
 			return;
 		}

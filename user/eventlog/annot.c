@@ -237,8 +237,7 @@ static struct el_span_sum *sum_get(struct el_annot *a, uint32_t label)
 	}
 	if (at != U64MAP_NONE)
 		return &a->sums[at];
-	if (array__reserve((void **)&a->sums, &a->sums_cap, a->info.n_sums + 1, SUMS_MAX,
-			   sizeof(*a->sums)) ||
+	if (ARRAY_RESERVE(a->sums, a->sums_cap, a->info.n_sums + 1, SUMS_MAX) ||
 	    u64map__put(&a->sum_by_label, label, (uint32_t)a->info.n_sums))
 		return NULL;
 	a->sums[a->info.n_sums] = (struct el_span_sum){.label = label, .min_ns = UINT64_MAX};

@@ -94,8 +94,7 @@ static int node_new(struct cctree *tree, uint32_t parent, uint32_t cc, uint32_t 
 	struct cc_node *node;
 	int err;
 
-	err = array__reserve((void **)&tree->nodes, &tree->nodes_cap, tree->n_nodes + 1, NODES_MAX,
-			     sizeof(*tree->nodes));
+	err = ARRAY_RESERVE(tree->nodes, tree->nodes_cap, tree->n_nodes + 1, NODES_MAX);
 	if (err)
 		return err;
 	node = &tree->nodes[tree->n_nodes];
@@ -125,8 +124,7 @@ static int cc_new(struct cctree *tree, struct cc_entry entry, uint32_t *ret_cc)
 	uint64_t key = (uint64_t)entry.label << 32 | entry.module;
 	int err;
 
-	err = array__reserve((void **)&tree->ccs, &tree->ccs_cap, tree->n_ccs + 1, CCS_MAX,
-			     sizeof(*tree->ccs));
+	err = ARRAY_RESERVE(tree->ccs, tree->ccs_cap, tree->n_ccs + 1, CCS_MAX);
 	if (err)
 		return err;
 	entry.next_same = u64map__get(&tree->by_name, key);

@@ -120,7 +120,7 @@ int merge__queue(struct eventlog *log, uint16_t cap, uint64_t off, uint64_t len,
 		c->n -= c->head;
 		c->head = 0;
 	}
-	err = array__reserve((void **)&c->q, &c->q_cap, c->n + 1, 4 * EXTENTS_MAX, sizeof(*c->q));
+	err = ARRAY_RESERVE(c->q, c->q_cap, c->n + 1, 4 * EXTENTS_MAX);
 	if (err)
 		return err;
 	e = &c->q[c->n];

@@ -125,8 +125,7 @@ int eventlog__feed(struct eventlog *log, const void *data, size_t len)
 			}
 		}
 		have = (size_t)(log->avail - log->mem_off);
-		err = array__reserve((void **)&log->mem, &log->mem_cap, have + n,
-				     4 * (size_t)BLOCK_MAX, 1);
+		err = ARRAY_RESERVE(log->mem, log->mem_cap, have + n, 4 * (size_t)BLOCK_MAX);
 		if (err)
 			return fail(log, err);
 		memcpy(log->mem + have, p, n);

@@ -246,8 +246,7 @@ static __attribute__((noinline)) int on_stop(struct el_sched *s, const struct el
 /* Beyond the limit only the sums go on. */
 static int keep_gc(struct el_sched *s, const struct sched_cap *c)
 {
-	int err = array__reserve((void **)&s->all_gcs, &s->gcs_cap, s->info.n_gcs + 1, GCS_MAX,
-				 sizeof(*s->all_gcs));
+	int err = ARRAY_RESERVE(s->all_gcs, s->gcs_cap, s->info.n_gcs + 1, GCS_MAX);
 
 	if (!err)
 		s->all_gcs[s->info.n_gcs++] = (struct el_gc){.start = c->gc_start,

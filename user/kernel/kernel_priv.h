@@ -5,9 +5,7 @@
 
 #include <bpf/libbpf.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/retry.h"
 #include "kernel.h"
 
@@ -251,7 +249,8 @@ struct kernel {
 	uint64_t held_up_until_ns; /* when the probes come on again; 0: they were not off */
 	uint64_t held_up_since_ns; /* the last time, and for how long they stayed off after it */
 	uint64_t held_up_pause_ns;
-	struct retry left; /* when probes that did not come on again are tried next, if there are any */
+	/* when probes that did not come on again are tried next, if there are any */
+	struct retry left;
 	struct kernel_held_up held_up;
 };
 

@@ -66,8 +66,7 @@ void reaper__add(struct reaper *r, int fd)
 	bool taken = false;
 
 	pthread_mutex_lock(&r->lock);
-	if (array__reserve((void **)&r->todo, &r->cap, r->n + 1, REAPER_MAX, sizeof(*r->todo)) ==
-	    0) {
+	if (ARRAY_RESERVE(r->todo, r->cap, r->n + 1, REAPER_MAX) == 0) {
 		/* a thread that was woken is idle until it runs, and may have been meant for others
 		 */
 		if (r->n >= r->n_idle && r->n_threads < REAPER_THREADS &&

@@ -101,8 +101,7 @@ static int get_user(struct unwind *u, pid_t pid, uid_t uid, struct unwind_user *
 	*ret_user = find_user(u, pid);
 	if (*ret_user)
 		return 0;
-	err = array__reserve((void **)&u->users, &u->cap_users, u->n_users + 1, KERNEL_MAX_TARGETS,
-			     sizeof(*u->users));
+	err = ARRAY_RESERVE(u->users, u->cap_users, u->n_users + 1, KERNEL_MAX_TARGETS);
 	if (err)
 		return err;
 	*ret_user = &u->users[u->n_users++];
@@ -344,8 +343,7 @@ static int use_file(struct unwind *u, struct unwind_user *user, uint32_t id)
 	for (size_t i = 0; i < user->n; i++)
 		if (user->files[i] == id)
 			return 0;
-	err = array__reserve((void **)&user->files, &user->cap, user->n + 1, WIRE_UNWIND_FILES,
-			     sizeof(*user->files));
+	err = ARRAY_RESERVE(user->files, user->cap, user->n + 1, WIRE_UNWIND_FILES);
 	if (!err)
 		err = shares__use(u->shares, id, user->uid, u->files[id].bytes);
 	if (err)

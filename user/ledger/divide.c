@@ -39,8 +39,7 @@ static int add_row(struct ledger_account *a, size_t *cap, const struct pic_row *
 
 	if (!row->ns && !row->samples)
 		return 0;
-	err = array__reserve((void **)&a->rows, cap, a->n + 1, 2 * LEDGER_MAX_ROWS,
-			     sizeof(*a->rows));
+	err = ARRAY_RESERVE(a->rows, *cap, a->n + 1, 2 * LEDGER_MAX_ROWS);
 	if (!err) {
 		a->rows[a->n++] = *row;
 		*(row->on_cpu ? &a->on_ns : &a->off_ns) += row->ns;
@@ -178,8 +177,7 @@ static int take_off(struct divider *d, const struct line *l)
 		row.on_cpu = l->key.detail == BOOKING_ON_CPU;
 		return add_row(a, &d->rows_cap, &row);
 	}
-	err = array__reserve((void **)&a->reasons, &d->reasons_cap, a->n_reasons + 1,
-			     LEDGER_MAX_ROWS, sizeof(*a->reasons));
+	err = ARRAY_RESERVE(a->reasons, d->reasons_cap, a->n_reasons + 1, LEDGER_MAX_ROWS);
 	if (!err)
 		a->reasons[a->n_reasons++] = (struct ledger_reason){(uint64_t)l->n, l->key.state,
 								    l->key.detail, l->key.stack};

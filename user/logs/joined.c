@@ -17,8 +17,7 @@ static int read_log(struct joined_logs *logs, const struct intake_log_join *how,
 		    struct log_models **ret_m)
 {
 	uint64_t lost; /* the capture has it as an input of its own */
-	int err = array__reserve((void **)&logs->v, &logs->cap, logs->n + 1, MAX_LOGS,
-				 sizeof(struct log_models *));
+	int err = ARRAY_RESERVE(logs->v, logs->cap, logs->n + 1, MAX_LOGS);
 
 	if (!err)
 		err = log_models__read_aside(how, fd, false, 0, ret_m, &lost);

@@ -8,10 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "base/base.h"
+#include "base/hash.h"
 #include "confine/confine.h"
 
 #define HELPER_MEMORY  (16ULL << 20)

@@ -69,7 +69,7 @@ static int add_unit(struct dwarf_reader *r, Dwarf_Die *cu)
 	ptrdiff_t at = 0;
 	Dwarf_Addr base, start, end;
 	struct unit u = {.die = dwarf_dieoffset(cu)};
-	int err = array__reserve((void **)&r->units, &r->cap, r->n + 1, MAX_CUS, sizeof(*r->units));
+	int err = ARRAY_RESERVE(r->units, r->cap, r->n + 1, MAX_CUS);
 
 	if (err)
 		return err;
@@ -107,8 +107,7 @@ static int add_blocks(struct unit *u, Dwarf_Die *die, Dwarf_Off proc)
 
 		if (start >= end)
 			continue;
-		err = array__reserve((void **)&u->blocks, &u->cap, u->n + 1, MAX_BLOCKS,
-				     sizeof(*u->blocks));
+		err = ARRAY_RESERVE(u->blocks, u->cap, u->n + 1, MAX_BLOCKS);
 		if (err)
 			return err;
 		u->blocks[u->n++] = (struct block){
@@ -355,8 +354,7 @@ static int list_procs(struct dwarf_reader *r, struct unit *u, Dwarf_Die *cu)
 
 		if (b->die != b->proc || !dwarf_offdie(r->dw, b->proc, &die))
 			continue;
-		err = array__reserve((void **)&u->procs, &u->procs_cap, u->n_procs + 1, MAX_BLOCKS,
-				     sizeof(*p));
+		err = ARRAY_RESERVE(u->procs, u->procs_cap, u->n_procs + 1, MAX_BLOCKS);
 		if (err)
 			return err;
 		find_proc(cu, u, &die, &place);

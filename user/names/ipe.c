@@ -54,7 +54,7 @@ static int add_range(struct ranges *r, uint64_t start, uint64_t end)
 		r->v[r->n - 1].end = end;
 		return 0;
 	}
-	err = array__reserve((void **)&r->v, &r->cap, r->n + 1, MAX_RANGES, sizeof(*r->v));
+	err = ARRAY_RESERVE(r->v, r->cap, r->n + 1, MAX_RANGES);
 	if (err)
 		return err == -E2BIG ? 0 : err;
 	r->v[r->n++] = (struct ipe_range){start, end};

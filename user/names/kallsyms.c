@@ -78,8 +78,7 @@ static int add_line(struct kallsyms *syms, const char *line, size_t len, uint32_
 	len -= (size_t)(name - line);
 	tab = memchr(name, '\t', len);
 	name_len = tab ? (size_t)(tab - name) : len;
-	err = array__reserve((void **)&syms->v, &syms->cap, syms->n + 1, MAX_SYMBOLS,
-			     sizeof(*syms->v));
+	err = ARRAY_RESERVE(syms->v, syms->cap, syms->n + 1, MAX_SYMBOLS);
 	if (!err)
 		err = add_text(syms, name, name_len, &s.name);
 	if (!err && len - name_len > 3) {

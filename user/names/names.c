@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "base/base.h"
 #include "base/hash.h"
 #include "confine/confine.h"

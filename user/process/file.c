@@ -251,8 +251,8 @@ static int get(struct file_cache *cache, pid_t pid, const uid_t *uid, int fd, co
 	if (!err && cache && uid && (!file || !file->refs))
 		err = shares__ask(cache->shares, *uid, (uint64_t)st.st_size);
 	if (!err && !file && cache)
-		err = array__reserve((void **)&cache->files, &cache->cap, cache->n + 1,
-				     FILES_MAX + FILES_MAX_UNUSED + 1, sizeof(struct file *));
+		err = ARRAY_RESERVE(cache->files, cache->cap, cache->n + 1,
+				    FILES_MAX + FILES_MAX_UNUSED + 1);
 	if (err)
 		goto out;
 	if (file) {

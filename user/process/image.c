@@ -152,8 +152,7 @@ static int image__add(struct images *images, pid_t pid, int fd, const char *path
 		fd__close(&fd);
 		return -EDQUOT;
 	}
-	err = array__reserve((void **)&images->images, &images->cap, images->n + 1, IMAGES_MAX,
-			     sizeof(struct image *));
+	err = ARRAY_RESERVE(images->images, images->cap, images->n + 1, IMAGES_MAX);
 	image = err < 0 ? NULL : calloc(1, sizeof(*image));
 	if (!image) {
 		fd__close(&fd);
@@ -312,8 +311,7 @@ static int add_map(struct images *images, pid_t pid, const struct proc_map *map,
 		im.image->bias = im.bias;
 	if (!im.image)
 		im.special = map->path;
-	err = array__reserve((void **)&images->maps, &images->cap_maps, images->n_maps + 1,
-			     IMAGE_MAPS_MAX, sizeof(*images->maps));
+	err = ARRAY_RESERVE(images->maps, images->cap_maps, images->n_maps + 1, IMAGE_MAPS_MAX);
 	if (err < 0)
 		return err;
 	images->maps[images->n_maps++] = im;
@@ -433,8 +431,7 @@ static void keep_past(struct images *images, const struct image_map *old, size_t
 			memmove(images->past, images->past + PAST_MAX / 4,
 				images->n_past * sizeof(*images->past));
 		}
-		if (array__reserve((void **)&images->past, &images->cap_past, images->n_past + 1,
-				   PAST_MAX, sizeof(*images->past)) < 0)
+		if (ARRAY_RESERVE(images->past, images->cap_past, images->n_past + 1, PAST_MAX) < 0)
 			return;
 		images->past[images->n_past++] = old[i];
 	}
@@ -551,8 +548,8 @@ int images__of_file(struct images *images, int fd, const char *path, const char 
 
 		if (!seg->exec || end <= seg->vaddr || end + bias < end)
 			continue;
-		err = array__reserve((void **)&images->maps, &images->cap_maps, images->n_maps + 1,
-				     IMAGE_MAPS_MAX, sizeof(*images->maps));
+		err = ARRAY_RESERVE(images->maps, images->cap_maps, images->n_maps + 1,
+				    IMAGE_MAPS_MAX);
 		if (err < 0)
 			return err;
 		images->maps[images->n_maps++] = (struct image_map){

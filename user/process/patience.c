@@ -5,10 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "base/base.h"
+#include "base/hash.h"
 #include "base/retry.h"
 
 /* With more processes that hang, those are forgotten that hung first. */
@@ -18,7 +16,7 @@
 struct patience_entry {
 	pid_t pid;
 	struct retry retry; /* when it may be waited for again */
-	UT_hash_handle hh; /* in the order in which they first hung */
+	UT_hash_handle hh;  /* in the order in which they first hung */
 };
 
 static struct patience_entry *find(const struct patience *p, pid_t pid)

@@ -211,7 +211,7 @@ int proc__threads(pid_t pid, pid_t **ret_tids, size_t *ret_n)
 
 		if (tid <= 0 || tid > INT32_MAX)
 			continue;
-		err = array__reserve((void **)&tids, &cap, n + 1, PROC_MAX_THREADS, sizeof(*tids));
+		err = ARRAY_RESERVE(tids, cap, n + 1, PROC_MAX_THREADS);
 		if (err)
 			break;
 		tids[n++] = (pid_t)tid;

@@ -234,8 +234,7 @@ int proc__parse_maps(char *text, size_t len, struct proc_maps *ret_maps)
 		if (!line_end)
 			break;
 		if (parse_map(p, line_end, &m) && m.start >= last_end) {
-			err = array__reserve((void **)&out.maps, &out.cap, out.n + 1, PROC_MAX_MAPS,
-					     sizeof(*out.maps));
+			err = ARRAY_RESERVE(out.maps, out.cap, out.n + 1, PROC_MAX_MAPS);
 			if (err < 0) {
 				proc_maps__free(&out);
 				return err;

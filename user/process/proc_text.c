@@ -21,7 +21,7 @@ int proc__text(const char *path, size_t max, char **ret_text, size_t *ret_len)
 		ssize_t got;
 
 		/* one more than it may have, for the NUL */
-		err = array__reserve((void **)&text, &cap, MIN(len + 4096, max + 1), max + 1, 1);
+		err = ARRAY_RESERVE(text, cap, MIN(len + 4096, max + 1), max + 1);
 		if (!err && len + 1 >= cap)
 			err = -E2BIG;
 		if (err)

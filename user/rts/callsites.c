@@ -53,8 +53,7 @@ static int consider(struct scan *s, const uint8_t *code, size_t len, uint64_t ad
 	/* A second such instruction before the same call is the same site. */
 	if (s->n > 0 && s->sites[s->n - 1].site == call.site)
 		return 0;
-	err = array__reserve((void **)&s->sites, &s->cap, s->n + 1, CALLSITES_MAX,
-			     sizeof(*s->sites));
+	err = ARRAY_RESERVE(s->sites, s->cap, s->n + 1, CALLSITES_MAX);
 	if (err < 0)
 		return err;
 	site = &s->sites[s->n++];

@@ -59,8 +59,7 @@ static bool on_branch(void *ctx, uint64_t target, uint64_t next)
 	(void)next;
 	if (to == g->n || to == c->index)
 		return true;
-	c->err = array__reserve((void **)&g->calls, &g->cap, g->n_calls + 1, MAX_CALLS,
-				sizeof(*g->calls));
+	c->err = ARRAY_RESERVE(g->calls, g->cap, g->n_calls + 1, MAX_CALLS);
 	if (c->err < 0)
 		return false;
 	g->calls[g->n_calls++] = (struct call){(uint32_t)c->index, (uint32_t)to};
@@ -76,8 +75,7 @@ static bool on_address(void *ctx, uint64_t target)
 
 	if (to == g->n || to == c->index)
 		return true;
-	c->err = array__reserve((void **)&g->takes, &g->takes_cap, g->n_takes + 1, MAX_CALLS,
-				sizeof(*g->takes));
+	c->err = ARRAY_RESERVE(g->takes, g->takes_cap, g->n_takes + 1, MAX_CALLS);
 	if (c->err < 0)
 		return false;
 	g->takes[g->n_takes++] = (struct call){(uint32_t)c->index, (uint32_t)to};

@@ -130,8 +130,7 @@ static bool on_address(void *ctx, uint64_t target)
 	for (size_t i = s->n_uses; i > 0 && s->uses[i - 1].function == s->function; i--)
 		if (s->uses[i - 1].string == string)
 			return true;
-	s->err = array__reserve((void **)&s->uses, &s->cap, s->n_uses + 1, MAX_USES,
-				sizeof(*s->uses));
+	s->err = ARRAY_RESERVE(s->uses, s->cap, s->n_uses + 1, MAX_USES);
 	if (s->err)
 		return false;
 	s->uses[s->n_uses++] = (struct use){s->function, (uint16_t)string};

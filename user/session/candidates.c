@@ -82,7 +82,7 @@ struct candidate *candidates__add(struct candidates *cs, const struct wire_proc_
 	c->program = *rec;
 	c->reported = true;
 	c->running = c->has_user = c->refused = c->missed = c->unconfirmed = false;
-	c->again = (struct retry){0};
+	retry__end(&c->again);
 	c->place = ++cs->last;
 	return c;
 }

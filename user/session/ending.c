@@ -14,8 +14,8 @@
 #define FILES_FIRST_MS 300
 #define FILES_LAST_MS  1500
 /* At a cut what is there is read again, up to so many times, until that is quick. */
-#define READ_TRIES     4
-#define READ_QUICK_NS  10000000
+#define READ_TRIES    4
+#define READ_QUICK_NS 10000000
 
 static int on_thread(void *ctx, pid_t tid, const struct wire_thread *thread)
 {

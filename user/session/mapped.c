@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "session_priv.h"
 
 /* dlopen() maps a library, and what it needs, in several steps. */

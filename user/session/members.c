@@ -159,8 +159,8 @@ int members__add(struct members *members, struct target *target, pid_t pid, uid_
 	if (err)
 		refuse(members, account);
 	else
-		err = array__reserve((void **)&members->all, &members->cap, members->n + 1,
-				     SESSION_MAX_MEMBERS, sizeof(struct entry *));
+		err = ARRAY_RESERVE(members->all, members->cap, members->n + 1,
+				    SESSION_MAX_MEMBERS);
 
 	e = err ? NULL : calloc(1, sizeof(*e));
 	if (!err)

@@ -59,7 +59,7 @@ int room__await(struct session *s, struct candidates *all, struct candidate *c, 
 
 bool room__wait_for_time(struct session *s, struct candidates *all, struct candidate *c)
 {
-	if (!c->again.ns)
+	if (!retry__has_begun(&c->again))
 		hourly__report(s, c->pid, "left out",
 			       "its runtime could not be checked in time; it is looked at again "
 			       "from time to time");

@@ -4,11 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "base/retry.h"
 #include "base/base.h"
+#include "base/hash.h"
 #include "names/ccs.h"
 #include "process/mem.h"
 #include "names/names.h"

@@ -273,8 +273,8 @@ int discover__process(struct target_cache *cache, pid_t pid);
  * be later; -ESRCH and others if it is gone, so that nothing is known. */
 int discover__mapping(struct target_cache *cache, pid_t pid, uint64_t start, uint64_t ino);
 /*
- * Calls fn for every process for which discover__process() does not return 0, and before_each (or NULL) before it
- * looks at any, until one of them returns non-zero: returns that.
+ * Calls fn for every process for which discover__process() does not return 0, and before_each (or
+ * NULL) before it looks at any, until one of them returns non-zero: returns that.
  */
 int discover__all(struct target_cache *cache, int (*before_each)(void *ctx),
 		  int (*fn)(void *ctx, pid_t pid), void *ctx);

@@ -47,8 +47,7 @@ struct builder {
 
 static int add_ref(struct builder *b, const struct fde_ref *ref)
 {
-	int err = array__reserve((void **)&b->fdes, &b->cap_fdes, b->n_fdes + 1, ELF_MAX_FDES,
-				 sizeof(*b->fdes));
+	int err = ARRAY_RESERVE(b->fdes, b->cap_fdes, b->n_fdes + 1, ELF_MAX_FDES);
 
 	if (!err)
 		b->fdes[b->n_fdes++] = *ref;
@@ -143,7 +142,7 @@ static int put(struct builder *b, uint64_t vaddr, uint32_t rule)
 	/* no code in between: the later word is right */
 	if (b->n && b->rows[b->n - 1] >> 32 == rel)
 		b->n--;
-	err = array__reserve((void **)&b->rows, &b->cap, b->n + 1, CFI_MAX_ROWS, sizeof(*b->rows));
+	err = ARRAY_RESERVE(b->rows, b->cap, b->n + 1, CFI_MAX_ROWS);
 	if (err)
 		return err;
 	b->rows[b->n++] = rel << 32 | rule;

@@ -149,8 +149,7 @@ static uint32_t make_node(struct cfi_graph *f, uint64_t vaddr)
 
 	if (f->n == CFI_GRAPH_MAX_INSNS)
 		return CFI_NO_NODE;
-	err = array__reserve((void **)&f->nodes, &f->cap, f->n + 1, CFI_GRAPH_MAX_INSNS,
-			     sizeof(*f->nodes));
+	err = ARRAY_RESERVE(f->nodes, f->cap, f->n + 1, CFI_GRAPH_MAX_INSNS);
 	if (err) {
 		f->err = err;
 		return CFI_NO_NODE;
@@ -162,8 +161,7 @@ static uint32_t make_node(struct cfi_graph *f, uint64_t vaddr)
 
 static void push(struct cfi_graph *f, uint32_t node)
 {
-	int err = array__reserve((void **)&f->work, &f->cap_work, f->n_work + 1, MAX_WORK,
-				 sizeof(*f->work));
+	int err = ARRAY_RESERVE(f->work, f->cap_work, f->n_work + 1, MAX_WORK);
 
 	if (err == -ENOMEM)
 		f->err = err;
@@ -404,8 +402,7 @@ static void note_load(struct cfi_graph *f, struct line *l, uint32_t n, uint64_t 
 	l->loaded = target;
 	if (!is_free(f, target))
 		return;
-	err = array__reserve((void **)&f->loads, &f->cap_loads, f->n_loads + 1, MAX_LOADS,
-			     sizeof(*f->loads));
+	err = ARRAY_RESERVE(f->loads, f->cap_loads, f->n_loads + 1, MAX_LOADS);
 	if (err == -ENOMEM)
 		f->err = err;
 	else if (!err)
