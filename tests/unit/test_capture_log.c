@@ -325,6 +325,37 @@ static void test_wrong(void **state)
 	session__free(&s);
 }
 
+/* A capture of before the process's start, and how long the system was suspended, were in it. */
+static void test_older(void **state)
+{
+	struct intake_input piece = {.kind = TI_LOG_BYTES, .pid = PID};
+	struct intake_input log = {.kind = TI_LOG,
+				   .pid = PID,
+				   .text = "/l.eventlog",
+				   .data = &how,
+				   .size = offsetof(struct intake_log_join, start_ns)};
+	uint8_t bytes[16384];
+	struct session s;
+	struct again a;
+
+	(void)state;
+	session__begin(&s, 3);
+	assert_in_range(s.size, 1, sizeof(bytes));
+	assert_int_equal(pread(s.fd, bytes, s.size, 0), s.size);
+	piece.data = bytes;
+	piece.size = (uint32_t)s.size;
+	log.a = s.size;
+	capture__take(s.capture, &piece);
+	capture__take(s.capture, &log);
+	session__finish(&s);
+	replay(&a);
+	check_joined(a.target, 3);
+	assert_int_equal(replay__notes(a.replay)->refused_inputs, 0);
+	assert_same(s.kit.pic, replay__picture(a.replay));
+	again_free(&a);
+	session__free(&s);
+}
+
 /* Both kinds through the codec. */
 static void test_codec(void **state)
 {
@@ -375,7 +406,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_same_again), cmocka_unit_test(test_not_kept),
 		cmocka_unit_test(test_limit_of_all),   cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_wrong),	       cmocka_unit_test(test_codec),
+		cmocka_unit_test(test_older),	       cmocka_unit_test(test_wrong),
+		cmocka_unit_test(test_codec),
 	};
 
 	log__set_level(LOG_LVL_QUIET);

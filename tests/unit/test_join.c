@@ -9,8 +9,8 @@
 #define US	 UINT64_C(1000)
 #define MS	 UINT64_C(1000000)
 #define S	 UINT64_C(1000000000)
-#define RTS_AT	 (4 * S) /* CLOCK_MONOTONIC when the runtime started: 0 of the log */
-#define ATTACH	 (10 * S)
+#define RTS_AT	 (40 * S) /* CLOCK_MONOTONIC when the runtime started: 0 of the log */
+#define ATTACH	 (46 * S)
 #define DURATION (5 * S)
 #define LEAVE	 (ATTACH + DURATION)
 #define WALL	 UINT64_C(1700000000) /* the wall clock when the runtime started, in s */
@@ -32,7 +32,7 @@ static void begin(struct joined *j)
 	const struct timeline_opts opts = {.start_ns = ATTACH, .start_unix_ns = 1};
 
 	kit_new_timeline(&j->kit, &opts);
-	kit_add(&j->kit, PID, ATTACH);
+	kit_add_with(&j->kit, PID, ATTACH, 1);
 }
 
 static void log_begin(struct writer *w)
@@ -42,13 +42,31 @@ static void log_begin(struct writer *w)
 	w_event(w, EL_WALL_CLOCK_TIME, 2, "wlw", 1, WALL, 2);
 }
 
+/* What became of the clocks since the program's start. */
+struct clocks {
+	uint64_t suspended_ns; /* for so long the system was since then … */
+	uint64_t before_ns;    /* … and before */
+	int64_t set_ns;	       /* the wall clock was set forward by so much */
+	bool no_start;	       /* when the process started is not known */
+	bool during;	       /* it was suspended during the session */
+};
+
 /* The log is read so long after the session's end. */
-static void finish_join(struct joined *j, struct writer *w, uint64_t after_ns)
+static void finish_clocks(struct joined *j, struct writer *w, uint64_t after_ns,
+			  const struct clocks *c)
 {
+	uint64_t start = RTS_AT - 20 * MS + c->before_ns,
+		 suspended = c->before_ns + c->suspended_ns;
 	const struct intake_log_join how = {.session_ns = ATTACH,
 					    .observed_ns = ATTACH,
 					    .now_ns = LEAVE + after_ns,
-					    .now_wall_ns = WALL * S + in_log(LEAVE) + after_ns};
+					    .now_wall_ns = WALL * S + in_log(LEAVE) + after_ns +
+							   c->suspended_ns + (uint64_t)c->set_ns,
+					    .start_ns = c->during ? RTS_AT - 20 * MS
+							: c->no_start || start < suspended
+								? 0
+								: start - suspended,
+					    .suspended_ns = suspended};
 	struct join_log in = {.path = "some.eventlog", .observed_ns = ATTACH};
 	int fd = w_file(w->data, w->len);
 	uint64_t lost;
@@ -57,12 +75,20 @@ static void finish_join(struct joined *j, struct writer *w, uint64_t after_ns)
 	assert_int_equal(log_models__new_joined(&how, &j->models), 0);
 	assert_int_equal(log_models__read(j->models, fd, false, &lost), 0);
 	fd__close(&fd);
+	assert_true(log_models__has_wall_clock(j->models));
 	assert_true(log_models__has_clock(j->models));
 	log_models__fill(j->models, &in);
 	assert_int_equal(timeline__join_log(j->kit.tl, PID, &in), 0);
 	assert_int_equal(timeline__finish(j->kit.tl, LEAVE), 0);
 	check_all(j->kit.pic);
 	j->t = picture__target(j->kit.pic, 0);
+}
+
+static void finish_join(struct joined *j, struct writer *w, uint64_t after_ns)
+{
+	static const struct clocks good;
+
+	finish_clocks(j, w, after_ns, &good);
 	assert_true(j->t->eventlog.known);
 }
 
@@ -233,7 +259,7 @@ static void put_call(struct joined *j, unsigned i)
 }
 
 /* So many calls in the session, of which the records lack one in `lack`; the log goes on. */
-static void join_calls(struct joined *j, unsigned n, unsigned lack)
+static void join_calls(struct joined *j, unsigned n, unsigned lack, const struct clocks *clocks)
 {
 	const struct wire_site_key key = {.site = SITE(1), .tgid = PID};
 	struct wire_site site = {.min_ns = MS, .max_ns = MS};
@@ -253,31 +279,109 @@ static void join_calls(struct joined *j, unsigned n, unsigned lack)
 	log_begin(&w);
 	log_calls(&w, 0, n + 60);
 	w_block_end(&w, in_log(call_at(n + 60)));
-	finish_join(j, &w, 300 * MS);
+	finish_clocks(j, &w, 300 * MS, clocks);
+}
+
+/* Where the log's time 0 was is known from what both saw, as near as that is. */
+static void check_matched(const struct joined *j)
+{
+	assert_true(j->t->eventlog.known);
 	assert_true(j->t->eventlog.offset_error_ns != UINT64_MAX);
+	assert_in_range(j->t->eventlog.offset_ns, RTS_AT - 20 * US, RTS_AT + 20 * US);
 }
 
 /* The program runs on, and calls, until its log is read: all calls of the session are the same. */
 static void test_calls_after_session(void **state)
 {
+	const struct clocks good = {0};
 	struct joined j;
 
 	(void)state;
-	join_calls(&j, DURATION / STEP, 0);
+	join_calls(&j, DURATION / STEP, 0, &good);
+	check_matched(&j);
 	assert_int_equal(j.t->calls[0].calls, DURATION / STEP);
 	assert_true(j.t->eventlog.agreement_safe_calls == 1);
 	end_join(&j);
-	join_calls(&j, DURATION / STEP, 10);
+	join_calls(&j, DURATION / STEP, 10, &good);
+	check_matched(&j);
 	assert_true(j.t->eventlog.agreement_safe_calls == 0.9);
 	end_join(&j);
 }
-
-/* ── windows ─────────────────────────────────────────────────────────────────────────────── */
 
 static void message(struct writer *w, uint64_t ns, const char *text)
 {
 	w_event(w, EL_USER_MSG, in_log(ns), "t", text);
 }
+
+/* ── clocks ──────────────────────────────────────────────────────────────────────────────── */
+
+/* The system slept since the program's start, or its wall clock was set: the log is joined. */
+static void test_clocks(void **state)
+{
+	static const struct clocks cases[] = {
+		/* it slept before the program began, as every laptop did */
+		{.before_ns = 36000 * S},
+		/* and since: by the wall clock the log ends before the session, or the boot */
+		{.suspended_ns = 30 * S},
+		{.suspended_ns = 30 * S, .no_start = true},
+		{.suspended_ns = 3600 * S},
+		{.before_ns = 36000 * S, .suspended_ns = 30 * S, .during = true},
+		/* as a virtual machine's clock is, once it knows the time */
+		{.set_ns = 3600 * (int64_t)S},
+		{.set_ns = 30 * (int64_t)S},
+		{.set_ns = -20 * (int64_t)S},
+		{.set_ns = 3600 * (int64_t)S, .before_ns = 36000 * S},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct joined j;
+
+		print_message("          %zu\n", i);
+		join_calls(&j, DURATION / STEP, 0, &cases[i]);
+		check_matched(&j);
+		assert_true(j.t->eventlog.agreement_safe_calls == 1);
+		assert_false(is_missing(j.t, "eventlog"));
+		end_join(&j);
+	}
+}
+
+/* It slept before and since: how long since is not known. It is not reported that GHC was late. */
+static void test_clocks_differ(void **state)
+{
+	const struct clocks both = {.before_ns = 3600 * S, .suspended_ns = 30 * S};
+	const struct clocks set = {.set_ns = 3600 * (int64_t)S}, idle = {.before_ns = 8 * S};
+	struct joined j;
+	struct writer w = {0};
+
+	(void)state;
+	join_calls(&j, DURATION / STEP, 0, &both);
+	assert_true(j.t->eventlog.offset_error_ns == UINT64_MAX);
+	assert_true(is_missing(j.t, "its clock and the system's do not match"));
+	assert_false(is_missing(j.t, "of the session in the eventlog"));
+	end_join(&j);
+	/* nor is it reported alone where a buffer that was not full may be why */
+	begin(&j);
+	put(&j.kit, mk_event(&(union rec){0}, WIRE_THREAD_NEW, 7, ATTACH));
+	log_begin(&w);
+	message(&w, RTS_AT + S, "the last that was written");
+	w_block_end(&w, in_log(RTS_AT + S));
+	finish_clocks(&j, &w, MS, &idle);
+	assert_true(is_missing(j.t, "GHC writes a buffer when it is full, or its clock"));
+	end_join(&j);
+	/* nothing that both saw shows that the log is where the process's start has it */
+	begin(&j);
+	put(&j.kit, mk_event(&(union rec){0}, WIRE_THREAD_NEW, 7, ATTACH));
+	log_begin(&w);
+	log_calls(&w, 0, DURATION / STEP);
+	w_block_end(&w, in_log(LEAVE));
+	finish_clocks(&j, &w, MS, &set);
+	assert_false(j.t->eventlog.known);
+	assert_true(is_missing(j.t, "its clock and the system's do not match"));
+	end_join(&j);
+}
+
+/* ── windows ─────────────────────────────────────────────────────────────────────────────── */
 
 static const struct pic_window *window(const struct pic_target *t, const char *label)
 {
@@ -373,6 +477,8 @@ int main(void)
 		cmocka_unit_test(test_gcs_of_lagging_log),
 		cmocka_unit_test(test_gcs_came_off),
 		cmocka_unit_test(test_calls_after_session),
+		cmocka_unit_test(test_clocks),
+		cmocka_unit_test(test_clocks_differ),
 		cmocka_unit_test(test_windows_of_session),
 		cmocka_unit_test(test_too_many_windows),
 	};

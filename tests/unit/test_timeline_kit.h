@@ -136,7 +136,7 @@ static inline int kit_site(void *ctx, uint64_t addr, struct target_site *ret)
 	return 0;
 }
 
-static inline void kit_add(struct kit *kit, pid_t pid, uint64_t attach_ns)
+static inline void kit_add_with(struct kit *kit, pid_t pid, uint64_t attach_ns, uint32_t caps)
 {
 	struct namer namer = {.ctx = kit, .name = kit_name, .site = kit_site};
 	struct target_info info = {.pid = pid,
@@ -147,10 +147,15 @@ static inline void kit_add(struct kit *kit, pid_t pid, uint64_t attach_ns)
 				   .ghc_version = "9.0.2",
 				   .way = "rts_thr",
 				   .threaded = true,
-				   .capabilities = 2};
+				   .capabilities = caps};
 
 	info.wire.call_record_ns = 10000;
 	assert_int_equal(intake__add_target(kit->in, &info, &namer, attach_ns, 5), 0);
+}
+
+static inline void kit_add(struct kit *kit, pid_t pid, uint64_t attach_ns)
+{
+	kit_add_with(kit, pid, attach_ns, 2);
 }
 
 static inline void kit_new_timeline(struct kit *kit, const struct timeline_opts *opts)

@@ -261,6 +261,8 @@ uint64_t time__realtime_ns(void);
  * of a time before the last such pause it is early by that pause. 0: before either clock began.
  */
 uint64_t time__of_boottime_ns(uint64_t boottime_ns);
+/* For how long the system was suspended since it booted. */
+uint64_t time__suspended_ns(void);
 /* Both clocks at one instant, to half a millisecond. -EAGAIN: something else ran between them. */
 int time__both_ns(uint64_t *ret_monotonic_ns, uint64_t *ret_realtime_ns);
 /*

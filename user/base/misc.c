@@ -127,11 +127,17 @@ uint64_t time__realtime_ns(void)
 	return clock_ns(CLOCK_REALTIME);
 }
 
+uint64_t time__suspended_ns(void)
+{
+	/* in this order: what passes between the two makes the result long, not short */
+	uint64_t monotonic = clock_ns(CLOCK_MONOTONIC);
+
+	return clock_ns(CLOCK_BOOTTIME) - monotonic;
+}
+
 uint64_t time__of_boottime_ns(uint64_t boottime_ns)
 {
-	/* in this order: what passes between the two makes the result early, not late */
-	uint64_t monotonic = clock_ns(CLOCK_MONOTONIC);
-	uint64_t suspended = clock_ns(CLOCK_BOOTTIME) - monotonic;
+	uint64_t suspended = time__suspended_ns();
 
 	return boottime_ns > suspended ? boottime_ns - suspended : 0;
 }

@@ -170,16 +170,18 @@ static int add_log_bytes(struct replay *r, const struct intake_input *in)
 
 static int add_log(struct replay *r, const struct intake_input *in)
 {
-	struct intake_log_join how;
+	struct intake_log_join how = {0};
 	int err = -EBADMSG;
 
 	if (!r->hooks.join)
 		return 0;
-	if (in->size != sizeof(how) || !in->text)
+	if ((in->size != sizeof(how) && in->size != offsetof(struct intake_log_join, start_ns)) ||
+	    !in->text)
 		return -EBADMSG;
-	memcpy(&how, in->data, sizeof(how));
+	memcpy(&how, in->data, in->size);
 	if (how.session_ns > MAX_TIME || how.observed_ns > MAX_TIME || how.now_ns > MAX_TIME ||
-	    how.now_wall_ns > MAX_TIME)
+	    how.now_wall_ns > MAX_TIME || how.start_ns > MAX_TIME / 8 ||
+	    how.suspended_ns > MAX_TIME / 8)
 		return -EBADMSG;
 	if (r->log.fd >= 0 && in->pid == r->log.pid && in->a == r->log.size)
 		err = r->hooks.join(r->hooks.ctx, r->tl, in->pid, in->text, r->log.fd, &how);

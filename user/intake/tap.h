@@ -59,6 +59,10 @@ const char *intake_input__name(enum intake_input_kind kind);
 struct intake_log_join {
 	uint64_t session_ns, observed_ns; /* CLOCK_MONOTONIC */
 	uint64_t now_ns, now_wall_ns;	  /* both clocks when it was read */
+	/* Captures of earlier versions end here. */
+	uint64_t start_ns;     /* CLOCK_MONOTONIC when the process started, if the system was not
+				  suspended since; 0: not known */
+	uint64_t suspended_ns; /* how long it was since it booted */
 };
 
 /* TI_TARGET, n: which callbacks there are beside `name`. */

@@ -159,27 +159,40 @@ static size_t by_ticks(const struct join *j, int64_t range, struct votes *votes)
 	return voters;
 }
 
-int join__clock(struct join *j)
+/* Around one guess, which is b->in.offset_ns. `near`: it is off by less than a tick. */
+static bool try_guess(struct join *j, struct votes *votes, bool near)
 {
 	static size_t (*const sources[])(const struct join *, int64_t,
 					 struct votes *) = {by_calls, by_gcs, by_ticks};
-	struct votes votes = {.v = calloc(VOTES_MAX, sizeof(int64_t))};
 	bool found = false;
 
-	if (!votes.v)
-		return -ENOMEM;
-	j->b->in.offset_error_ns = UINT64_MAX;
 	for (size_t i = 0; !found && i < ARRAY_SIZE(sources) * ARRAY_SIZE(ranges); i++) {
 		size_t source = i / ARRAY_SIZE(ranges);
 		int64_t range = ranges[i % ARRAY_SIZE(ranges)];
 		size_t voters;
 
-		if (sources[source] == by_ticks && !j->b->in.profile)
+		if (sources[source] == by_ticks && (!near || !j->b->in.profile))
 			continue;
-		votes.n = 0;
-		voters = sources[source](j, range, &votes);
-		found = count(&votes, voters, range, &j->b->in.offset_ns,
-			      &j->b->in.offset_error_ns);
+		votes->n = 0;
+		voters = sources[source](j, range, votes);
+		found = count(votes, voters, range, &j->b->in.offset_ns, &j->b->in.offset_error_ns);
+	}
+	return found;
+}
+
+int join__clock(struct join *j)
+{
+	struct votes votes = {.v = calloc(VOTES_MAX, sizeof(int64_t))};
+	struct join_log *in = &j->b->in;
+	int64_t first = in->offset_ns;
+
+	if (!votes.v)
+		return -ENOMEM;
+	in->offset_error_ns = UINT64_MAX;
+	if (!try_guess(j, &votes, !in->unsure) && in->other_offset_ns != first) {
+		in->offset_ns = in->other_offset_ns;
+		if (!try_guess(j, &votes, false))
+			in->offset_ns = first;
 	}
 	free(votes.v);
 	return 0;

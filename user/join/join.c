@@ -133,7 +133,9 @@ static bool has_all_gcs(const struct join *j)
 	struct el_sched_info info = el_sched__info(b->in.sched);
 	/* at 1 the models begin with the log */
 	bool begins = b->in.from_ns <= 1 || elog__time(b, b->in.from_ns) <= b->from_ns;
-	bool ends = b->in.stats->ended || b->to_ns >= j->end_ns;
+	/* its times are only as near as the match is */
+	uint64_t near = b->in.offset_error_ns == UINT64_MAX ? 0 : b->in.offset_error_ns;
+	bool ends = b->in.stats->ended || b->to_ns + near >= j->end_ns;
 
 	return begins && ends && info.n_gcs == info.gcs;
 }
@@ -234,6 +236,16 @@ static int report_unwritten(struct join *j)
 		j->n_unwritten == 1 ? "buffer of capability" : "buffers of capabilities", list);
 }
 
+/* Its times mean nothing, or all of it is older than the session. */
+static int report_unplaced(struct log_build *b)
+{
+	return picture__add_missing(
+		b->pic, b->pub, "the eventlog: %s" LOG_CLOCKS_DIFFER,
+		b->in.early ? "by its wall clock all that is in it is before the session: GHC "
+			      "writes a buffer when it is full, or "
+			    : "");
+}
+
 static int report_missing(struct join *j)
 {
 	struct log_build *b = j->b;
@@ -241,6 +253,8 @@ static int report_missing(struct join *j)
 	double lag = j->end_ns > e->reaches_ns ? (double)(j->end_ns - e->reaches_ns) / 1e9 : 0;
 	int err = 0;
 
+	if (b->in.early && e->offset_error_ns == UINT64_MAX)
+		return report_unplaced(b);
 	if (j->n_unwritten)
 		err = report_unwritten(j);
 	if (!err && lag > 0.1 && !b->in.stats->ended)
@@ -292,6 +306,11 @@ int log_build__join(struct log_build *b, uint64_t end_ns)
 	err = sort_calls(&j);
 	if (!err)
 		err = join__clock(&j);
+	if (!err && b->in.unsure && b->in.offset_error_ns == UINT64_MAX) {
+		b->pub->eventlog.known = false;
+		free(j.calls);
+		return report_unplaced(b);
+	}
 	if (!err) {
 		elog__fill(b);
 		if (b->in.profile)

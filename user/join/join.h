@@ -50,6 +50,11 @@ struct join_log {
 	int64_t offset_ns;
 	uint64_t offset_error_ns;
 
+	/* To join: */
+	int64_t other_offset_ns; /* what the offset may be else; the same: nothing else */
+	bool unsure; /* the clocks do not agree: it is right only if what both saw matches */
+	bool early;  /* by it the log ends before the session, and the system has been suspended */
+
 	/* To join: CLOCK_MONOTONIC from which on every probe was hit; 0: since the attach */
 	uint64_t observed_ns;
 
@@ -60,6 +65,11 @@ struct join_log {
 	bool (*function)(void *ctx, uint64_t addr, struct code_name *ret_name);
 	void *ctx;
 };
+
+/* Why a log is not joined. */
+#define LOG_CLOCKS_DIFFER                                                                          \
+	"its clock and the system's do not match: that was set, or the system was suspended, "     \
+	"since the program started"
 
 struct join_opts {
 	uint32_t max_depth; /* frames of a stack */

@@ -10,8 +10,9 @@
 /* Of the models' own state, what is there when the log is read. */
 struct packed_models {
 	uint64_t from_ns, to_ns;
-	int64_t guess_ns;
+	int64_t guess_ns, other_ns;
 	uint8_t opened, closed, guessed, has_match;
+	uint8_t wall_seen, unsure, early;
 };
 
 void log_models__pack(const struct log_models *m, struct pack *p)
@@ -19,10 +20,14 @@ void log_models__pack(const struct log_models *m, struct pack *p)
 	const struct packed_models packed = {.from_ns = m->window.from,
 					     .to_ns = m->window.to,
 					     .guess_ns = m->guess_ns,
+					     .other_ns = m->other_ns,
 					     .opened = m->window.opened,
 					     .closed = m->window.closed,
 					     .guessed = m->guessed,
-					     .has_match = m->match != NULL};
+					     .has_match = m->match != NULL,
+					     .wall_seen = m->wall_seen,
+					     .unsure = m->unsure,
+					     .early = m->early};
 
 	PACK(p, packed);
 	eventlog_stats__pack(log_models__stats(m), p);
@@ -74,10 +79,15 @@ int log_models__unpack(struct unpack *u, const struct log_part *part,
 				       .closed = packed.closed,
 				       .attached = true};
 	m->guess_ns = packed.guess_ns;
+	m->other_ns = packed.other_ns;
 	m->guessed = packed.guessed;
+	m->wall_seen = packed.wall_seen;
+	m->unsure = packed.unsure;
+	m->early = packed.early;
 	/* whoever joins it computes with both: no sum can overflow */
 	unpack__require(u, packed.guess_ns >= -INT64_MAX / 2 && packed.guess_ns <= INT64_MAX / 2 &&
-				   packed.has_match == !part);
+				   packed.other_ns >= -INT64_MAX / 2 &&
+				   packed.other_ns <= INT64_MAX / 2 && packed.has_match == !part);
 	err = unpack_models(m, u, !part);
 	if (err) {
 		log_models__free(m);

@@ -60,8 +60,10 @@ int log_models__read(struct log_models *models, int fd, bool live, uint64_t *ret
 int log_models__read_aside(const struct intake_log_join *how, int fd, bool live, uid_t user,
 			   struct log_models **ret_models, uint64_t *ret_lost);
 
-/* False: no event with a wall clock was read, so that a joined log's times mean nothing. */
+/* False: there is nothing to place a joined log's times by, so that they mean nothing. */
 bool log_models__has_clock(const struct log_models *models);
+/* False: that is so because no event with a wall clock was read. */
+bool log_models__has_wall_clock(const struct log_models *models);
 /* The part as the reading has found it. */
 const struct el_window *log_models__window(const struct log_models *models);
 const struct el_annot *log_models__annot(const struct log_models *models);

@@ -22,8 +22,15 @@ struct log_models {
 	struct el_match *match;
 	uint64_t session_ns; /* CLOCK_MONOTONIC: what is older is left out; 0: nothing is */
 	uint64_t now_ns, now_wall_ns; /* both clocks when it is read */
-	int64_t guess_ns;	      /* CLOCK_MONOTONIC - the log's time, by its wall clock */
+	/* Of the process, as struct intake_log_join has it. */
+	uint64_t start_ns, suspended_ns;
+	uint64_t shift_ns; /* the system is taken to have been suspended so long since the start */
+	/* CLOCK_MONOTONIC - the log's time: what is likely, and what it may be else, or the same */
+	int64_t guess_ns, other_ns;
 	bool guessed;
+	bool wall_seen; /* the log has its wall clock, be there a guess or not */
+	bool unsure;  /* the wall clock alone does not place it: without a match it is not joined */
+	bool early;   /* it would end before the session, but the system was suspended meanwhile */
 	size_t bytes; /* what the heap has grown by; until it is read: what was in use before */
 };
 

@@ -29,21 +29,47 @@ size_t log_models__heap_in_use(void)
 	return info.uordblks + info.hblkhd;
 }
 
+/* By what the wall clock was when the log began. INT64_MIN: then the system had not booted. */
+static int64_t by_wall(const struct log_models *m, const struct el_event *ev)
+{
+	uint64_t wall = ev->wall.sec * 1000000000ULL + ev->wall.ns;
+	uint64_t now = m->now_ns + m->shift_ns, at;
+
+	if (wall > m->now_wall_ns || m->now_wall_ns - wall > now)
+		return INT64_MIN;
+	at = now - (m->now_wall_ns - wall);
+	return (int64_t)at - (int64_t)MIN(ev->time, (uint64_t)INT64_MAX / 2);
+}
+
+/*
+ * The log begins after its process did: where it does not by the wall clock, that was set since.
+ * If it does, it may have been set back, or the process may have done something else before.
+ */
 static int on_wall_clock(void *ctx, const struct el_event *ev)
 {
+	int64_t margin = (int64_t)MARGIN_NS, wall, start, latest;
 	struct log_models *m = ctx;
-	uint64_t wall = ev->wall.sec * 1000000000ULL + ev->wall.ns;
-	uint64_t now_wall = m->now_wall_ns, now = m->now_ns, at;
 
-	if (m->guessed || ev->wall.sec > UINT32_MAX || wall > now_wall || now_wall - wall > now)
+	if (m->guessed || ev->wall.sec > UINT32_MAX)
 		return 0;
-	at = now - (now_wall - wall);
-	m->guess_ns = (int64_t)at - (int64_t)MIN(ev->time, (uint64_t)INT64_MAX / 2);
+	m->wall_seen = true;
+	wall = by_wall(m, ev);
+	start = m->start_ns ? (int64_t)(m->start_ns + m->shift_ns) : INT64_MIN;
+	m->unsure = m->shift_ns != 0;
+	if (wall == INT64_MIN || (start != INT64_MIN && wall < start - margin)) {
+		wall = start;
+		m->unsure = true;
+	}
+	if (wall == INT64_MIN)
+		return 0;
 	m->guessed = true;
+	m->guess_ns = wall;
+	m->other_ns = start == INT64_MIN ? wall : start;
+	latest = MAX(m->guess_ns, m->other_ns);
 	m->window.from = 1;
-	if ((int64_t)m->session_ns > m->guess_ns)
-		m->window.sure = (uint64_t)((int64_t)m->session_ns - m->guess_ns);
-	if (m->window.sure > MARGIN_NS)
+	if ((int64_t)m->session_ns > latest)
+		m->window.sure = (uint64_t)((int64_t)m->session_ns - latest);
+	if ((int64_t)m->window.sure > margin)
 		m->window.from = m->window.sure - MARGIN_NS;
 	return 0;
 }
@@ -117,6 +143,16 @@ int log_models__new(const struct log_part *part, struct log_models **ret_models)
 	return err;
 }
 
+static int make_joined(struct log_models *m)
+{
+	int err;
+
+	/* nothing is inside before the log's wall clock is known */
+	m->window = (struct el_window){.from = UINT64_MAX};
+	err = el_match__new(&m->window, &m->match);
+	return err ? err : make_all(m, &m->window);
+}
+
 int log_models__new_joined(const struct intake_log_join *how, struct log_models **ret_models)
 {
 	struct log_models *m = calloc(1, sizeof(*m));
@@ -124,15 +160,13 @@ int log_models__new_joined(const struct intake_log_join *how, struct log_models 
 
 	if (!m)
 		return -ENOMEM;
-	/* nothing is inside before the log's wall clock is known */
-	m->window.from = UINT64_MAX;
 	m->bytes = log_models__heap_in_use();
 	m->session_ns = how->session_ns;
 	m->now_ns = how->now_ns;
 	m->now_wall_ns = how->now_wall_ns;
-	err = el_match__new(&m->window, &m->match);
-	if (!err)
-		err = make_all(m, &m->window);
+	m->start_ns = how->start_ns;
+	m->suspended_ns = how->suspended_ns;
+	err = make_joined(m);
 	if (err)
 		log_models__free(m);
 	else
@@ -140,10 +174,8 @@ int log_models__new_joined(const struct intake_log_join *how, struct log_models 
 	return err;
 }
 
-void log_models__free(struct log_models *m)
+static void free_all(struct log_models *m)
 {
-	if (!m)
-		return;
 	el_match__free(m->match);
 	el_heap__free(m->heap);
 	el_annot__free(m->annot);
@@ -151,6 +183,20 @@ void log_models__free(struct log_models *m)
 	el_info__free(m->info);
 	el_sched__free(m->sched);
 	eventlog__free(m->log);
+	m->match = NULL;
+	m->heap = NULL;
+	m->annot = NULL;
+	m->profile = NULL;
+	m->info = NULL;
+	m->sched = NULL;
+	m->log = NULL;
+}
+
+void log_models__free(struct log_models *m)
+{
+	if (!m)
+		return;
+	free_all(m);
 	free(m);
 }
 
@@ -164,7 +210,7 @@ const struct eventlog_stats *log_models__stats(const struct log_models *m)
 	return m->log ? eventlog__stats(m->log) : &m->stats;
 }
 
-int log_models__read(struct log_models *m, int fd, bool live, uint64_t *ret_lost)
+static int read_file(struct log_models *m, int fd, bool live, uint64_t *ret_lost)
 {
 	const struct eventlog_stats *stats = eventlog__stats(m->log);
 	int err = eventlog__open_fd(m->log, fd);
@@ -176,8 +222,47 @@ int log_models__read(struct log_models *m, int fd, bool live, uint64_t *ret_lost
 		err = eventlog__finish(m->log);
 	if (!live)
 		*ret_lost = stats->lost_bytes;
-	if (!err)
-		err = log_models__finish(m);
+	return err ? err : log_models__finish(m);
+}
+
+/* Where the log ends, as it is placed. */
+static int64_t end_of(const struct log_models *m)
+{
+	const struct eventlog_stats *stats = log_models__stats(m);
+	uint64_t end = stats->ended ? stats->last_time : stats->reaches;
+
+	return MAX(m->guess_ns, m->other_ns) + (int64_t)MIN(end, (uint64_t)INT64_MAX / 4);
+}
+
+/*
+ * While the system is suspended the wall clock goes on, and CLOCK_MONOTONIC does not. The log ends
+ * before the session then, by what it was suspended after the program's start. How much of it that
+ * was nobody knows: no part of it, as a rule, or all of it.
+ */
+static bool may_be_later(struct log_models *m)
+{
+	int64_t session = (int64_t)m->session_ns, latest = (int64_t)(m->now_ns + MARGIN_NS);
+	int64_t suspended = (int64_t)m->suspended_ns;
+
+	m->early = m->guessed && m->suspended_ns > MARGIN_NS && end_of(m) < session;
+	/* without any guess the log begins before the system booted, by what it was suspended */
+	if (!m->guessed)
+		return m->wall_seen && m->suspended_ns > MARGIN_NS;
+	return m->early && end_of(m) + suspended >= session && end_of(m) + suspended <= latest;
+}
+
+int log_models__read(struct log_models *m, int fd, bool live, uint64_t *ret_lost)
+{
+	int err = read_file(m, fd, live, ret_lost);
+
+	if (!err && m->session_ns && may_be_later(m)) {
+		free_all(m);
+		m->guessed = false;
+		m->shift_ns = m->suspended_ns;
+		err = make_joined(m);
+		if (!err)
+			err = read_file(m, fd, live, ret_lost);
+	}
 	m->bytes = log_models__heap_in_use() - MIN(m->bytes, log_models__heap_in_use());
 	return err;
 }
@@ -203,6 +288,11 @@ int log_models__finish(struct log_models *m)
 bool log_models__has_clock(const struct log_models *m)
 {
 	return m->guessed;
+}
+
+bool log_models__has_wall_clock(const struct log_models *m)
+{
+	return m->wall_seen;
 }
 
 const struct el_window *log_models__window(const struct log_models *m)
@@ -235,6 +325,9 @@ void log_models__fill(const struct log_models *m, struct join_log *log)
 	log->match = m->match;
 	log->left_out = log_models__dropped(m);
 	log->offset_ns = m->guess_ns;
+	log->other_offset_ns = m->other_ns;
+	log->unsure = m->unsure;
+	log->early = m->early;
 	log->from_ns = m->window.from;
 	log->to_ns = m->window.to ? MIN(m->window.to, last) : last;
 }

@@ -23,6 +23,7 @@
 #define MAX_LOOKS 5 /* the RTS opens its log at its start: a later one is the program's doing */
 
 struct member_log {
+	uint64_t start_ns; /* CLOCK_MONOTONIC when its process started; 0: not known */
 	int fd;
 	struct log_stream *stream; /* by which it comes; NULL: it is a file */
 	char path[256];
@@ -127,6 +128,8 @@ void logs__look(struct session *s, struct member *m)
 	}
 	log->fd = fd;
 	log->stream = stream;
+	/* now: the system may be suspended during the session, and the process gone at its end */
+	log->start_ns = time__of_boottime_ns(target__info(m->target)->start_time_ns);
 	memcpy(log->path, path, sizeof(log->path));
 	m->log = log;
 	log_verbose("pid %d: writes the eventlog %s", m->pid, path);
@@ -153,7 +156,9 @@ static int join(struct session *s, struct member *m, struct logs_held *held)
 	const struct intake_log_join how = {.session_ns = m->attach_ns,
 					    .observed_ns = m->probed_ns,
 					    .now_ns = time__monotonic_ns(),
-					    .now_wall_ns = time__realtime_ns()};
+					    .now_wall_ns = time__realtime_ns(),
+					    .start_ns = log->start_ns,
+					    .suspended_ns = time__suspended_ns()};
 	uint64_t lost = 0;
 	int err;
 
@@ -164,8 +169,10 @@ static int join(struct session *s, struct member *m, struct logs_held *held)
 		return err;
 	if (!log_models__has_clock(log->models)) {
 		intake__add_missing(s->in, m->pid,
-				    "the eventlog: it has no wall-clock event yet (it is empty: "
-				    "GHC writes a buffer when it is full)");
+				    log_models__has_wall_clock(log->models)
+					    ? "the eventlog: " LOG_CLOCKS_DIFFER
+					    : "the eventlog: it has no wall-clock event yet (it is "
+					      "empty: GHC writes a buffer when it is full)");
 		return 0;
 	}
 	if (!log_models__hold(log->models, held)) {
