@@ -66,7 +66,7 @@ size_t diff__place(const char *name)
 	return (size_t)(plus - name);
 }
 
-/* Two files' code without a name is told apart. */
+/* Code without a name is of one file or another. */
 static void add_file(struct diff_function *f)
 {
 	char file[sizeof(f->name)];
