@@ -171,6 +171,78 @@ static void t_annotations_by_thread(void **state)
 	w_free(w);
 }
 
+/* Labels and stacks of intervals before the window, each another, take no room from those in it. */
+static void t_annotations_window(void **state)
+{
+	struct el_window win = {.from = 300000 * 100ull};
+	struct eventlog *log = log_new();
+	struct writer events = {0}, *w = &events;
+	struct cctree *tree;
+	struct el_profile *p;
+	struct el_annot *a;
+	char text[200];
+
+	(void)state;
+	w_header(w);
+	w_block(w, EL_CAP_GLOBAL, 1);
+	write_centres(w);
+	w_block_end(w, 10);
+	w_block(w, 0, 10);
+	MSG(20, "START all of it");
+	MSG(30, "ANN_CCS all of it [\"Main.main (Main.hs:1:1-9)\"]");
+	MSG(40, "START 5000000000 large");
+	MSG(41, "START 5000000000 large");
+	for (unsigned i = 1; i < 300000; i++) {
+		snprintf(text, sizeof(text), "START request %u, with a few words that it has", i);
+		MSG(i * 100ull, text);
+		snprintf(text, sizeof(text), "END request %u, with a few words that it has", i);
+		MSG(i * 100ull + 50, text);
+		if (i % 50000 == 0) {
+			w_block_end(w, i * 100ull + 50);
+			w_block(w, 0, i * 100ull + 50);
+		}
+	}
+	for (unsigned i = 0; i < 5; i++) {
+		snprintf(text, sizeof(text), "START wanted %u", i);
+		MSG(win.from + i * 100, text);
+		snprintf(text, sizeof(text), "END wanted %u", i);
+		MSG(win.from + i * 100 + 50, text);
+	}
+	MSG(win.from + 600, "END 5000000000 large");
+	MSG(win.from + 700, "END 5000000000 large");
+	MSG(win.from + 1000, "END all of it");
+	w_block_end(w, win.from + 1000);
+	w_end(w);
+	assert_int_equal(el_profile__new(NULL, &p), 0);
+	tree = el_profile__tree(p);
+	assert_int_equal(el_annot__new(&win, tree, NULL, &a), 0);
+	assert_int_equal(el_profile__attach(p, log), 0);
+	assert_int_equal(el_annot__attach(a, log), 0);
+	log_read(log, w);
+	assert_int_equal(el_annot__finish(a, win.from + 1000), 0);
+	assert_int_equal(el_annot__info(a).dropped, 0);
+	assert_int_equal(el_annot__info(a).unmatched, 0);
+	assert_int_equal(el_annot__info(a).n_spans, 8);
+	assert_int_equal(el_annot__info(a).n_sums, 7);
+	/* by their begin, those that began before the window first: the longest, then by their end
+	 */
+	assert_string_equal(el_annot__string(a, el_annot__span(a, 0)->label), "all of it");
+	assert_int_equal(cctree__cc(tree, cctree__node(tree, el_annot__span(a, 0)->node)->cc).id,
+			 4);
+	assert_int_equal(el_annot__span(a, 0)->end, win.from + 1000);
+	assert_string_equal(el_annot__string(a, el_annot__span(a, 1)->label), "large");
+	assert_int_equal(el_annot__span(a, 1)->end, win.from + 700);
+	assert_string_equal(el_annot__string(a, el_annot__span(a, 2)->label), "large");
+	for (unsigned i = 0; i < 5; i++) {
+		snprintf(text, sizeof(text), "wanted %u", i);
+		assert_string_equal(el_annot__string(a, el_annot__span(a, 3 + i)->label), text);
+	}
+	el_annot__free(a);
+	el_profile__free(p);
+	eventlog__free(log);
+	w_free(w);
+}
+
 /* ── heap, process ───────────────────────────────────────────────────────────────────────── */
 
 static const struct el_series *series_of(const struct el_heap *h, uint16_t kind, const char *name)
@@ -321,8 +393,11 @@ static void t_info_window(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(t_annotations), cmocka_unit_test(t_annotations_by_thread),
-		cmocka_unit_test(t_heap),	 cmocka_unit_test(t_info),
+		cmocka_unit_test(t_annotations),
+		cmocka_unit_test(t_annotations_by_thread),
+		cmocka_unit_test(t_annotations_window),
+		cmocka_unit_test(t_heap),
+		cmocka_unit_test(t_info),
 		cmocka_unit_test(t_info_window),
 	};
 

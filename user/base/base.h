@@ -158,6 +158,8 @@ int strtab__add(struct strtab *tab, const char *s, size_t len, uint32_t *ret_id)
 /* Valid while the table lives. "" for an id that was never given out. */
 const char *strtab__get(const struct strtab *tab, uint32_t id);
 uint32_t strtab__count(const struct strtab *tab);
+/* What strtab__set_max() limits. */
+size_t strtab__bytes(const struct strtab *tab);
 
 /* ── numbers for people (human.c) ────────────────────────────────────────────────────────── */
 

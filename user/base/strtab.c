@@ -123,3 +123,8 @@ uint32_t strtab__count(const struct strtab *tab)
 {
 	return (uint32_t)tab->n;
 }
+
+size_t strtab__bytes(const struct strtab *tab)
+{
+	return tab->bytes;
+}

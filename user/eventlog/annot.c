@@ -13,10 +13,9 @@
 #include "base/base.h"
 
 #define OPEN_MAX  (1u << 16)
-#define TEXT_MAX  (16u << 20) /* bytes of all texts, with what finds them */
 #define OTHERS	  "[other labels]"
 #define LOOK_BACK 64 /* open intervals of one key that are looked at */
-#define NONE	  UINT32_MAX
+#define NONE	  ANNOT_NONE
 
 static void opens_free(struct opens *o)
 {
@@ -78,7 +77,8 @@ int el_annot__new(const struct el_window *window, struct cctree *tree, const str
 		free(a);
 		return err;
 	}
-	strtab__set_max(a->strings, TEXT_MAX);
+	strtab__set_max(a->strings, ANNOT_TEXT_MAX);
+	a->forget_at = ANNOT_TEXT_MAX / 2;
 	err = strtab__add(a->strings, OTHERS, strlen(OTHERS), &a->others);
 	if (err) {
 		el_annot__free(a);
@@ -387,8 +387,12 @@ static int on_message(struct el_annot *a, const struct el_event *ev)
 static int on_event(void *ctx, const struct el_event *ev)
 {
 	struct el_annot *a = ctx;
-	int err = on_message(a, ev);
+	int err = 0;
 
+	if (a->window && strtab__bytes(a->strings) > a->forget_at)
+		err = annot__forget_texts(a);
+	if (!err)
+		err = on_message(a, ev);
 	if (err == -E2BIG) {
 		a->info.dropped++;
 		err = 0;

@@ -6,6 +6,9 @@
 #include "eventlog.h"
 #include "u64map_priv.h"
 
+#define ANNOT_TEXT_MAX (16u << 20) /* bytes of all texts, with what finds them */
+#define ANNOT_NONE     UINT32_MAX
+
 #define SPANS_MAX  (1u << 18)
 #define SUMS_MAX   (1u << 13)
 #define CCALLS_MAX (1u << 18)
@@ -40,6 +43,7 @@ struct el_annot {
 	struct cctree *tree;
 	const struct el_sched *sched;
 	struct strtab *strings;
+	size_t forget_at; /* bytes of strings: then those that nothing has any more go */
 	struct recent recent[RECENT];
 	struct opens open;  /* intervals, by label and number */
 	struct opens calls; /* by thread */
@@ -71,6 +75,8 @@ struct annot_words {
 	uint64_t fn, site, tid;
 };
 
+/* Texts of what lay outside the window go; the others get new numbers. -ENOMEM: it is unusable. */
+int annot__forget_texts(struct el_annot *a);
 /* The verb that it begins with, and what follows it; AV_NONE: any other message. */
 enum annot_verb annot__verb(struct el_str text, struct el_str *ret_rest);
 /* Its words too; AV_MALFORMED if they make no sense. */
