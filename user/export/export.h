@@ -51,6 +51,18 @@ extern const struct export_format export_pprof;
 extern const struct export_format export_html;
 extern const struct export_format export_otlp;
 
+/* Where in a picture the next request of several begins; zeroed at first. */
+struct export_cursor {
+	uint32_t target;
+	size_t lane;
+	bool done;  /* there is nothing left */
+	bool empty; /* there was no profile in the last one */
+};
+/* One request of export_otlp's, to which nothing is added once it has max_bytes before it is
+ * gzipped: it has no more than that and a lane. */
+int export_otlp__write_next(FILE *out, const struct picture *pic, const struct export_opts *opts,
+			    uint64_t max_bytes, struct export_cursor *at);
+
 /* NULL if there is no such format. */
 const struct export_format *export__find(const char *name, size_t len);
 /* All of their names: "speedscope, folded, …". */

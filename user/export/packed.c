@@ -10,6 +10,7 @@ struct packed {
 	ProtobufCBuffer base; /* first: what protobuf-c appends to */
 	FILE *out;
 	z_stream stream;
+	uint64_t bytes;
 	int err;
 	uint8_t room[16384];
 };
@@ -36,7 +37,10 @@ static void deflate_all(struct packed *p, const uint8_t *data, size_t len, int f
 
 static void append(ProtobufCBuffer *buffer, size_t len, const uint8_t *data)
 {
-	deflate_all((struct packed *)buffer, data, len, Z_NO_FLUSH);
+	struct packed *p = (struct packed *)buffer;
+
+	p->bytes += len;
+	deflate_all(p, data, len, Z_NO_FLUSH);
 }
 
 int packed__new(FILE *out, struct packed **ret_packed)
@@ -60,6 +64,11 @@ int packed__new(FILE *out, struct packed **ret_packed)
 ProtobufCBuffer *packed__buffer(struct packed *p)
 {
 	return &p->base;
+}
+
+uint64_t packed__bytes(const struct packed *p)
+{
+	return p->bytes;
 }
 
 int packed__error(const struct packed *p)

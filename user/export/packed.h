@@ -14,6 +14,8 @@ int packed__new(FILE *out, struct packed **ret_packed);
 ProtobufCBuffer *packed__buffer(struct packed *packed);
 /* The error, if there was one so far: what would still be packed is not worth it. */
 int packed__error(const struct packed *packed);
+/* What was packed so far, before it is gzipped. */
+uint64_t packed__bytes(const struct packed *packed);
 /* Writes the rest. */
 int packed__finish(struct packed *packed);
 void packed__free(struct packed *packed);

@@ -13,6 +13,9 @@
 #include "push_priv.h"
 
 #define CA_MAX (4U << 20)
+/* A collector takes 20 MiB before they are gzipped (confighttp's max_request_body_size): there is
+ * room for what the last lane adds. */
+#define OTLP_MOST (8ULL << 20)
 /* What ends the first line of each, with "BEGIN " or "BEGIN TRUSTED " before it. */
 #define PEM_MARK "CERTIFICATE-----"
 /* A server that fails at one file in particular would keep all others waiting. */
@@ -323,9 +326,10 @@ void destination__look(struct destination *d)
 
 /* ── what is put ─────────────────────────────────────────────────────────────────────────── */
 
+/* at: of the request that OTLP's is; NULL: it is pprof. */
 static int put_file(const struct destination *d, unsigned n, const char *query,
-		    const struct export_format *format, const struct picture *pic,
-		    const struct export_opts *opts)
+		    const struct picture *pic, const struct export_opts *opts,
+		    struct export_cursor *at)
 {
 	char path[PATH_MAX];
 	struct outfile *out;
@@ -336,12 +340,15 @@ static int put_file(const struct destination *d, unsigned n, const char *query,
 	if (err)
 		return err;
 	fprintf(outfile__stream(out), "%s\n", query);
-	err = format->write(outfile__stream(out), pic, opts);
+	err = at ? export_otlp__write_next(outfile__stream(out), pic, opts, OTLP_MOST, at)
+		 : export_pprof.write(outfile__stream(out), pic, opts);
 	if (err && outfile__error(out))
 		err = outfile__error(out);
-	if (!err)
+	/* after a full one there may be nothing but idle processes */
+	if (!err && !(at && n && at->empty))
 		return outfile__commit(out);
-	log_error("%s: cannot be written: %s", path, strerror(-err));
+	if (err)
+		log_error("%s: cannot be written: %s", path, strerror(-err));
 	outfile__abort(out);
 	return err;
 }
@@ -362,7 +369,7 @@ static int put_processes(const struct destination *d, const struct picture *pic,
 		its.target = i + 1;
 		err = push_labels__query(pic, picture__target(pic, i), opts, &query);
 		if (!err)
-			err = put_file(d, i, query.data, &export_pprof, pic, &its);
+			err = put_file(d, i, query.data, pic, &its, NULL);
 		else
 			log_error("push to %s: %s", d->url.shown, strerror(-err));
 		buf__free(&query);
@@ -374,12 +381,17 @@ static int put_processes(const struct destination *d, const struct picture *pic,
 int destination__put(const struct destination *d, const struct picture *pic,
 		     const struct export_opts *opts)
 {
+	struct export_cursor at = {.done = false};
+	int err = 0;
+
 	if (d->url.protocol == PUSH_PYROSCOPE)
 		return put_processes(d, pic, opts);
 	/* there is nothing to report */
 	if (!picture__n_targets(pic))
 		return 0;
-	return put_file(d, 0, "", &export_otlp, pic, opts);
+	for (unsigned n = 0; !err && !at.done; n++)
+		err = put_file(d, n, "", pic, opts, &at);
+	return err;
 }
 
 /* ── the end ─────────────────────────────────────────────────────────────────────────────── */

@@ -56,6 +56,7 @@ struct dict {
 	struct places attributes, mappings, functions, locations, stacks;
 	int32_t *frames;
 	size_t n_frames, cap_frames;
+	uint64_t string_bytes;
 	void *messages[16]; /* arrays that the message consists of */
 	size_t n_messages;
 	int err;
@@ -116,16 +117,36 @@ static void free_places(struct places *t)
 	free(t->v);
 }
 
+/* The most that entries take in the message: a number is a byte and up to five, a message in a
+ * message two bytes more, a string its length too. */
+#define STRING_BYTES	5
+#define ATTRIBUTE_BYTES 24
+#define MAPPING_BYTES	16
+#define FUNCTION_BYTES	20
+#define LOCATION_BYTES	40
+#define STACK_BYTES	12
+#define FRAME_BYTES	5
+
+uint64_t dict__bytes(const struct dict *d)
+{
+	return d->string_bytes + (uint64_t)d->attributes.n * ATTRIBUTE_BYTES +
+	       (uint64_t)d->mappings.n * MAPPING_BYTES + (uint64_t)d->functions.n * FUNCTION_BYTES +
+	       (uint64_t)d->locations.n * LOCATION_BYTES + (uint64_t)d->stacks.n * STACK_BYTES +
+	       (uint64_t)d->n_frames * FRAME_BYTES;
+}
+
 /* ── strings and attributes ──────────────────────────────────────────────────────────────── */
 
 int32_t dict__string(struct dict *d, const char *s)
 {
 	char *safe = text__escaped(or_empty(s));
-	uint32_t id = 0;
-	int err = safe ? strtab__add(d->strings, safe, MIN(strlen(safe), STRTAB_MAX_STRING), &id)
-		       : -ENOMEM;
+	size_t len = safe ? MIN(strlen(safe), STRTAB_MAX_STRING) : 0;
+	uint32_t id = 0, before = strtab__count(d->strings);
+	int err = safe ? strtab__add(d->strings, safe, len, &id) : -ENOMEM;
 
 	free(safe);
+	if (strtab__count(d->strings) > before)
+		d->string_bytes += len + STRING_BYTES;
 	return err ? failed(d, err) : (int32_t)id;
 }
 

@@ -30,6 +30,8 @@ int32_t dict__mapping(struct dict *dict, const char *path, const char *build_id)
  * mapping. */
 int32_t dict__stack(struct dict *dict, uint32_t stack, int32_t mapping, const char *exe);
 
+/* The most bytes that its message takes. */
+uint64_t dict__bytes(const struct dict *dict);
 /* Fills the message in, which is valid until the dictionary is freed. */
 int dict__message(struct dict *dict, Otlp__ProfilesDictionary *ret_message);
 

@@ -4,7 +4,9 @@
  * Each process is a resource, with a profile for each type of value.
  *
  * Protobuf messages may be written in pieces, which their reader puts together: each process is a
- * piece, and the dictionary, which knows what all of them refer to, is the last one.
+ * piece, and the dictionary, which knows what all of them refer to, is the last one. A picture that
+ * is more than receivers take at once becomes several requests, of which each has a dictionary of
+ * its own; between two of them there may be processes, or lanes of one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +41,8 @@ struct writer {
 	struct views views;
 	struct dict *dict;
 	Otlp__ValueType type[OTLP_TYPES];
+	uint64_t max_bytes;
+	bool any; /* there is a profile */
 };
 
 static void put(struct writer *w, const Otlp__ExportRequest *piece)
@@ -146,9 +150,10 @@ static uint64_t mix(uint64_t seed, uint64_t n)
 	return z ^ (z >> 31);
 }
 
-/* The same for the same profile, however often it is sent; no other one has it. */
-static void make_id(const struct writer *w, const struct pic_target *target, enum otlp_type type,
-		    uint64_t ret_id[2])
+/* The same for the same profile, however often it is sent; no other one has it. from: the lane that
+ * it begins with, where a process is in several requests. */
+static void make_id(const struct writer *w, const struct pic_target *target, size_t from,
+		    enum otlp_type type, uint64_t ret_id[2])
 {
 	const struct pic_session *session = picture__session(w->pic);
 	const char *host = or_empty(w->opts->host_id);
@@ -161,6 +166,8 @@ static void make_id(const struct writer *w, const struct pic_target *target, enu
 		/* an exec leaves all of these as they are */
 		id = mix(id, target->attach_ns);
 		id = mix(id, type + 1);
+		if (from)
+			id = mix(id, from);
 		for (const char *c = host; *c; c++)
 			id = mix(id, (unsigned char)*c);
 		ret_id[half] = id;
@@ -205,13 +212,13 @@ static int make_samples(struct otlp_samples *samples, enum otlp_type type, struc
 	return 0;
 }
 
-static int make_profile(struct writer *w, const struct pic_target *target,
+static int make_profile(struct writer *w, const struct pic_target *target, size_t from,
 			struct otlp_samples *samples, enum otlp_type type, struct profile *p)
 {
 	const struct pic_session *session = picture__session(w->pic);
 
 	otlp__profile__init(&p->message);
-	make_id(w, target, type, p->id);
+	make_id(w, target, from, type, p->id);
 	p->message.sample_type = &w->type[type];
 	p->message.time_unix_nano = session->start_unix_ns;
 	p->message.duration_nano = session->end_ns - MIN(session->start_ns, session->end_ns);
@@ -243,6 +250,7 @@ static void put_process(struct writer *w, struct resource *resource, struct prof
 			all[scoped.n_profiles++] = &profiles[i].message;
 	if (!scoped.n_profiles)
 		return;
+	w->any = true;
 	scope.name = (char *)"safescoped";
 	scope.version = (char *)picture__session(w->pic)->version;
 	scoped.scope = &scope;
@@ -255,22 +263,29 @@ static void put_process(struct writer *w, struct resource *resource, struct prof
 	put(w, &piece);
 }
 
-static int write_process(struct writer *w, uint32_t target_no)
+static bool has_room(const struct writer *w)
 {
-	const struct pic_target *target = picture__target(w->pic, target_no);
+	return packed__bytes(w->packed) + dict__bytes(w->dict) < w->max_bytes;
+}
+
+/* As much of it as there is room for, a lane at least. */
+static int write_part(struct writer *w, struct otlp_part *part)
+{
+	const struct pic_target *target = picture__target(w->pic, part->target_no);
 	int32_t mapping = dict__mapping(w->dict, target->exe, target->build_id);
 	struct profile profiles[OTLP_TYPES] = {0};
 	struct resource resource = {.err = 0};
 	struct otlp_samples samples = {0};
+	size_t from = part->lane;
 	int err;
 
+	part->bytes = w->max_bytes - MIN(packed__bytes(w->packed), w->max_bytes);
 	make_resource(w, target, &resource);
 	err = resource.err;
 	if (!err)
-		err = otlp_samples__collect(w->pic, &w->views, target_no, w->dict, mapping,
-					    &samples);
+		err = otlp_samples__collect(w->pic, &w->views, part, w->dict, mapping, &samples);
 	for (unsigned i = 0; !err && i < OTLP_TYPES; i++)
-		err = make_profile(w, target, &samples, (enum otlp_type)i, &profiles[i]);
+		err = make_profile(w, target, from, &samples, (enum otlp_type)i, &profiles[i]);
 	if (!err)
 		put_process(w, &resource, profiles);
 	for (size_t i = 0; i < OTLP_TYPES; i++) {
@@ -284,9 +299,10 @@ static int write_process(struct writer *w, uint32_t target_no)
 
 /* ── all of them ─────────────────────────────────────────────────────────────────────────── */
 
-static int write_all(struct writer *w)
+static int write_request(struct writer *w, struct export_cursor *at)
 {
 	Otlp__ExportRequest piece = OTLP__EXPORT_REQUEST__INIT;
+	size_t n = picture__n_targets(w->pic);
 	Otlp__ProfilesDictionary dictionary;
 	int err = 0;
 
@@ -295,11 +311,17 @@ static int write_all(struct writer *w)
 		w->type[i].type_strindex = dict__string(w->dict, types[i].name);
 		w->type[i].unit_strindex = dict__string(w->dict, types[i].unit);
 	}
-	for (size_t i = 0; !err && i < picture__n_targets(w->pic); i++) {
-		err = write_process(w, (uint32_t)i);
+	while (!err && at->target < n && (!w->any || has_room(w))) {
+		struct otlp_part part = {.target_no = at->target, .lane = at->lane};
+
+		err = write_part(w, &part);
 		if (!err)
 			err = packed__error(w->packed);
+		at->target += part.last;
+		at->lane = part.last ? 0 : part.lane;
 	}
+	at->done = at->target >= n;
+	at->empty = !w->any;
 	if (!err)
 		err = dict__message(w->dict, &dictionary);
 	if (err)
@@ -309,9 +331,11 @@ static int write_all(struct writer *w)
 	return packed__finish(w->packed);
 }
 
-int otlp__write(FILE *out, const struct picture *pic, const struct export_opts *opts)
+int export_otlp__write_next(FILE *out, const struct picture *pic, const struct export_opts *opts,
+			    uint64_t max_bytes, struct export_cursor *at)
 {
-	struct writer w = {.pic = pic, .opts = opts};
+	struct writer w = {.pic = pic, .opts = opts, .max_bytes = max_bytes};
+	struct export_cursor next = *at;
 	int err = packed__new(out, &w.packed);
 
 	if (!err)
@@ -319,9 +343,19 @@ int otlp__write(FILE *out, const struct picture *pic, const struct export_opts *
 	if (!err)
 		err = views__collect(pic, &w.views);
 	if (!err)
-		err = write_all(&w);
+		err = write_request(&w, &next);
 	views__free(&w.views);
 	dict__free(w.dict);
 	packed__free(w.packed);
-	return export__result(out, err);
+	err = export__result(out, err);
+	if (!err)
+		*at = next;
+	return err;
+}
+
+int otlp__write(FILE *out, const struct picture *pic, const struct export_opts *opts)
+{
+	struct export_cursor at = {0};
+
+	return export_otlp__write_next(out, pic, opts, UINT64_MAX, &at);
 }

@@ -13,7 +13,11 @@ struct collecting {
 	struct dict *dict;
 	int32_t mapping;
 	struct otlp_samples samples;
+	uint64_t bytes; /* the most that they take */
 };
+
+/* A sample of one value: its stack, five attributes, the value, and what they are. */
+#define SAMPLE_BYTES 50
 
 /* ── one sample ──────────────────────────────────────────────────────────────────────────── */
 
@@ -49,6 +53,8 @@ static int add(struct collecting *c, uint32_t stack, const int32_t *attributes, 
 	if (n)
 		qsort(s->attributes, n, sizeof(*s->attributes), by_number);
 	memcpy(s->values, values, sizeof(s->values));
+	for (size_t i = 0; i < OTLP_TYPES; i++)
+		c->bytes += values[i] ? SAMPLE_BYTES : 0;
 	return 0;
 }
 
@@ -160,28 +166,44 @@ static void merge(struct otlp_samples *s)
 	s->n = kept + 1;
 }
 
-int otlp_samples__collect(const struct picture *pic, const struct views *views, uint32_t target_no,
-			  struct dict *dict, int32_t mapping, struct otlp_samples *ret_samples)
+static bool has_room(const struct collecting *c, const struct otlp_part *part)
 {
-	bool log_alone = session__log_alone(pic);
+	return !c->samples.n || c->bytes + dict__bytes(c->dict) < part->bytes;
+}
+
+/* What is of no lane comes after the last one. */
+static int add_rest(struct collecting *c, bool log_alone)
+{
+	int err = 0;
+
+	if (log_alone && !c->target->lanes[LANE_CAPABILITY].n)
+		err = add_centres(c);
+	return err ? err : add_allocated(c);
+}
+
+int otlp_samples__collect(const struct picture *pic, const struct views *views,
+			  struct otlp_part *part, struct dict *dict, int32_t mapping,
+			  struct otlp_samples *ret_samples)
+{
+	bool log_alone = session__log_alone(pic), last;
 	struct collecting c = {
 		.pic = pic,
-		.target = picture__target(pic, target_no),
+		.target = picture__target(pic, part->target_no),
 		.dict = dict,
 		.mapping = mapping,
 	};
+	size_t i = part->lane;
 	int err = 0;
 
-	for (size_t i = 0; !err && i < views->n; i++) {
+	for (; !err && i < views->n && has_room(&c, part); i++) {
 		const struct view *view = &views->v[i];
 
-		if (view->target_no == target_no && sums__counts(view, log_alone))
+		if (view->target_no == part->target_no && sums__counts(view, log_alone))
 			err = add_lane(&c, views, view);
 	}
-	if (!err && log_alone && !c.target->lanes[LANE_CAPABILITY].n)
-		err = add_centres(&c);
-	if (!err)
-		err = add_allocated(&c);
+	last = i == views->n && has_room(&c, part);
+	if (!err && last)
+		err = add_rest(&c, log_alone);
 	if (!err)
 		err = dict__error(dict);
 	if (err) {
@@ -189,6 +211,8 @@ int otlp_samples__collect(const struct picture *pic, const struct views *views, 
 		return err;
 	}
 	merge(&c.samples);
+	part->lane = i;
+	part->last = last;
 	*ret_samples = c.samples;
 	return 0;
 }

@@ -25,9 +25,18 @@ struct otlp_samples {
 	size_t n, cap;
 };
 
-/* Of the target of that number in the picture, whose executable has that mapping. */
-int otlp_samples__collect(const struct picture *pic, const struct views *views, uint32_t target_no,
-			  struct dict *dict, int32_t mapping, struct otlp_samples *ret_samples);
+/* Part of a process, lane by lane. */
+struct otlp_part {
+	uint32_t target_no;
+	size_t lane;	/* that it begins with, by its number in the views; then that of the next */
+	bool last;	/* there is no next one */
+	uint64_t bytes; /* from which on no lane is begun: of the samples, and of the dictionary */
+};
+
+/* The executable has that mapping. */
+int otlp_samples__collect(const struct picture *pic, const struct views *views,
+			  struct otlp_part *part, struct dict *dict, int32_t mapping,
+			  struct otlp_samples *ret_samples);
 void otlp_samples__free(struct otlp_samples *samples);
 
 #endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A window that is more than a collector takes at once: several requests, each whole in itself. */
+#include "test_push_kit.h"
+
+#include <dirent.h>
+#include <zlib.h>
+
+#include "otlp.pb-c.h"
+#include "test_export_lanes.h"
+
+/* What a collector takes, before it is gzipped: max_request_body_size of its confighttp, of which
+ * the default is 20 MiB. */
+#define COLLECTOR_TAKES ((size_t)20 << 20)
+
+static uint8_t raw[COLLECTOR_TAKES * 3];
+
+/* *ret_len: of the body before it is gzipped. */
+static Otlp__ExportRequest *unzip(const uint8_t *body, size_t len, size_t *ret_len)
+{
+	z_stream z = {.next_in = (uint8_t *)body,
+		      .avail_in = (uInt)len,
+		      .next_out = raw,
+		      .avail_out = sizeof(raw)};
+	Otlp__ExportRequest *r;
+
+	assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
+	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
+	inflateEnd(&z);
+	*ret_len = sizeof(raw) - z.avail_out;
+	r = otlp__export_request__unpack(NULL, *ret_len, raw);
+	assert_non_null(r);
+	assert_non_null(r->dictionary);
+	return r;
+}
+
+#define MOST_PROFILES 400
+
+/* What all requests add up to. */
+struct all {
+	int64_t sums[5];
+	uint8_t ids[MOST_PROFILES][16];
+	size_t n_ids, requests, resources, most_bytes;
+};
+
+static const char *const types[] = {"samples", "cpu", "off_cpu", "safe_call", "alloc_space"};
+
+/* All that it refers to is in its own dictionary. */
+static void check_stack(const Otlp__ProfilesDictionary *d, int32_t index)
+{
+	assert_in_range(index, 0, d->n_stack_table - 1);
+	for (size_t i = 0; i < d->stack_table[index]->n_location_indices; i++) {
+		int32_t at = d->stack_table[index]->location_indices[i];
+
+		assert_in_range(at, 1, d->n_location_table - 1);
+		assert_in_range(d->location_table[at]->lines[0]->function_index, 1,
+				d->n_function_table - 1);
+	}
+}
+
+static void add_profile(struct all *all, const Otlp__ProfilesDictionary *d, const Otlp__Profile *p)
+{
+	const char *name = d->string_table[p->sample_type->type_strindex];
+	size_t type = 0;
+
+	while (strcmp(types[type], name) != 0)
+		assert_true(++type < ARRAY_SIZE(types));
+	assert_true(all->n_ids < MOST_PROFILES);
+	for (size_t i = 0; i < all->n_ids; i++)
+		assert_memory_not_equal(all->ids[i], p->profile_id.data, 16);
+	memcpy(all->ids[all->n_ids++], p->profile_id.data, 16);
+	for (size_t i = 0; i < p->n_samples; i++) {
+		const Otlp__Sample *s = p->samples[i];
+
+		check_stack(d, s->stack_index);
+		for (size_t k = 0; k < s->n_attribute_indices; k++)
+			assert_in_range(s->attribute_indices[k], 1, d->n_attribute_table - 1);
+		all->sums[type] += s->values[0];
+	}
+}
+
+static void add_request(struct all *all, const uint8_t *body, size_t len)
+{
+	size_t bytes;
+	Otlp__ExportRequest *r = unzip(body, len, &bytes);
+
+	all->requests++;
+	all->most_bytes = MAX(all->most_bytes, bytes);
+	assert_true(r->n_resource_profiles > 0);
+	for (size_t i = 0; i < r->n_resource_profiles; i++) {
+		const Otlp__ScopeProfiles *scope = r->resource_profiles[i]->scope_profiles[0];
+
+		all->resources++;
+		for (size_t k = 0; k < scope->n_profiles; k++)
+			add_profile(all, r->dictionary, scope->profiles[k]);
+	}
+	otlp__export_request__free_unpacked(r, NULL);
+}
+
+/* ── cut anywhere ────────────────────────────────────────────────────────────────────────── */
+
+static void write_all(const struct sketch *sketch, uint64_t max_bytes, struct all *all)
+{
+	const struct export_opts opts = {.weight = WEIGHT_WALL};
+	struct picture *pic = kit_picture(sketch, NULL);
+	struct export_cursor at = {0};
+
+	*all = (struct all){.n_ids = 0};
+	while (!at.done) {
+		char *text = NULL;
+		size_t len;
+		FILE *out = open_memstream(&text, &len);
+
+		assert_non_null(out);
+		assert_int_equal(export_otlp__write_next(out, pic, &opts, max_bytes, &at), 0);
+		assert_int_equal(fclose(out), 0);
+		if (!at.empty)
+			add_request(all, (uint8_t *)text, len);
+		free(text);
+	}
+	picture__free(pic);
+}
+
+/* Wherever it is cut, the sums stay what the slices were, and no two profiles are taken for one. */
+static void test_cut_anywhere(void **state)
+{
+	struct pic_lane threads[3];
+	struct pic_target targets[2];
+	struct sketch two = lanes;
+	struct all all;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {
+		threads[i] = lanes_threads[0];
+		threads[i].tid = (pid_t)(42 + i);
+	}
+	for (size_t i = 0; i < 2; i++) {
+		targets[i] = lanes_targets[0];
+		targets[i].pid = (pid_t)(100 + i);
+		targets[i].lanes[LANE_THREAD] = (struct pic_lanes){.v = threads, .n = 3};
+	}
+	two.targets = targets;
+	two.n_targets = 2;
+	for (uint64_t most = 0; most < 4096; most += 64) {
+		write_all(&two, most, &all);
+		/* of each of the six threads */
+		assert_int_equal(all.sums[1], 6 * 37 * MS);
+		assert_int_equal(all.sums[2], 6 * 53 * MS);
+		assert_int_equal(all.sums[3], 6 * 48 * MS);
+		if (!most)
+			assert_int_equal(all.requests, 6);
+	}
+	assert_int_equal(all.requests, 1);
+	assert_int_equal(all.resources, 2);
+}
+
+/* ── a large window ──────────────────────────────────────────────────────────────────────── */
+
+#define THREADS 40
+#define EACH	200
+#define NAME	4000
+
+static char *names;
+static struct pic_frame many_frames[THREADS * EACH];
+static uint32_t many_numbers[THREADS * EACH];
+static struct pic_stack many_stacks[THREADS * EACH];
+static struct pic_slice many_slices[THREADS][EACH];
+static struct pic_lane many_threads[THREADS];
+
+/* Of one process, whose functions' names alone are 32 MB. */
+static struct sketch large_one(struct pic_target *target)
+{
+	struct sketch large = lanes;
+
+	names = malloc((size_t)THREADS * EACH * (NAME + 1));
+	assert_non_null(names);
+	for (unsigned i = 0; i < THREADS * EACH; i++) {
+		char *name = names + (size_t)i * (NAME + 1);
+		struct pic_slice *slice = &many_slices[i / EACH][i % EACH];
+
+		memset(name, 'x', NAME);
+		snprintf(name + NAME - 8, 9, "%08u", i);
+		many_frames[i] = (struct pic_frame){name, "M", "", "", "", TF_HASKELL, false};
+		many_numbers[i] = i;
+		many_stacks[i] = (struct pic_stack){.frames = &many_numbers[i], .n = 1};
+		*slice = (struct pic_slice){.start_ns = T0 + (i % EACH) * MS,
+					    .end_ns = T0 + (i % EACH + 1) * MS,
+					    .stack = i,
+					    .state = ST_HASKELL,
+					    .samples = 1};
+	}
+	for (unsigned i = 0; i < THREADS; i++)
+		many_threads[i] = (struct pic_lane){.tid = (pid_t)(1 + i),
+						    .name = "w",
+						    .end_ns = T0 + EACH * MS,
+						    .slices = many_slices[i],
+						    .n_slices = EACH};
+	*target = (struct pic_target){.pid = 7,
+				      .comm = "large",
+				      .exe = "/large",
+				      .lanes[LANE_THREAD] = {.v = many_threads, .n = THREADS}};
+	large.targets = target;
+	large.n_targets = 1;
+	large.frames = many_frames;
+	large.n_frames = THREADS * EACH;
+	large.stacks = many_stacks;
+	large.n_stacks = THREADS * EACH;
+	return large;
+}
+
+static void add_queued(struct all *all)
+{
+	static uint8_t file[1 << 22];
+	const char *queue = "queues/otlp+http___127.0.0.1_1";
+	DIR *d = opendir(in_dir(queue));
+	struct dirent *entry;
+
+	assert_non_null(d);
+	while ((entry = readdir(d))) {
+		char path[PATH_MAX];
+		size_t len;
+		FILE *in;
+
+		if (!queue__is_name(entry->d_name))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", in_dir(queue), entry->d_name);
+		in = fopen(path, "r");
+		assert_non_null(in);
+		len = fread(file, 1, sizeof(file), in);
+		assert_true(len > 1 && len < sizeof(file));
+		fclose(in);
+		assert_int_equal(file[0], '\n');
+		add_request(all, file + 1, len - 1);
+	}
+	closedir(d);
+}
+
+static void test_large_window(void **state)
+{
+	const struct push_to to = {.url = "otlp+http://127.0.0.1:1"};
+	const struct push_opts opts = {.queue_dir = in_dir("queues"), .owner = (uid_t)-1};
+	const struct export_opts exported = {.weight = WEIGHT_WALL};
+	struct pic_target target;
+	struct sketch large = large_one(&target);
+	struct picture *pic = kit_picture(&large, NULL);
+	struct all all = {.n_ids = 0};
+	struct destination *d;
+
+	(void)state;
+	assert_int_equal(destination__open(&to, &opts, &d), 0);
+	assert_int_equal(destination__put(d, pic, &exported), 0);
+	add_queued(&all);
+	assert_true(all.most_bytes < COLLECTOR_TAKES);
+	/* no more of them than there have to be */
+	assert_in_range(all.requests, 2, 5);
+	assert_int_equal(all.sums[0], THREADS * EACH);
+	assert_int_equal(all.sums[1], THREADS * EACH * MS);
+	destination__free(d);
+	picture__free(pic);
+	free(names);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cut_anywhere),
+		WITH_DIR(test_large_window),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
