@@ -118,7 +118,7 @@ static void test_damaged(void **state)
 	assert_int_equal(cgroup__parse(text, sizeof(text), &g), -ENAMETOOLONG);
 	memcpy(text, "1:a:/x\n0::/", 11);
 	assert_int_equal(cgroup__parse(text, sizeof(text), &g), -ENAMETOOLONG);
-	/* it says less than another one */
+	/* it is worth less than another one */
 	memcpy(text, "1:a:/", 5);
 	memset(text + 5, 'a', sizeof(text) - 5);
 	memcpy(text + sizeof(text) - 7, "\n0::/x\n", 7);
