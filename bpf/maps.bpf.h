@@ -252,10 +252,10 @@ SS_INLINE u32 user_of(u32 tgid)
 	return t ? t->user & (WIRE_MAX_USERS - 1) : 0;
 }
 
-/* One more for him, if he then has no more than half of what others leave of `max`. */
+/* One more for him, if the rule of shares allows it. */
 SS_INLINE int user_takes(u32 *all, u32 *his, u32 max)
 {
-	if (*all + *his >= max)
+	if (!wire_share_fits(max, *all, *his, 1))
 		return 0;
 	__sync_fetch_and_add(all, 1);
 	__sync_fetch_and_add(his, 1);

@@ -507,10 +507,22 @@ WIRE_ASSERT_SIZE(struct wire_target, 152);
 #define WIRE_MAX_OPEN	 65536
 
 /*
- * What one user's processes have of `threads` and `call_sites`. An entry is made for him while he
- * then has no more than half of what others leave, as base/shares.h in user/ has it; what he is
- * refused is counted. Slot 0 is for processes that user space has not looked at, and for users for
- * whom there is no slot.
+ * The one rule by which users share what is limited (base/shares.h in user/): whether somebody who
+ * has `has` of the `all` that are used, of `max`, may have `more`: he then has no more than half of
+ * what the others leave. Of two counts that change meanwhile the part may be larger than the whole.
+ */
+static inline __attribute__((always_inline)) int wire_share_fits(__u64 max, __u64 all, __u64 has,
+								 __u64 more)
+{
+	__u64 others = all > has ? all - has : 0, half = max > others ? (max - others) / 2 : 0;
+
+	return has <= half && more <= half - has;
+}
+
+/*
+ * What one user's processes have of `threads` and `call_sites`. An entry is made for him by that
+ * rule; what he is refused is counted. Slot 0 is for processes that user space has not looked at,
+ * and for users for whom there is no slot.
  */
 struct wire_user {
 	__u32 threads, sites;

@@ -6,10 +6,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "base/shares.h"
+#include "kernel/kernel_priv.h"
+#include "safescope.skel.h"
+#include "wire.h"
 
 enum { ANNA = 1000, BERT = 1001, CARL = 4000000000U, NOBODY = 65534 };
 
@@ -120,6 +124,53 @@ static void t_shared(void **state)
 	shares__free(NULL);
 }
 
+/* The rule at its boundary, however odd the numbers. */
+static void t_half(void **state)
+{
+	(void)state;
+	for (uint64_t max = 0; max <= 20; max++)
+		for (uint64_t others = 0; others <= 22; others++)
+			for (uint64_t has = 0; has <= 22; has++)
+				for (uint64_t more = 0; more <= 22; more++) {
+					/* twice of what he then has, and what the others have */
+					bool want = others <= max ? 2 * (has + more) + others <= max
+								  : has + more == 0;
+
+					assert_int_equal(
+						wire_share_fits(max, others + has, has, more),
+						want);
+				}
+	assert_true(wire_share_fits(UINT64_MAX, 0, 0, UINT64_MAX / 2));
+	assert_false(wire_share_fits(UINT64_MAX, 0, 0, UINT64_MAX / 2 + 1));
+	assert_false(wire_share_fits(UINT64_MAX, UINT64_MAX, UINT64_MAX, 1));
+	/* read between two writes */
+	assert_true(wire_share_fits(8, 2, 3, 1));
+	assert_false(wire_share_fits(8, 2, 4, 1));
+}
+
+/* Calls that were open at the start go by it, too: of an odd number the half is less. */
+static void t_open(void **state)
+{
+	struct kernel *kernel = calloc(1, sizeof(*kernel));
+	uint32_t n = 0;
+
+	(void)state;
+	assert_non_null(kernel);
+	kernel->skel = calloc(1, sizeof(*kernel->skel));
+	assert_non_null(kernel->skel);
+	assert_int_equal(users__new(&kernel->users), 0);
+	/* where there is no room they are counted anew: there are none in any map */
+	for (uint32_t i = 0; i <= WIRE_MAX_OPEN / 2; i++)
+		assert_int_equal(users__add_open(kernel, 1), 0);
+	/* one is left of them, and they are not counted again in the next second */
+	while (n < WIRE_MAX_OPEN && users__add_open(kernel, 2) == 0)
+		n++;
+	assert_int_equal(n, (WIRE_MAX_OPEN - 1) / 2);
+	users__free(kernel->users);
+	free(kernel->skel);
+	free(kernel);
+}
+
 /* One that was let in when there was room is not put out, and gets no more. */
 static void t_over(void **state)
 {
@@ -138,7 +189,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t_greedy), cmocka_unit_test(t_gone), cmocka_unit_test(t_bytes),
-		cmocka_unit_test(t_shared), cmocka_unit_test(t_over),
+		cmocka_unit_test(t_shared), cmocka_unit_test(t_over), cmocka_unit_test(t_half),
+		cmocka_unit_test(t_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

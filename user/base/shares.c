@@ -7,6 +7,7 @@
 
 #include "base.h"
 #include "hash.h"
+#include "wire.h"
 
 /* Hashed as it is in memory: without padding. */
 struct use_key {
@@ -94,20 +95,13 @@ struct shares_use shares__of(const struct shares *shares, uid_t uid)
 	return user ? user->has : (struct shares_use){0};
 }
 
-/* Whether `more`, on top of what he has of `all`, is at most half of what others leave of `max`. */
-static bool fits(uint64_t max, uint64_t all, uint64_t has, uint64_t more)
-{
-	uint64_t others = all - has, left = max > others ? max - others : 0;
-
-	return has <= left / 2 && more <= left / 2 - has;
-}
-
 int shares__ask(const struct shares *shares, uid_t uid, uint64_t bytes)
 {
 	struct shares_use has = shares__of(shares, uid);
 
-	return fits(shares->max.things, shares->all.things, has.things, 1) &&
-			       fits(shares->max.bytes, shares->all.bytes, has.bytes, bytes)
+	return wire_share_fits(shares->max.things, shares->all.things, has.things, 1) &&
+			       wire_share_fits(shares->max.bytes, shares->all.bytes, has.bytes,
+					       bytes)
 		       ? 0
 		       : -EDQUOT;
 }

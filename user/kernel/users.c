@@ -197,17 +197,22 @@ static void recount_open(struct kernel *kernel)
 		*users = before;
 }
 
+static bool has_room(const struct users *users, uint32_t slot)
+{
+	return wire_share_fits(WIRE_MAX_OPEN, users->all_open, users->open[slot], 1);
+}
+
 int users__add_open(struct kernel *kernel, uint32_t slot)
 {
 	struct users *users = kernel->users;
 	uint64_t now = time__monotonic_ns();
 
 	slot %= WIRE_MAX_USERS;
-	if (users->all_open + users->open[slot] >= WIRE_MAX_OPEN && now >= users->recount_ns) {
+	if (!has_room(users, slot) && now >= users->recount_ns) {
 		recount_open(kernel);
 		users->recount_ns = now + RECOUNT_NS;
 	}
-	if (users->all_open + users->open[slot] >= WIRE_MAX_OPEN)
+	if (!has_room(users, slot))
 		return -EDQUOT;
 	users->all_open++;
 	users->open[slot]++;
