@@ -105,7 +105,7 @@ static void goes_on(struct destination *d)
 	d->due_ns = 0;
 }
 
-/* It is to have time. */
+/* It is tried again, but not before a pause is over. */
 static uint64_t put_off(struct destination *d, const struct sender_answer *a, uint64_t now)
 {
 	uint32_t random = 0;

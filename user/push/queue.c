@@ -233,7 +233,7 @@ static int add(struct queue *q, const char *name)
 	return 0;
 }
 
-/* Of none but what is held. */
+/* Forgets all files but the one that is held. */
 static void empty(struct queue *q)
 {
 	if (q->held)
