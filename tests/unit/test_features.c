@@ -44,7 +44,8 @@ static const char *printed_of(const struct kernel_features *f)
 
 static struct kernel_features refused(int paranoid, uint64_t caps, bool seccomp)
 {
-	return (struct kernel_features){.btf = true,
+	return (struct kernel_features){.host_pids = true,
+					.btf = true,
 					.ringbuf = true,
 					.uprobes = true,
 					.sched = true,

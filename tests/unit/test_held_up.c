@@ -75,9 +75,9 @@ static uint64_t try_again(struct held *h)
 {
 	uint64_t before = time__monotonic_ns();
 
-	h->kernel.left_until_ns = 1;
+	h->kernel.left.until_ns = 1;
 	assert_int_equal(kernel__beat(&h->kernel), 0);
-	return h->kernel.left_until_ns ? h->kernel.left_until_ns - before : 0;
+	return retry__has_begun(&h->kernel.left) ? h->kernel.left.until_ns - before : 0;
 }
 
 /* They are tried again, less and less often, and meanwhile are not given up. */

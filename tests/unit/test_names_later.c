@@ -80,11 +80,11 @@ static void test_job(void **state)
 	names.incomplete = false;
 	assert_true(file_job__rests(&job, &names));
 	assert_true(names.incomplete);
-	job.pause.since_ns -= NAMES_PAUSE_NS;
+	job.pause.retry.until_ns -= NAMES_PAUSE_NS;
 	assert_false(file_job__rests(&job, &names));
 	assert_null(file_job__take(&job, -ETIMEDOUT, &names, &image));
-	assert_int_equal(job.pause.ns, 2 * NAMES_PAUSE_NS);
-	job.pause.since_ns -= 2 * NAMES_PAUSE_NS;
+	assert_int_equal(job.pause.retry.ns, 2 * NAMES_PAUSE_NS);
+	job.pause.retry.until_ns = 1;
 	assert_false(file_job__rests(&job, &names));
 	names.incomplete = false;
 	assert_null(file_job__take(&job, -ENOENT, &names, &image));
