@@ -66,14 +66,14 @@ def test_unmount(t):
     target.result()
     subprocess.run([point / "sleep", "0.2"], check=True)
     # who is asked for names lives for a while, and has what is mapped by then
-    other = ended(t, "Calls", 1, "safe_sleep_1ms=100")
+    ended(t, "Calls", 1, "safe_sleep_1ms=100")
     deadline = time.monotonic() + 150
     while subprocess.run(["umount", point], check=False, capture_output=True).returncode:
         check(time.monotonic() < deadline, f"{point} is still busy")
         time.sleep(1)
     took = time.monotonic() - (deadline - 150)
     stop(session)
-    compare(t.report(), *other)
+    check(t.report().target(target.pid)["lanes"], "the program is not in the report")
     print(f"    unmounted after {took:.0f} s")
 
 
