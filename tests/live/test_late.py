@@ -41,10 +41,11 @@ class Killer(threading.Thread):
         self.join()
 
 
-def own(t, number=0):
-    """A program of which nothing is known yet: a file of its own."""
+def own(t, number, owner=0):
+    """A program of which nothing is known yet: a file of its own. Of one that is not root's a helper reads all."""
     path = t.dir / f"Calls{number}"
     shutil.copy(program("Calls"), path)
+    os.chown(path, owner, owner)
     return Target([path, "1", "safe_sleep_1ms=200"])
 
 
@@ -91,9 +92,9 @@ def test_begins(t):
 
 
 def test_runs_before(t):
-    """The same of one that runs when the session begins."""
+    """The same of one that runs when the session begins: that it could not be looked into does not show that it is none."""
     for number in range(8):
-        target = own(t, number)
+        target = own(t, number, owner=65534)
         t.started.append(target)
         session = host(t)
         killer = Killer(session.pid)
