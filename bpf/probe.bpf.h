@@ -16,6 +16,15 @@
 #include "tick.bpf.h"
 #include "alloc.bpf.h"
 
+/*
+ * Several files may be one to the kernel (layers of overlays), and of one file a process may have
+ * probes of its own while others share theirs: of those on one instruction one is the target's.
+ */
+SS_INLINE int probe_is_of(void *ctx, const struct wire_target *t, u32 own)
+{
+	return (bpf_get_attach_cookie(ctx) == WIRE_PROBE_OWN) == !!(t->flags & own);
+}
+
 SS_INLINE void probe_hit_of(u32 tgid, u32 gc)
 {
 	struct wire_cost *c = bpf_map_lookup_elem(&costs, &tgid);

@@ -96,7 +96,9 @@ int on_suspend(struct user_regs *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct wire_target *t = target_of(task);
 
-	return t ? probe_suspend(ctx, t, task, target_now(t)) : 0;
+	if (!t || !probe_is_of(ctx, t, WIRE_TARGET_OWN_SUSPEND))
+		return 0;
+	return probe_suspend(ctx, t, task, target_now(t));
 }
 
 SEC("uprobe")
@@ -105,7 +107,9 @@ int on_resume(struct user_regs *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct wire_target *t = target_of(task);
 
-	return t ? probe_resume(ctx, t, task, target_now(t)) : 0;
+	if (!t || !probe_is_of(ctx, t, WIRE_TARGET_OWN_RESUME))
+		return 0;
+	return probe_resume(ctx, t, task, target_now(t));
 }
 
 SEC("uprobe")
@@ -114,34 +118,37 @@ int on_tick(struct user_regs *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct wire_target *t = target_of(task);
 
-	(void)ctx;
-	return t ? probe_tick(t, task, target_now(t)) : 0;
+	if (!t || !probe_is_of(ctx, t, WIRE_TARGET_OWN_TICK))
+		return 0;
+	return probe_tick(t, task, target_now(t));
 }
 
-SS_INLINE int on_gc(struct user_regs *ctx, u32 point)
+SS_INLINE int on_gc(struct user_regs *ctx, u32 point, u32 own)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct wire_target *t = target_of(task);
 
-	return t ? probe_gc(ctx, t, task, point, target_now(t)) : 0;
+	if (!t || !probe_is_of(ctx, t, own))
+		return 0;
+	return probe_gc(ctx, t, task, point, target_now(t));
 }
 
 SEC("uprobe")
 int on_gc_sync(struct user_regs *ctx)
 {
-	return on_gc(ctx, WIRE_GC_SYNC);
+	return on_gc(ctx, WIRE_GC_SYNC, WIRE_TARGET_OWN_GC_SYNC);
 }
 
 SEC("uprobe")
 int on_gc_start(struct user_regs *ctx)
 {
-	return on_gc(ctx, WIRE_GC_START);
+	return on_gc(ctx, WIRE_GC_START, WIRE_TARGET_OWN_GC_START);
 }
 
 SEC("uprobe")
 int on_gc_end(struct user_regs *ctx)
 {
-	return on_gc(ctx, WIRE_GC_END);
+	return on_gc(ctx, WIRE_GC_END, WIRE_TARGET_OWN_GC_END);
 }
 
 /* Run by user space before it reads what threads are doing. */

@@ -477,7 +477,18 @@ enum wire_target_flag {
 	WIRE_TARGET_ARMED = 64,	       /* a child before its exec: the entry survives that */
 	WIRE_TARGET_TICK_THREAD = 256, /* ticks by the timer's thread: it has no probe */
 	WIRE_TARGET_CALLED = 128,      /* WIRE_READY was sent; set by the probe program */
+	/* Which of its probes are its own: those that are on for all processes of the file, for the
+	 * sake of others, are not for it. */
+	WIRE_TARGET_OWN_SUSPEND = 512,
+	WIRE_TARGET_OWN_RESUME = 1024,
+	WIRE_TARGET_OWN_TICK = 2048,
+	WIRE_TARGET_OWN_GC_SYNC = 4096,
+	WIRE_TARGET_OWN_GC_START = 8192,
+	WIRE_TARGET_OWN_GC_END = 16384,
 };
+
+/* The cookie of a probe that is one process's own; 0: it is on for all that map the file. */
+#define WIRE_PROBE_OWN 1
 
 /* Value of `targets`, keyed by tgid. What is 0 is not known and not used. */
 struct wire_target {

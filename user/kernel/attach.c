@@ -126,6 +126,23 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 	return calls ? 0 : -ENOENT;
 }
 
+static __u32 own_probes(const struct attached *a)
+{
+	static const __u32 own[PROBE_MAX] = {
+		[PROBE_SUSPEND] = WIRE_TARGET_OWN_SUSPEND,
+		[PROBE_RESUME] = WIRE_TARGET_OWN_RESUME,
+		[PROBE_TICK] = WIRE_TARGET_OWN_TICK,
+		[PROBE_GC_SYNC] = WIRE_TARGET_OWN_GC_SYNC,
+		[PROBE_GC_START] = WIRE_TARGET_OWN_GC_START,
+		[PROBE_GC_END] = WIRE_TARGET_OWN_GC_END,
+	};
+	__u32 flags = 0;
+
+	for (int i = 0; i < PROBE_MAX; i++)
+		flags |= a->probes[i] && a->probes[i]->key.pid ? own[i] : 0;
+	return flags;
+}
+
 /* The probes, and what the entry says of them. */
 static void begin_probes(struct kernel *kernel, struct attached *a, const struct target_info *info)
 {
@@ -138,6 +155,7 @@ static void begin_probes(struct kernel *kernel, struct attached *a, const struct
 	} else {
 		a->wire.flags |= WIRE_TARGET_PROBES_OFF;
 	}
+	a->wire.flags |= own_probes(a);
 	/* it shares them with one that they cost too much */
 	a->gc_off = gc_probes__are_off(a);
 	kernel->gc_off_new |= a->gc_off;
@@ -308,7 +326,7 @@ int kernel__update(struct kernel *kernel, const struct target_info *info)
 	a->wire = info->wire;
 	a->wire.epoch = epoch;
 	a->wire.user = user;
-	a->wire.flags |= off;
+	a->wire.flags |= off | own_probes(a);
 	if (a->waits && !must_wait(info, 0)) {
 		a->waits = false;
 		begin_probes(kernel, a, info);

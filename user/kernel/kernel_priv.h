@@ -23,15 +23,16 @@ struct ring_buffer;
 bool uprobe__has_multi(void);
 /* The attach type a program needs before load to be used with a multi link. */
 int uprobe__prepare(struct bpf_program *prog, bool multi);
-/* pid 0: every process that maps the file. *ret_fd: its link, which is all that holds it. */
+/* pid 0: every process that maps the file; else the program has the cookie WIRE_PROBE_OWN. *ret_fd:
+ * its link, which is all that holds it. */
 int uprobe__attach(struct bpf_program *prog, bool multi, const char *path, uint64_t offset,
 		   pid_t pid, int *ret_fd);
 
 /* ── perf.c ──────────────────────────────────────────────────────────────────────────────── */
 
-/* Runs the program at each of the event's samples. event_fd is closed; *ret_fd: the link, which
- * holds the event. Linux 5.15. */
-int perf__link(struct bpf_program *prog, int event_fd, int *ret_fd);
+/* Runs the program at each of the event's samples, with that cookie. event_fd is closed; *ret_fd:
+ * the link, which holds the event. Linux 5.15. */
+int perf__link(struct bpf_program *prog, int event_fd, uint64_t cookie, int *ret_fd);
 
 /* ── cpu_event.c ─────────────────────────────────────────────────────────────────────────── */
 

@@ -9,9 +9,10 @@
 #include "base/base.h"
 #include "kernel_priv.h"
 
-int perf__link(struct bpf_program *prog, int event_fd, int *ret_fd)
+int perf__link(struct bpf_program *prog, int event_fd, uint64_t cookie, int *ret_fd)
 {
-	int fd = bpf_link_create(bpf_program__fd(prog), event_fd, BPF_PERF_EVENT, NULL);
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = cookie);
+	int fd = bpf_link_create(bpf_program__fd(prog), event_fd, BPF_PERF_EVENT, &opts);
 	int err = fd < 0 || ioctl(event_fd, PERF_EVENT_IOC_ENABLE, 0) ? -errno : 0;
 
 	fd__close(&event_fd);

@@ -149,7 +149,7 @@ static int start_on(struct sampler *s, int cpu)
 		close(fd);
 		return err;
 	}
-	err = perf__link(s->prog, fd, &link);
+	err = perf__link(s->prog, fd, 0, &link);
 	if (!err)
 		err = keeper__hold(s->keeper, KEEP_REST, link, &c->link);
 	if (err) {

@@ -36,13 +36,20 @@ struct attr_link_uprobe_multi {
 	__u32 _pad;
 };
 
+static uint64_t cookie_of(pid_t pid)
+{
+	return pid ? WIRE_PROBE_OWN : 0;
+}
+
 static int multi_link(int prog_fd, const char *path, uint64_t offset, pid_t pid)
 {
+	uint64_t cookie = cookie_of(pid);
 	struct attr_link_uprobe_multi attr = {
 		.prog_fd = (__u32)prog_fd,
 		.attach_type = ATTACH_TRACE_UPROBE_MULTI,
 		.path = (uintptr_t)path,
 		.offsets = (uintptr_t)&offset,
+		.cookies = (uintptr_t)&cookie,
 		.cnt = 1,
 		.pid = (__u32)pid,
 	};
@@ -116,7 +123,7 @@ static int perf_link(struct bpf_program *prog, const char *path, uint64_t offset
 	/* of every process, it is opened for any one CPU */
 	fd = (int)syscall(SYS_perf_event_open, &attr, pid ? pid : -1, pid ? -1 : 0, -1,
 			  PERF_FLAG_FD_CLOEXEC);
-	return fd < 0 ? -errno : perf__link(prog, fd, ret_fd);
+	return fd < 0 ? -errno : perf__link(prog, fd, cookie_of(pid), ret_fd);
 }
 
 int uprobe__attach(struct bpf_program *prog, bool multi, const char *path, uint64_t offset,
