@@ -169,20 +169,22 @@ static int put_mappings(struct writer *w, const bool *used)
 }
 
 /* With its only function. */
-static void put_code(struct writer *w, uint64_t id, Pprof__Location *location,
-		     Pprof__Function *function, int64_t line_no)
+static void put_code(struct writer *w, uint64_t id, Pprof__Location location,
+		     Pprof__Function function, int64_t line_no)
 {
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
+	Pprof__Location *one_location = &location;
+	Pprof__Function *one_function = &function;
 	Pprof__Line line = PPROF__LINE__INIT, *one_line = &line;
 
-	function->id = location->id = line.function_id = id;
+	function.id = location.id = line.function_id = id;
 	line.line = line_no;
-	location->n_line = 1;
-	location->line = &one_line;
+	location.n_line = 1;
+	location.line = &one_line;
 	piece.n_location = 1;
-	piece.location = &location;
+	piece.location = &one_location;
 	piece.n_function = 1;
-	piece.function = &function;
+	piece.function = &one_function;
 	put(w, &piece);
 }
 
@@ -203,7 +205,7 @@ static void put_location(struct writer *w, uint32_t index, uint32_t number)
 	location.mapping_id = w->binaries.of_frame[index];
 	if (place)
 		location.address = place->address;
-	put_code(w, (uint64_t)number + 1, &location, &function, line);
+	put_code(w, (uint64_t)number + 1, location, function, line);
 }
 
 /* text: NULL if it is a number. */
@@ -471,7 +473,7 @@ static void put_closure(struct writer *w, uint32_t target, const struct pic_clos
 
 	function.name = function.system_name = string_of(w, closure->name);
 	function.filename = string_of(w, closure->module);
-	put_code(w, id, &location, &function, 0);
+	put_code(w, id, location, function, 0);
 	for (size_t k = 0; k < w->n_values; k++)
 		v[k] = values[w->value[k]].of == CENSUS_COUNT	? (int64_t)closure->count
 		       : values[w->value[k]].of == CENSUS_BYTES ? (int64_t)closure->bytes
