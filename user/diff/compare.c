@@ -80,7 +80,6 @@ static size_t gather(const struct items *items, size_t i, const struct diff_pair
 		struct measured *m = &ret->m[items->v[end].side];
 
 		ret->no_name |= items->v[end].no_name;
-
 		m->n += items->v[end].m.n;
 		m->sum += items->v[end].m.sum;
 		m->seen += items->v[end].m.seen;

@@ -2,8 +2,8 @@
 /* listen: the listening socket, by an address of the command line. */
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
