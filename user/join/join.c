@@ -126,7 +126,8 @@ static int find_holds(struct join *j)
 	return err;
 }
 
-/* Whether the log has each collection of the session. */
+/* Whether the log has each collection of the session. Without any it may be that GHC writes none of
+ * these events, as with +RTS -l-g. */
 static bool has_all_gcs(const struct join *j)
 {
 	const struct log_build *b = j->b;
@@ -137,7 +138,7 @@ static bool has_all_gcs(const struct join *j)
 	uint64_t near = b->in.offset_error_ns == UINT64_MAX ? 0 : b->in.offset_error_ns;
 	bool ends = b->in.stats->ended || b->to_ns + near >= j->end_ns;
 
-	return begins && ends && info.n_gcs == info.gcs;
+	return begins && ends && info.gcs && info.n_gcs == info.gcs;
 }
 
 /* Those of the model's limit are its first ones: whatever came after them is not known. */
