@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -112,6 +113,40 @@ static void t_rests(void **state)
 	retry__begin(&file->again, time__monotonic_ns(), UINT32_MAX, UINT32_MAX);
 	assert_false(file__rests(file));
 	assert_non_null(file->elf);
+	file__put(file);
+	file_cache__free(cache);
+}
+
+/* A file for which there was no memory is tried less and less often, however often it is opened. */
+static void t_pauses(void **state)
+{
+	struct rlimit limit, none;
+	struct file_cache *cache;
+	struct file *file;
+	uint64_t began;
+	int fd;
+
+	(void)state;
+	assert_int_equal(file_cache__new(&cache), 0);
+	assert_int_equal(getrlimit(RLIMIT_AS, &limit), 0);
+	none = limit;
+	none.rlim_cur = 1;
+	for (uint64_t pause = RETRY_NS; pause <= 2 * RETRY_NS; pause *= 2) {
+		fd = open(TINY, O_RDONLY | O_CLOEXEC);
+		began = time__monotonic_ns();
+		assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
+		assert_int_equal(file__get(cache, 0, fd, "tiny", &file), 0);
+		assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+		assert_int_equal(file->elf_err, -ENOMEM);
+		assert_true(file->again_ns >= began + pause);
+		/* it is over */
+		file->again_ns = 1;
+		file->again.until_ns = 0;
+		file__put(file);
+	}
+	assert_int_equal(file__get(cache, 0, open(TINY, O_RDONLY | O_CLOEXEC), "tiny", &file), 0);
+	assert_non_null(file->elf);
+	assert_int_equal(file->again_ns, 0);
 	file__put(file);
 	file_cache__free(cache);
 }
@@ -308,11 +343,9 @@ static void t_discover_neighbours(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(t_read_later),
-		cmocka_unit_test(t_rests),
-		cmocka_unit_test(t_upgraded),
-		cmocka_unit_test(t_discover_late),
-		cmocka_unit_test(t_discover_neighbours),
+		cmocka_unit_test(t_read_later),	   cmocka_unit_test(t_rests),
+		cmocka_unit_test(t_pauses),	   cmocka_unit_test(t_upgraded),
+		cmocka_unit_test(t_discover_late), cmocka_unit_test(t_discover_neighbours),
 	};
 
 	return cmocka_run_group_tests_name("file_again", tests, NULL, NULL);

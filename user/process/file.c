@@ -16,7 +16,7 @@
 #define FILES_DESCRIPTORS_PART 4
 /* A copy that could not be made is tried again after this time. */
 #define FETCH_AGAIN_NS 10000000000ULL
-/* … and one that there was no time to parse. */
+/* … and one that there was no time, or no turn, to parse. */
 #define PARSE_AGAIN_NS 500000000ULL
 
 struct file_cache {
@@ -160,7 +160,7 @@ static void set_pause(struct file *file)
 		retry__begin(&file->again, now, RETRY_NS, RETRY_LONGEST_NS);
 	if (file->elf_err == -EREMOTEIO)
 		file->again_ns = now + FETCH_AGAIN_NS;
-	else if (file__may_be_read_later(file))
+	else if (file->elf_err == -EBUSY || file->elf_err == -ETIMEDOUT)
 		file->again_ns = now + PARSE_AGAIN_NS;
 	else
 		file->again_ns = file->again.until_ns;
