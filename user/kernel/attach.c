@@ -184,6 +184,8 @@ static int add_target(struct kernel *kernel, const struct target_info *info,
 		return -ENOMEM;
 	a->pid = info->pid;
 	a->wire = info->wire;
+	/* one that waits for its probes is without them from now on */
+	a->since_ns = time__monotonic_ns();
 	HASH_ADD(hh, kernel->targets, pid, sizeof(a->pid), a);
 	if (!a->hh.tbl) { /* uthash found no memory */
 		free(a);
