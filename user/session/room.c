@@ -59,11 +59,16 @@ int room__await(struct session *s, struct candidates *all, struct candidate *c, 
 
 bool room__wait_for_time(struct session *s, struct candidates *all, struct candidate *c)
 {
-	if (!retry__has_begun(&c->again))
+	bool first = !retry__has_begun(&c->again);
+	bool waits = candidates__wait_for_time(all, c, time__monotonic_ns());
+
+	if (first)
 		hourly__report(s, c->pid, "left out",
-			       "its runtime could not be checked in time; it is looked at again "
-			       "from time to time");
-	return candidates__wait_for_time(all, c, time__monotonic_ns());
+			       waits ? "its runtime could not be checked in time; it is looked at "
+				       "again from time to time"
+				     : "its runtime could not be checked in time, and too many "
+				       "others wait to be looked at again");
+	return waits;
 }
 
 bool room__wait_unconfirmed(struct candidates *all, struct candidate *c)
