@@ -8,7 +8,7 @@
  *   - dies when the daemon does (PR_SET_PDEATHSIG);
  *   - closes every descriptor but those listed: one that hangs in the kernel holds nothing of ours;
  *   - unmaps every mapping that is shared and writable, but its own result: BPF maps, other
- * results; of those that can only be read `no_files` has it;
+ *     results; with `no_files` those that can only be read, too;
  *   - has a user and a group of its own, which no other process has, and no other groups;
  *   - has no capabilities, cannot get any (no_new_privs), and cannot be traced (not dumpable);
  *   - sees no file system (Landlock, where the kernel has it);
