@@ -105,8 +105,9 @@ static int start(struct confine_server *s)
 	err = confine_filter__get(s->service.how.keep, &program);
 	if (err)
 		return err;
+	/* there may be descriptors again soon */
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
-		return -errno;
+		return errno == EMFILE || errno == ENFILE ? -EBUSY : -errno;
 	err = confine_children__fork(&s->service.how, &s->pid);
 	if (err) {
 		close(fds[0]);

@@ -249,6 +249,12 @@ static int put_new(struct kernel *kernel)
 			continue;
 		}
 		err = err2;
+		if (!retry__is_worth_it(err2)) {
+			/* for those that map it from now on; who has it already finds no rows */
+			u->files[u->new_ids[i]].err = err2;
+			close(u->new_fds[i]);
+			continue;
+		}
 		u->new_ids[left] = u->new_ids[i];
 		u->new_fds[left++] = u->new_fds[i];
 	}
