@@ -405,7 +405,7 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 	uint32_t owner = sum->owner / LANE_STATES;
 	const struct pic_lane *lane = owner < w->views.n ? w->views.v[owner].lane : NULL;
 	struct pic_stack stack = picture__stack(w->pic, sum->stack);
-	int64_t v[ARRAY_SIZE(values)];
+	int64_t v[ARRAY_SIZE(values)] = {0};
 
 	if (!is_wanted(w, target_of(w, sum)) ||
 	    (!stack.n && !sum->by[WEIGHT_SAMPLES] && !sum->by[WEIGHT_ALLOC]))
