@@ -3,7 +3,6 @@
  * A process without rights, as the kernel shows it (/proc/PID/status and the errors of its calls),
  * and what its parent is told of its end.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -38,22 +37,6 @@
 #endif
 
 static const struct confine plain = {.name = "test"};
-
-/* The system has no more processes, or no memory for one; 0: it has. */
-static int fork_fails;
-
-pid_t fork(void)
-{
-	pid_t (*real)(void);
-	void *at = dlsym(RTLD_NEXT, "fork");
-
-	if (fork_fails) {
-		errno = fork_fails;
-		return -1;
-	}
-	memcpy(&real, &at, sizeof(real));
-	return real();
-}
 
 /* ── what the kernel says of one ─────────────────────────────────────────────────────────── */
 
@@ -562,32 +545,6 @@ static void their_cpu_time(void **state)
 	assert_true(usage__children_cpu_ns() - ended >= SPIN_NS);
 }
 
-static int fn_nothing(void *ctx, void *out)
-{
-	(void)ctx;
-	(void)out;
-	return 0;
-}
-
-/* That there can be no process now shows nothing of what was to be read, and passes. */
-static void no_process_now(void **state)
-{
-	static const int errs[] = {EAGAIN, ENOMEM};
-	void *out;
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(errs); i++) {
-		fork_fails = errs[i];
-		assert_int_equal(
-			confine__aside(&plain, LONG_MS, LONG_MS, fn_nothing, NULL, 8, &out),
-			-EBUSY);
-		fork_fails = 0;
-		assert_int_equal(
-			confine__aside(&plain, LONG_MS, LONG_MS, fn_nothing, NULL, 8, &out), 0);
-		confine__free_out(out, 8);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -597,7 +554,6 @@ int main(void)
 		cmocka_unit_test(changes_nothing_of_ours),
 		cmocka_unit_test(within_limits),
 		cmocka_unit_test(results),
-		cmocka_unit_test(no_process_now),
 		cmocka_unit_test_setup(their_cpu_time, all_have_ended),
 		cmocka_unit_test_setup(not_waited_for, all_have_ended),
 		cmocka_unit_test_setup(gives_way, all_have_ended),

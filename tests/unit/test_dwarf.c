@@ -20,7 +20,6 @@
 
 #include "base/base.h"
 #include "names/dwarf_priv.h"
-#include "names/pause_priv.h"
 #include "elf/elf.h"
 
 #define SELF "/proc/self/exe"
@@ -133,41 +132,6 @@ static void helper_ends(void **state)
 	assert_int_equal(dwarf__find(dwarf, at, &place), 0);
 	dwarf__free(dwarf);
 	elf__free(elf);
-}
-
-/* Each pause is longer than the last one, up to an hour; after long peace they begin anew. */
-static void pauses(void **state)
-{
-	const uint64_t min = NAMES_PAUSE_NS, max = NAMES_PAUSE_MAX_NS;
-	struct names_pause p = {0};
-	uint64_t now = 5 * max, lasted = min;
-
-	(void)state;
-	assert_int_equal(names_pause__now(&p, 0), 0);
-	for (int n = 1; n < 20; n++) {
-		int err = n < NAMES_PAUSE_LASTING ? -EBUSY : -EIO;
-
-		names_pause__begin(&p, now, -EIO);
-		assert_int_equal(names_pause__now(&p, now), err);
-		assert_int_equal(names_pause__now(&p, now + lasted - 1), err);
-		assert_int_equal(names_pause__now(&p, now + lasted), 0);
-		now += lasted;
-		lasted = MIN(2 * lasted, max);
-	}
-	assert_int_equal(lasted, max);
-	now += 2 * max;
-	names_pause__begin(&p, now, -ETIMEDOUT);
-	assert_int_equal(names_pause__now(&p, now + min - 1), -EBUSY);
-	assert_int_equal(names_pause__now(&p, now + min), 0);
-	/* an answer between two of them ends the row */
-	for (int n = 0; n < 3 * NAMES_PAUSE_LASTING; n++) {
-		now += min;
-		names_pause__begin(&p, now, -EIO);
-		if (n % 2)
-			names_pause__end(&p);
-		else
-			assert_int_equal(names_pause__now(&p, now), -EBUSY);
-	}
 }
 
 /* What was used comes back, and no more than there was. */
@@ -605,12 +569,17 @@ static void ghc_closures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_helper),	 cmocka_unit_test(compressed),
-		cmocka_unit_test(boasts),	 cmocka_unit_test(many),
-		cmocka_unit_test(damaged),	 cmocka_unit_test(shrinks),
-		cmocka_unit_test(nothing_there), cmocka_unit_test(ghc_blocks),
-		cmocka_unit_test(ghc_closures),	 cmocka_unit_test(helper_ends),
-		cmocka_unit_test(pauses),	 cmocka_unit_test(budget_comes_back),
+		cmocka_unit_test(by_helper),
+		cmocka_unit_test(compressed),
+		cmocka_unit_test(boasts),
+		cmocka_unit_test(many),
+		cmocka_unit_test(damaged),
+		cmocka_unit_test(shrinks),
+		cmocka_unit_test(nothing_there),
+		cmocka_unit_test(ghc_blocks),
+		cmocka_unit_test(ghc_closures),
+		cmocka_unit_test(helper_ends),
+		cmocka_unit_test(budget_comes_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

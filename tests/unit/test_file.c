@@ -20,26 +20,9 @@
 #include "process/file.h"
 #include "process/image.h"
 #include "target/target.h"
+#include "temp_dir.h"
 
 #define TINY_BYTES 4016
-
-static char dir[64];
-
-static int make_dir(void **state)
-{
-	(void)state;
-	snprintf(dir, sizeof(dir), "/tmp/test_file.XXXXXX");
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-	char command[96];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
-}
 
 static void path_of(const char *name, char out[128])
 {

@@ -18,24 +18,7 @@
 
 #include "base/base.h"
 #include "process/file.h"
-
-static char dir[64];
-
-static int make_dir(void **state)
-{
-	(void)state;
-	snprintf(dir, sizeof(dir), "/tmp/test_file_age.XXXXXX");
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-	char command[96];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
-}
+#include "temp_dir.h"
 
 static void copy_tiny(const char *name, char ret_path[128])
 {
@@ -87,7 +70,7 @@ static void t_unused(void **state)
 	used = get(cache, path[1]);
 	file__put(get(cache, path[0]));
 	now = time__monotonic_ns();
-	/* the clock of the turn may be a little behind */
+	/* the clock of the turn may be a little late */
 	file_cache__turn(cache, now - 1000000000);
 	file_cache__turn(cache, now + longest / 2);
 	assert_true(is_mapped(path[0]));

@@ -93,10 +93,46 @@ static void test_job(void **state)
 	assert_false(names.incomplete);
 }
 
+/* Each pause is longer than the last one, up to an hour; after long peace they begin anew. */
+static void pauses(void **state)
+{
+	const uint64_t min = NAMES_PAUSE_NS, max = NAMES_PAUSE_MAX_NS;
+	struct names_pause p = {0};
+	uint64_t now = 5 * max, lasted = min;
+
+	(void)state;
+	assert_int_equal(names_pause__now(&p, 0), 0);
+	for (int n = 1; n < 20; n++) {
+		int err = n < NAMES_PAUSE_LASTING ? -EBUSY : -EIO;
+
+		names_pause__begin(&p, now, -EIO);
+		assert_int_equal(names_pause__now(&p, now), err);
+		assert_int_equal(names_pause__now(&p, now + lasted - 1), err);
+		assert_int_equal(names_pause__now(&p, now + lasted), 0);
+		now += lasted;
+		lasted = MIN(2 * lasted, max);
+	}
+	assert_int_equal(lasted, max);
+	now += 2 * max;
+	names_pause__begin(&p, now, -ETIMEDOUT);
+	assert_int_equal(names_pause__now(&p, now + min - 1), -EBUSY);
+	assert_int_equal(names_pause__now(&p, now + min), 0);
+	/* an answer between two of them ends the row */
+	for (int n = 0; n < 3 * NAMES_PAUSE_LASTING; n++) {
+		now += min;
+		names_pause__begin(&p, now, -EIO);
+		if (n % 2)
+			names_pause__end(&p);
+		else
+			assert_int_equal(names_pause__now(&p, now), -EBUSY);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_errors),
+		cmocka_unit_test(pauses),
 		cmocka_unit_test(test_lasting),
 		cmocka_unit_test(test_job),
 	};

@@ -64,10 +64,9 @@ int confine_children__fork(const struct confine *how, pid_t *ret_pid)
 	if (!c || lost >= CONFINE_MAX_LOST ||
 	    (how->user != CONFINE_NOBODY && lost_of(how->user) >= CONFINE_MAX_LOST_USER))
 		return -EBUSY;
-	pid = fork();
-	/* of processes or memory: there may be more of them soon */
+	pid = confine_fork();
 	if (pid < 0)
-		return errno == EAGAIN || errno == ENOMEM ? -EBUSY : -errno;
+		return pid;
 	if (pid > 0)
 		*c = (struct child){.pid = pid, .user = how->user};
 	*ret_pid = pid;

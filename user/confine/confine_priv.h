@@ -3,9 +3,11 @@
 #ifndef SAFESCOPED_CONFINE_PRIV_H
 #define SAFESCOPED_CONFINE_PRIV_H
 
+#include <errno.h>
 #include <linux/filter.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <unistd.h>
 
 #include "confine.h"
 
@@ -47,6 +49,16 @@ void confine_users__took(uid_t user, uint64_t took_ns);
 
 /* Waits for the children of servers that have ended while nobody asked them. */
 void confine_servers__reap(void);
+
+/* fork(), or a negative errno. -EBUSY: there can be no other process now; there may be soon. */
+static inline pid_t confine_fork(void)
+{
+	pid_t pid = fork();
+
+	if (pid >= 0)
+		return pid;
+	return errno == EAGAIN || errno == ENOMEM ? -EBUSY : -errno;
+}
 
 /* ── children.c: those that run, and those that do not die ───────────────────────────────── */
 

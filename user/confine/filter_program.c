@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "confine_priv.h"
 #include "filter_program.h"
 
 /* It takes milliseconds. */
@@ -32,10 +33,10 @@ static int write_aside(uint32_t otherwise, filter_rules_fn rules, const void *ar
 {
 	const struct rlimit cpu = {.rlim_cur = WRITE_CPU_S, .rlim_max = WRITE_CPU_S};
 	int status;
-	pid_t pid = fork();
+	pid_t pid = confine_fork();
 
 	if (pid < 0)
-		return -errno;
+		return pid;
 	if (pid == 0)
 		_exit(setrlimit(RLIMIT_CPU, &cpu) || write_program(otherwise, rules, arg, fd));
 	while (waitpid(pid, &status, 0) < 0)

@@ -13,8 +13,8 @@ typedef int (*filter_rules_fn)(scmp_filter_ctx f, const void *arg);
 /*
  * `otherwise` is the action for calls that no rule is about (SCMP_ACT_…). ret_program->filter is
  * the caller's to free. -ENOMEM where the rules cannot be made into a program or memory is short,
- * -EINVAL for a program that the kernel would not take, -EIO; and the errors of fork() and
- * memfd_create().
+ * -EINVAL for a program that the kernel would not take, -EIO, -EBUSY: there can be no other process
+ * now; and the errors of memfd_create().
  */
 int filter_program__make(uint32_t otherwise, filter_rules_fn rules, const void *arg,
 			 struct sock_fprog *ret_program);

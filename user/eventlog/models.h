@@ -176,7 +176,8 @@ struct el_annot_info {
 };
 
 struct el_annot;
-/* `tree`: where told stacks become nodes (may be NULL); `sched`: tells threads apart (may be). */
+/* `tree`: where reported stacks become nodes; `sched`: which threads there are. Each may be NULL.
+ */
 int el_annot__new(const struct el_window *window, struct cctree *tree, const struct el_sched *sched,
 		  struct el_annot **ret_a);
 void el_annot__free(struct el_annot *a);
@@ -248,7 +249,7 @@ struct el_process {
 };
 
 struct el_info;
-/* `window`: of markers and messages; `sched`: tells threads apart; each may be NULL. */
+/* `window`: of markers and messages; `sched`: which threads there are; each may be NULL. */
 int el_info__new(const struct el_window *window, const struct el_sched *sched,
 		 struct el_info **ret_i);
 void el_info__free(struct el_info *i);

@@ -94,7 +94,7 @@ static void find_service(struct cgroup *g, const char *container)
 	}
 }
 
-/* The path in a line "ID:CONTROLLERS:PATH"; *ret_rank, from 1 to 4: how much it says. False: it is
+/* The path in a line "ID:CONTROLLERS:PATH"; *ret_rank, from 1 to 4: how much it shows. False: it is
  * none. */
 static bool parse_line(const char *line, size_t len, const char **ret_path, unsigned *ret_rank)
 {

@@ -75,7 +75,7 @@ struct file {
 	struct file_cache *cache; /* NULL: of one process alone */
 };
 
-/* There was no time for it, or its helper was killed: that it has no `elf` says nothing. */
+/* There was no time for it, or its helper was killed: that it has no `elf` means nothing. */
 bool file__may_be_read_later(const struct file *file);
 
 /*

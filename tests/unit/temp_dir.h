@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* temp_dir: a directory for the files of a group's tests. After cmocka.h. */
+#ifndef SAFESCOPED_TEST_TEMP_DIR_H
+#define SAFESCOPED_TEST_TEMP_DIR_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static char dir[64];
+
+/* For a group's setup and its end. */
+static int make_dir(void **state)
+{
+	(void)state;
+	snprintf(dir, sizeof(dir), "/tmp/safescoped-test.XXXXXX");
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+	char command[96];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command);
+}
+
+#endif
