@@ -511,6 +511,36 @@ static void places_of_odd_names(void **state)
 	metrics__free(m);
 }
 
+/* A file that is mapped twice has two series of one place. */
+static void places_of_one_name(void **state)
+{
+	struct figures_site v[2] = {0};
+	struct metrics *m;
+	struct scraped s;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		v[i] = (struct figures_site){.addr = 0x1000 * (i + 1),
+					     .function = "f",
+					     .caller = "g",
+					     .place = "a.so+0x1"};
+		v[i].hist[0] = i + 1;
+		v[i].wall_ns = (2 - i) * MS;
+	}
+	assert_int_equal(metrics__new(&m), 0);
+	{
+		struct pic_target t = target_of(1, "prog");
+		struct figures f = {.target = &t, .sites = v, .n_sites = 2};
+
+		metrics__take(m, &f, false);
+	}
+	s = scrape(m);
+	assert_true(sum_of(&s, "safescoped_safe_call_seconds_count", "\"a.so+0x1\"") == 1);
+	assert_true(sum_of(&s, "safescoped_safe_call_seconds_count", "\"a.so+0x1@0x2000\"") == 2);
+	scraped_free(&s);
+	metrics__free(m);
+}
+
 /* The longest there may be has room. */
 static void longest_text(void **state)
 {
@@ -520,22 +550,25 @@ static void longest_text(void **state)
 	struct metrics *m;
 
 	(void)state;
-	memset(name, '\x01', sizeof(name) - 1);
+	memset(name, '\x1f', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	memset(labels, 'x', sizeof(labels) - 1);
 	labels[sizeof(labels) - 1] = '\0';
 	assert_int_equal(metrics__new(&m), 0);
 	for (unsigned i = 0; i < SITES; i++) {
-		v[i] = (struct figures_site){
-			.addr = i + 1, .function = labels, .caller = labels, .place = name};
+		v[i] = (struct figures_site){.addr = i + 1,
+					     .function = labels,
+					     .caller = labels,
+					     .place = name,
+					     .interruptible = true};
 		v[i].hist[0] = UINT64_MAX / 64;
 		v[i].wall_ns = UINT64_MAX / 64;
 	}
 	for (unsigned i = 0; i < METRICS_MAX_TARGETS; i++) {
 		/* the beginning of its file's name */
 		struct pic_target t =
-			target_of((pid_t)i + 1, "\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01"
-						"\x01\x01\x01");
+			target_of((pid_t)i + 1, "\x1f\x1f\x1f\x1f\x1f\x1f\x1f\x1f\x1f\x1f\x1f\x1f"
+						"\x1f\x1f\x1f");
 		struct figures f = {.no = i, .target = &t, .sites = v, .n_sites = SITES};
 
 		t.exe = name;
@@ -564,6 +597,7 @@ int main(void)
 		cmocka_unit_test(first_places),
 		cmocka_unit_test(own_numbers),
 		cmocka_unit_test(places_of_odd_names),
+		cmocka_unit_test(places_of_one_name),
 		cmocka_unit_test(longest_text),
 	};
 

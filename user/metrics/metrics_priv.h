@@ -129,6 +129,8 @@ struct metrics {
 
 /* Adds text from elsewhere as a label's value, without its quotes; a long one is cut. */
 void label__add(struct buf *out, const char *value);
+/* A long one is cut at its front. */
+void label__add_end(struct buf *out, const char *value);
 /* Where two that differ only at their ends would become one: for what nobody else chose, or what is
  * short before it is escaped. */
 void label__add_whole(struct buf *out, const char *value);

@@ -6,6 +6,8 @@
  * by has happened since. A place that gets a slot late leaves there what was counted among the
  * others; the series of one that loses its slot ends.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,20 +90,54 @@ static struct site_slot *find(struct sites *sites, const struct figures_site *s)
 
 /* ── slots ───────────────────────────────────────────────────────────────────────────────── */
 
+/* Whether both would have one series. */
+static bool shows_the_same(const struct site_slot *a, const struct site_slot *b)
+{
+	return a->interruptible == b->interruptible && strcmp(a->function, b->function) == 0 &&
+	       strcmp(a->caller, b->caller) == 0 && strcmp(a->place, b->place) == 0;
+}
+
+static bool is_shown_already(const struct sites *sites, const struct site_slot *slot)
+{
+	for (size_t i = 0; i < METRICS_MAX_SITES; i++)
+		if (sites->slots[i].used && shows_the_same(&sites->slots[i], slot))
+			return true;
+	return false;
+}
+
+/* A file that is mapped twice, or two files of one name: the address makes the difference. */
+static void add_address(struct site_slot *slot)
+{
+	char address[24];
+	char *place;
+
+	snprintf(address, sizeof(address), "@0x%" PRIx64, slot->addr);
+	place = malloc(strlen(slot->place) + sizeof(address));
+	if (place)
+		sprintf(place, "%s%s", slot->place, address);
+	free(slot->place);
+	slot->place = place;
+}
+
 /* False without memory: it stays among the others. */
-static bool fill_slot(struct site_slot *slot, const struct figures_site *s)
+static bool fill_slot(const struct sites *sites, struct site_slot *slot,
+		      const struct figures_site *s)
 {
 	size_t len = strlen(s->place);
+	struct site_slot new = {.addr = s->addr, .interruptible = s->interruptible};
 
-	*slot = (struct site_slot){.addr = s->addr, .interruptible = s->interruptible};
-	slot->function = strndup(s->function, NAME_BYTES);
-	slot->caller = strndup(s->caller, NAME_BYTES);
+	new.function = strndup(s->function, NAME_BYTES);
+	new.caller = strndup(s->caller, NAME_BYTES);
 	/* its end is what tells two of them apart */
-	slot->place = strdup(s->place + (len > PLACE_BYTES ? len - PLACE_BYTES : 0));
-	slot->used = slot->function && slot->caller && slot->place;
-	if (!slot->used)
-		free_slot(slot);
-	return slot->used;
+	new.place = strdup(s->place + (len > PLACE_BYTES ? len - PLACE_BYTES : 0));
+	new.used = new.function &&new.caller &&new.place;
+	if (new.used && is_shown_already(sites, &new))
+		add_address(&new);
+	new.used = new.used &&new.place;
+	if (!new.used)
+		free_slot(&new);
+	*slot = new;
+	return new.used;
 }
 
 /* The busiest place without a slot. */
@@ -127,7 +163,7 @@ static void fill_free_slots(struct sites *sites, const struct figures *f)
 		if (sites->slots[i].used)
 			continue;
 		s = busiest(sites, f);
-		if (!s || !fill_slot(&sites->slots[i], s))
+		if (!s || !fill_slot(sites, &sites->slots[i], s))
 			return;
 	}
 }
@@ -185,7 +221,7 @@ void sites__choose(struct sites *sites, const struct figures *f)
 		if (wall_of(f, &sites->slots[i]) < wall_of(f, least))
 			least = &sites->slots[i];
 	}
-	if (!s || s->wall_ns / BUSIER <= wall_of(f, least) || !fill_slot(&new, s))
+	if (!s || s->wall_ns / BUSIER <= wall_of(f, least) || !fill_slot(sites, &new, s))
 		return;
 	new.before = new.part = nameless(s);
 	if (end_slot(sites, least))

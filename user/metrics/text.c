@@ -34,13 +34,33 @@ static void add_escaped(struct buf *out, const char *value, size_t max)
 	}
 }
 
-static void add_label(struct buf *out, const char *value, size_t max)
+/* Its last characters that are no more than max bytes as add_escaped() writes them. */
+static const char *end_of(const char *value, size_t max)
+{
+	size_t left = strlen(value), need = left;
+
+	for (const char *p = value; *p; p++)
+		need += *p == '\\' || *p == '"';
+	while (left && need > max) {
+		uint32_t cp;
+		size_t len = text__decode(value, left, &cp);
+
+		need -= *value == '\\' || *value == '"';
+		len = len ? len : 1;
+		need -= len;
+		value += len;
+		left -= len;
+	}
+	return value;
+}
+
+static void add_label(struct buf *out, const char *value, size_t max, bool its_end)
 {
 	/* it has to be UTF-8, and people read it */
 	char *text = text__escaped(value);
 
 	if (text)
-		add_escaped(out, text, max);
+		add_escaped(out, its_end ? end_of(text, max) : text, max);
 	else
 		out->err = out->err ? out->err : -ENOMEM;
 	free(text);
@@ -48,12 +68,17 @@ static void add_label(struct buf *out, const char *value, size_t max)
 
 void label__add(struct buf *out, const char *value)
 {
-	add_label(out, value, LABEL_MAX);
+	add_label(out, value, LABEL_MAX, false);
+}
+
+void label__add_end(struct buf *out, const char *value)
+{
+	add_label(out, value, LABEL_MAX, true);
 }
 
 void label__add_whole(struct buf *out, const char *value)
 {
-	add_label(out, value, SIZE_MAX / 2);
+	add_label(out, value, SIZE_MAX / 2, false);
 }
 
 void family__begin(struct buf *out, const char *name, const char *type, const char *help)
@@ -205,8 +230,7 @@ static void begin_site(struct buf *out, const char *name, const char *suffix,
 	/* one function may call another one in two places */
 	if (slot) {
 		buf__adds(out, "\",site=\"");
-		/* sites.c has cut it already, at its front: what differs is its end */
-		label__add_whole(out, slot->place);
+		label__add_end(out, slot->place);
 	}
 	buf__addc(out, '"');
 	if (slot && slot->interruptible)
