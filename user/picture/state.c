@@ -115,6 +115,9 @@ unsigned state__count(enum lane_kind kind)
  * thread has to wait for its CPU. */
 #define QUIET_CPU  0.5
 #define QUIET_REST 5.0
+/* Percent of the time in which it had a CPU or needed none: one that manages for most of it, and
+ * runs for more than this, does the program's work, too. */
+#define MANAGER_CPU 10.0
 
 uint64_t lane__busy_ns(const struct pic_lane *lane)
 {
@@ -131,10 +134,11 @@ void lane__judge(struct pic_lane *lane, uint64_t managed_ns)
 {
 	uint64_t wall = lane->end_ns - lane->start_ns;
 	uint64_t not_idle = wall - MIN(wall, lane->states_ns[ST_IDLE]);
+	uint64_t own = wall - MIN(wall, lane->states_ns[ST_PREEMPTED]);
 	bool quiet = human__percent(lane->cpu_ns, wall) < QUIET_CPU;
+	bool manages = managed_ns > own / 2 && human__percent(lane->cpu_ns, own) < MANAGER_CPU;
 
-	lane->housekeeping =
-		managed_ns > wall / 2 || (quiet && human__percent(not_idle, wall) < QUIET_REST);
+	lane->housekeeping = manages || (quiet && human__percent(not_idle, wall) < QUIET_REST);
 	lane->asleep = lane->housekeeping ||
 		       (quiet && human__percent(lane__busy_ns(lane), wall) < QUIET_REST);
 }
