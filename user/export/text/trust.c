@@ -21,7 +21,9 @@ static void put_eventlog(const struct text *t)
 
 	if (!e->known)
 		return;
-	fprintf(t->out, "Eventlog: %s", text__safe(t, e->path));
+	/* GHC's .prof can stand alone, and has no events */
+	fprintf(t->out, "%s: %s", t->log_alone && !e->events ? "Profile" : "Eventlog",
+		text__safe(t, e->path));
 	if (e->events)
 		fprintf(t->out, ", %s events", human__count(e->events).s);
 	if (e->samples)
@@ -206,7 +208,7 @@ static void put_lost(const struct text *t)
 	if (any)
 		fprintf(t->out, " (%.2f %% of all records)%s\n", 100 * target->lost_share,
 			t->opts->colour ? "\033[0m" : "");
-	else
+	else if (!t->log_alone)
 		fprintf(t->out, "Lost: %s\n", target->cost_known ? "nothing" : "not known");
 }
 
