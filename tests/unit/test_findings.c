@@ -253,7 +253,7 @@ static void test_no_cpu(void **state)
 	(void)state;
 	find(&t, lanes, 1, &found);
 	assert_int_equal(the_only(&found, "capability_preempted")->ns, 300 * MS);
-	assert_says(&found.v[0], "50 % of their busy time");
+	assert_says(&found.v[0], "50 % of its busy time");
 	/* the longest one is safescoped's own doing */
 	assert_int_equal(found.v[0].longest.start_ns, AT(600));
 	picture__free(found.pic);

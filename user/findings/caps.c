@@ -58,8 +58,16 @@ static void look_for_preempted(struct finder *f)
 			busy += state__is_idle(LANE_CAPABILITY, s) || s == CS_UNKNOWN ? 0 : ns[s];
 	}
 	/* of what the capabilities had to do, and enough of it to matter */
-	if (finding__share(preempted, busy, PREEMPTED_PERCENT) &&
-	    finding__share(preempted, f->wall_ns, PREEMPTED_PERCENT))
+	if (!finding__share(preempted, busy, PREEMPTED_PERCENT) ||
+	    !finding__share(preempted, f->wall_ns, PREEMPTED_PERCENT))
+		return;
+	if (f->caps->n == 1)
+		finding__add(f, "capability_preempted", preempted, "",
+			     "The capability stood still for %s (%.0f %% of its busy time) because "
+			     "its thread had no CPU: the machine is busy with other things, or the "
+			     "program's cgroup has a quota",
+			     human__duration(preempted).s, human__percent(preempted, busy));
+	else
 		finding__add(f, "capability_preempted", preempted, "",
 			     "Capabilities stood still for %s (%.0f %% of their busy time) because "
 			     "their threads had no CPU: the machine is busy with other things, or "
