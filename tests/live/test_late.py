@@ -17,22 +17,25 @@ from test_system import compare, stop
 LEFT_OUT = "left out: its runtime could not be checked in time"
 # session/follow.c and base/retry.h: for how long it is tried at first, and the first pause
 TRIED_S, PAUSE_S = 5, 10
+# session/session_priv.h: how long one that begins is awaited
+READY_S = 10
 
 
 class Killer(threading.Thread):
-    """Kills each helper of a session that looks for a runtime, as a host without memory may; until it is ended."""
+    """Kills each helper of a session that looks for a runtime, or checks one, as a host without memory may; until it is ended."""
 
-    def __init__(self, pid):
+    def __init__(self, pid, *names):
         super().__init__(daemon=True)
-        self.pid, self.killed, self.ended = pid, 0, False
+        self.pid, self.names, self.killed, self.ended = pid, names or ("safescoped:elf",), 0, False
         self.start()
 
     def run(self):
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children")
+        before = children.read_text().split()
         while not self.ended:
             with contextlib.suppress(OSError):
                 for child in children.read_text().split():
-                    if Path(f"/proc/{child}/comm").read_text() == "safescoped:elf\n":
+                    if child not in before and Path(f"/proc/{child}/comm").read_text().strip() in self.names:
                         os.kill(int(child), signal.SIGKILL)
                         self.killed += 1
 
@@ -110,13 +113,96 @@ def test_runs_before(t):
     counted(t, session, target)
 
 
-def test_idle(t):
-    """A runtime of a version that nobody has measured is confirmed by a Haskell thread that runs. None does at the beginning: it is
-    reported, and joins once it works."""
+def test_check_killed(t):
+    """The helper that checks its runtime is killed: that is reported, and it is checked again after a pause."""
+    for _ in range(8):
+        target = Target([program("Calls"), "1", "safe_sleep_1ms=200"])
+        t.started.append(target)
+        session = host(t)
+        killer = Killer(session.pid, "safescoped:mem")
+        check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
+        killer.end()
+        if killer.killed and not any(f"attached: pid {target.pid}," in line for line in session.err.seen):
+            break
+        session.kill()
+        target.kill()
+    else:
+        raise Skip("no helper could be killed in time")
+    check(any(LEFT_OUT in line and f"pid {target.pid}:" in line for line in session.err.seen), f"it said {session.err.seen}")
+    joins(session, target, PAUSE_S + 10)
+    counted(t, session, target)
+
+
+def begins_while_killed(t, seconds):
+    """In a session: it is one of its processes before it is checked."""
+    session = host(t)
+    check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
+    for _ in range(20):
+        # it has a name of its own only after a while, in which it may be over
+        killer = Killer(session.pid, "safescoped:mem", "safescoped")
+        target = Target([program("Calls"), "1", "safe_sleep_1ms=200"])
+        t.started.append(target)
+        until, attached = time.monotonic() + seconds, False
+        while time.monotonic() < until and not attached:
+            time.sleep(0.1)
+            session.err.drain()
+            attached = any(f"attached: pid {target.pid}," in line for line in session.err.seen)
+        killer.end()
+        if killer.killed and not attached:
+            return session, target
+        target.kill()
+    raise Skip("no helper could be killed in time")
+
+
+def test_begins_check_killed(t):
+    """That it cannot be checked once is nothing against it."""
+    session, target = begins_while_killed(t, 2)
+    joins(session, target, 5)
+    check(not any(LEFT_OUT in line for line in session.err.seen), f"it said {session.err.seen}")
+    counted(t, session, target)
+
+
+def test_begins_checks_killed(t):
+    """Nor is that for as long as one waits for the first check: it is reported, and joins again."""
+    session, target = begins_while_killed(t, READY_S + 2)
+    said = [line for line in session.err.seen if LEFT_OUT in line and f"pid {target.pid}:" in line]
+    check(len(said) == 1, f"it said {session.err.seen}")
+    joins(session, target, PAUSE_S + 10)
+    counted(t, session, target)
+
+
+def idle(t):
+    """Of a version that nobody has measured, which is confirmed by a Haskell thread that runs; none does at the beginning."""
     known = installed_version()
     unknown = known[:-1] + (b"9" if known[-1:] != b"9" else b"7")
     target = Target([patched(t, "Calls", "v", (known, unknown)), "1", "safe_spin_1ms=40000"])
     t.started.append(target)
+    return target
+
+
+def test_begins_idle(t):
+    """One that begins in the session is reported when it was not confirmed for ten seconds, and joins again once it works."""
+    session = host(t)
+    check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
+    target = idle(t)
+    for _ in range(150):
+        session.err.drain()
+        if any(f"pid {target.pid}: left out" in line for line in session.err.seen):
+            break
+        time.sleep(0.1 * SLOWNESS)
+    else:
+        raise Skip(f"there was something to confirm it by: {session.err.seen}")
+    target.go()
+    joins(session, target, 3 * PAUSE_S + 5)
+    said = [line for line in session.err.seen if f"pid {target.pid}: left out" in line]
+    check(len(said) == 1 and "no Haskell thread" in said[0], f"it said {session.err.seen}")
+    stop(session)
+    check(t.report().call("safe_spin_1ms", target.pid)["calls"] > 0, "its calls are not counted")
+
+
+def test_idle(t):
+    """One that runs before is reported, and joins once it works."""
+    target = idle(t)
     session = host(t)
     check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
     said = [line for line in session.err.seen if f"pid {target.pid}: left out" in line]

@@ -27,7 +27,6 @@
 #define HELD_ROWS_NS 1000000000ULL
 
 struct follow {
-	struct candidates *candidates;
 	/* the command's child has its probes already, `suspend` among them */
 	bool armed;
 	struct target_probe suspend;
@@ -37,24 +36,15 @@ struct follow {
 int follow__new(struct follow **ret_follow)
 {
 	struct follow *f = calloc(1, sizeof(*f));
-	int err;
 
 	if (!f)
 		return -ENOMEM;
-	err = candidates__new(&f->candidates);
-	if (err) {
-		free(f);
-		return err;
-	}
 	*ret_follow = f;
 	return 0;
 }
 
 void follow__free(struct follow *f)
 {
-	if (!f)
-		return;
-	candidates__free(f->candidates);
 	free(f);
 }
 
@@ -68,7 +58,7 @@ static struct target *take_target(struct session *s, struct candidate *c)
 {
 	if (c->target)
 		looks__cancel(s->looks, c->target);
-	return candidates__take_target(s->follow->candidates, c);
+	return candidates__take_target(s->candidates, c);
 }
 
 /* A process that the kernel side had taken as a target by itself is followed no more. */
@@ -81,7 +71,7 @@ static void let_go(struct session *s, pid_t pid)
 static void drop(struct session *s, struct candidate *c)
 {
 	target__free(take_target(s, c));
-	candidates__drop(s->follow->candidates, c);
+	candidates__drop(s->candidates, c);
 }
 
 /* ── the command's program ───────────────────────────────────────────────────────────────── */
@@ -150,10 +140,8 @@ static const struct member *member_of(struct session *s, pid_t pid)
 }
 
 /* It is one of those that are counted as left out. */
-static bool was_refused(const struct session *s, pid_t pid)
+static bool was_refused(const struct candidate *c)
 {
-	const struct candidate *c = candidates__find(s->follow->candidates, pid);
-
 	return c && c->refused;
 }
 
@@ -162,6 +150,7 @@ static int join(struct session *s, struct target *target, bool ready,
 		const struct wire_proc_new *rec, bool taken, bool armed)
 {
 	pid_t pid = target__info(target)->pid;
+	const struct candidate *c = candidates__find(s->candidates, pid);
 	bool dynamic = target__info(target)->dynamic_rts;
 	struct member *m;
 	uint64_t ino;
@@ -170,7 +159,7 @@ static int join(struct session *s, struct target *target, bool ready,
 
 	if (!fd__has_room(ROOM_JOIN_FDS))
 		err = -EMFILE;
-	else if (was_refused(s, pid) && !members__has_room(s->members, target__account(target)))
+	else if (was_refused(c) && !members__has_room(s->members, target__account(target)))
 		err = -EDQUOT; /* it waits again */
 	else
 		err = 0;
@@ -185,6 +174,8 @@ static int join(struct session *s, struct target *target, bool ready,
 			log_error("pid %d: left out: %s", pid, strerror(-err));
 		return err;
 	}
+	if (c)
+		m->waited = c->again;
 	if (rec) {
 		m->program = *rec;
 		/* its probes are still to come */
@@ -243,7 +234,7 @@ static int await_check(struct session *s, pid_t pid, const struct wire_proc_new 
 {
 	struct wire_proc_new none = {.h = {.tgid = (uint32_t)pid, .tid = (uint32_t)pid}};
 	uint64_t now = time__monotonic_ns();
-	struct candidates *all = s->follow->candidates;
+	struct candidates *all = s->candidates;
 	struct candidate *c = candidates__find(all, pid);
 
 	if (!c)
@@ -320,6 +311,9 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 		target__free(target);
 		err = -EAGAIN;
 	}
+	/* what there was no memory or file for then may be there soon */
+	if (err == -ENOMEM || err == -ENFILE)
+		err = -EBUSY;
 	if (err == -EAGAIN || err == -EBUSY || err == -EMFILE)
 		return err;
 	if (err)
@@ -331,7 +325,8 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 	return decide(s, pid, rec, target, verdict);
 }
 
-/* The candidate's check, begun or taken. Errors as look_at(). */
+/* The candidate's check, begun or taken. Errors as look_at(); others of retry__is_worth_it(): it
+ * could not be made. */
 static int check_candidate(struct session *s, struct candidate *c, uint64_t now)
 {
 	bool fork = c->reported && (c->program.flags & WIRE_PROC_FORK);
@@ -373,29 +368,28 @@ static int check_candidate(struct session *s, struct candidate *c, uint64_t now)
 	if (err == -ENOTSUP && looked && !rec) {
 		if (!c->unconfirmed)
 			refuse(s, pid, true, why, err);
-		return room__wait_unconfirmed(s->follow->candidates, c) ? -EINPROGRESS : err;
+		return room__wait_unconfirmed(s, c) ? -EINPROGRESS : err;
 	}
-	return err == -EAGAIN || err == -EBUSY || err == -EMFILE
+	return err == -EAGAIN || retry__shows_nothing(err)
 		       ? err
-		       : leave_out(s, pid, rec, err != -ESRCH && err != -ENOMEM, why, err);
+		       : leave_out(s, pid, rec, err != -ESRCH, why, err);
 }
 
 void follow__on_mapped(struct session *s, pid_t pid)
 {
 	const struct wire_proc_new rec = {
 		.h = {.tgid = (uint32_t)pid, .tid = (uint32_t)pid, .ns = time__monotonic_ns()}};
-	struct candidate *c = candidates__find(s->follow->candidates, pid);
+	struct candidate *c = candidates__find(s->candidates, pid);
 
 	if (!c)
-		candidates__add(s->follow->candidates, &rec, rec.h.ns,
-				rec.h.ns + LIBRARY_GIVE_UP_NS);
+		candidates__add(s->candidates, &rec, rec.h.ns, rec.h.ns + LIBRARY_GIVE_UP_NS);
 	else if (c->waits == WAITS_FOR_TIME)
 		c->due_ns = rec.h.ns;
 }
 
 void follow__running(struct session *s, pid_t pid)
 {
-	struct candidates *all = s->follow->candidates;
+	struct candidates *all = s->candidates;
 	struct candidate *c = candidates__find(all, pid);
 	int err;
 
@@ -406,18 +400,8 @@ void follow__running(struct session *s, pid_t pid)
 	if (err == -EBUSY || err == -EMFILE)
 		follow__on_mapped(s, pid);
 	c = err == -EMFILE ? candidates__find(all, pid) : NULL;
-	if (c && !room__wait(s, all, c, time__monotonic_ns(), err))
+	if (c && !room__wait(s, c, time__monotonic_ns(), err))
 		candidates__drop(all, c);
-}
-
-size_t follow__count_waiting(const struct session *s, uid_t uid)
-{
-	return candidates__count_waiting(s->follow->candidates, uid);
-}
-
-size_t follow__count_waiting_for_files(const struct session *s)
-{
-	return candidates__count_waiting_for_files(s->follow->candidates);
 }
 
 /* ── what the kernel reports ─────────────────────────────────────────────────────────────── */
@@ -451,7 +435,7 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 {
 	uint64_t now = time__monotonic_ns();
 	bool held = (pid_t)rec->h.tgid == command__pid(s->command) && command__holds(s->command);
-	struct candidates *all = s->follow->candidates;
+	struct candidates *all = s->candidates;
 	struct candidate *before = candidates__find(all, (pid_t)rec->h.tgid);
 	int err = -EAGAIN;
 
@@ -485,7 +469,7 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 		before = candidates__add(all, rec, now, 0);
 	else
 		before = NULL;
-	if (before && !room__wait(s, all, before, now, err))
+	if (before && !room__wait(s, before, now, err))
 		candidates__drop(all, before);
 }
 
@@ -494,14 +478,37 @@ bool follow__wants(const struct session *s, pid_t pid)
 	return s->opts->kind != SESSION_PIDS && kernel__follows(s->kernel, pid);
 }
 
+/* It could not be decided what it is (-EAGAIN), or its memory hangs (-EBUSY). True: as follows. */
+static bool put_off(struct session *s, struct candidate *c, uint64_t now, int err)
+{
+	/* what has not come in a pause is not awaited that often any more */
+	bool rarely = err == -EAGAIN && retry__has_begun(&c->again);
+
+	if (now < c->give_up_ns && !rarely) {
+		c->due_ns =
+			now + (err == -EBUSY ? HUNG_WAIT_NS : LIBRARY_WAIT_NS * MIN(c->tries, 50U));
+		return true;
+	}
+	let_go(s, c->pid);
+	if (err == -EBUSY)
+		return room__wait_for_time(s, c);
+	if (c->running)
+		return candidates__wait_for_time(s->candidates, c, now);
+	/* an unknown runtime is confirmed like that of one that has run for long */
+	candidates__go_on(s->candidates, c, now + LIBRARY_GIVE_UP_NS);
+	c->running = true;
+	c->reported = false;
+	c->due_ns = now;
+	return true;
+}
+
 /* True if the candidate is to be kept, for another look. */
 static bool look_again(struct session *s, struct candidate *c, uint64_t now, bool maps_reported)
 {
 	struct wire_proc_new rec = c->program;
 	pid_t pid = c->pid;
 	bool first, late;
-	int err = c->waits ? room__await(s, s->follow->candidates, c, now, now + LIBRARY_GIVE_UP_NS)
-			   : 0;
+	int err = c->waits ? room__await(s, c, now, now + LIBRARY_GIVE_UP_NS) : 0;
 
 	if (err)
 		return err == -EDQUOT;
@@ -520,18 +527,16 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 	if (err == -EINPROGRESS)
 		return true;
 	if (err == -EDQUOT || err == -EMFILE)
-		return room__wait(s, s->follow->candidates, c, now, err);
+		return room__wait(s, c, now, err);
+	/* whatever killed the helper may do so each time */
+	if (retry__is_worth_it(err)) {
+		let_go(s, pid);
+		return room__wait_for_time(s, c);
+	}
 	if (!c->give_up_ns)
 		c->give_up_ns = now + LIBRARY_GIVE_UP_NS;
-	if ((err == -EAGAIN || err == -EBUSY) && now < c->give_up_ns) {
-		c->due_ns =
-			now + (err == -EBUSY ? HUNG_WAIT_NS : LIBRARY_WAIT_NS * MIN(c->tries, 50U));
-		return true;
-	}
 	if (err == -EAGAIN || err == -EBUSY)
-		let_go(s, pid);
-	if (err == -EBUSY)
-		return room__wait_for_time(s, s->follow->candidates, c);
+		return put_off(s, c, now, err);
 	/* a library that is loaded later is reported when it is mapped */
 	if (err != -ENOEXEC || maps_reported)
 		return false;
@@ -542,7 +547,7 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 
 void follow__check(struct session *s, uint64_t now)
 {
-	struct candidates *all = s->follow->candidates;
+	struct candidates *all = s->candidates;
 	struct candidate *c, *next;
 
 	for (c = candidates__n_checked(all) ? candidates__next(all, NULL) : NULL; c; c = next) {
@@ -554,7 +559,7 @@ void follow__check(struct session *s, uint64_t now)
 
 void follow__look(struct session *s, uint64_t now, bool maps_reported)
 {
-	struct candidates *all = s->follow->candidates;
+	struct candidates *all = s->candidates;
 	uint64_t began = now, after;
 	struct candidate *c;
 
@@ -577,7 +582,7 @@ void follow__look(struct session *s, uint64_t now, bool maps_reported)
 
 bool follow__looks(const struct session *s)
 {
-	return candidates__n_checked(s->follow->candidates);
+	return candidates__n_checked(s->candidates);
 }
 
 uint64_t follow__next_due(const struct session *s)
@@ -585,7 +590,7 @@ uint64_t follow__next_due(const struct session *s)
 	const struct candidate *c = NULL;
 	uint64_t due = 0;
 
-	while ((c = candidates__next(s->follow->candidates, c)))
+	while ((c = candidates__next(s->candidates, c)))
 		if (!(c->target && target__looks(c->target)) && (!due || c->due_ns < due))
 			due = c->due_ns;
 	return due;

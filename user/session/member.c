@@ -290,8 +290,7 @@ uint64_t member__wait_ns(unsigned tries, unsigned given_up)
 	return MIN(COMPLETE_FIRST_NS << MIN(tries, 20U), longest);
 }
 
-/* True if it is to be looked at again: it has ended, or nothing shows yet that its runtime is
- * wrong. */
+/* True if it stays: it has ended, or nothing shows yet that its runtime is wrong. */
 static bool keep_waiting(struct member *m, uint64_t now, int err)
 {
 	/* its pidfd reports the end of one that has ended */
@@ -310,16 +309,29 @@ static bool keep_waiting(struct member *m, uint64_t now, int err)
 	return true;
 }
 
-/* Acts on the result of a check, or on the error that prevented it. */
-static void checked(struct session *s, struct member *m, uint64_t now, int err,
+/* It leaves: for good, unless its next look may show more. */
+static void give_up(struct session *s, struct member *m, uint64_t now, int err, const char *why)
+{
+	bool hung = retry__shows_nothing(err);
+
+	if (!hung) {
+		hourly__report(s, m->pid, "left out", *why ? why : strerror(-err));
+		kernel__unlearn(s->kernel, &m->program);
+	}
+	member__end(s, m, "left", now);
+	if (hung || err == -ENOTSUP)
+		room__come_back(s, m, err);
+}
+
+/* Acts on the result of a check, or on the error that prevented it, which has the line `why`. */
+static void checked(struct session *s, struct member *m, uint64_t now, int err, const char *why,
 		    enum target_verdict verdict)
 {
 	const struct target_info *info = target__info(m->target);
 	uint64_t wait = member__wait_ns(m->tries, m->given_up);
-	/* The machine is busy, or the process is about to end: its memory goes before its pidfd
-	 * is readable. Neither means that its runtime is wrong.
-	 */
-	bool last = m->last_check, hung = err == -ETIMEDOUT || err == -EBUSY;
+	/* the machine is busy, the helper was killed, or the process is about to end (its memory
+	 * goes before its pidfd is readable): none of that means that its runtime is wrong */
+	bool last = m->last_check, hung = retry__shows_nothing(err);
 
 	/* the probes are on, and there was nothing yet that could have called */
 	if (!err && target__untouched(m->target) && info->reach == ORIGIN_OWNED)
@@ -327,10 +339,8 @@ static void checked(struct session *s, struct member *m, uint64_t now, int err,
 	if ((hung || err == -ESRCH) && !last)
 		err = 0;
 	if (err || (verdict != TARGET_OK && last)) {
-		if (keep_waiting(m, now, err))
-			return;
-		kernel__unlearn(s->kernel, &m->program);
-		member__end(s, m, "left", now);
+		if (!keep_waiting(m, now, err))
+			give_up(s, m, now, err, why);
 		return;
 	}
 	if (verdict != TARGET_OK) {
@@ -357,24 +367,26 @@ static void checked(struct session *s, struct member *m, uint64_t now, int err,
 
 static void start_check(struct session *s, struct member *m, uint64_t now)
 {
+	char why[512] = "";
 	int err;
 
 	m->last_check = now >= m->give_up_ns;
 	m->retry_ns = UINT64_MAX;
-	err = looks__check(s->looks, m->target, m->last_check, NULL, 0);
+	err = looks__check(s->looks, m->target, m->last_check, why, sizeof(why));
 	if (err == -EDQUOT)
 		m->retry_ns = now + COMPLETE_ROOM_NS;
 	else if (err)
-		checked(s, m, now, err, TARGET_NOT_READY);
+		checked(s, m, now, err, why, TARGET_NOT_READY);
 }
 
 static void take_check(struct session *s, struct member *m, uint64_t now)
 {
 	enum target_verdict verdict = TARGET_NOT_READY;
-	int err = looks__checked(s->looks, m->target, NULL, 0, &verdict);
+	char why[512] = "";
+	int err = looks__checked(s->looks, m->target, why, sizeof(why), &verdict);
 
 	if (err != -EINPROGRESS)
-		checked(s, m, now, err, verdict);
+		checked(s, m, now, err, why, verdict);
 }
 
 void member__take_looks(struct session *s, uint64_t now)

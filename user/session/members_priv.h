@@ -67,6 +67,7 @@ struct member {
 	uint64_t retry_ns, give_up_ns;
 	unsigned tries, given_up; /* looks, and how often patience was over and began anew */
 	bool last_check;	  /* what does not look right in the check that goes on is wrong */
+	struct retry waited;	  /* the candidate's, before it joined: a next pause is longer */
 	/* the snapshot of its threads: wanted, until when, and when it was begun */
 	bool snapshot_due;
 	bool announced; /* the first one is over, which was reported */

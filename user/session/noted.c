@@ -122,7 +122,7 @@ static void note_held_up(struct session *s, const struct noted *n, bool whole)
 static void note_no_files(struct session *s, bool whole)
 {
 	struct no_files *no = &s->no_files;
-	uint64_t waiting = follow__count_waiting_for_files(s);
+	uint64_t waiting = candidates__count_waiting_for_files(s->candidates);
 	char text[240];
 
 	if (no->lately) {
@@ -141,7 +141,7 @@ static void note_no_files(struct session *s, bool whole)
 static uint64_t waiting_of(const struct session *s, size_t i)
 {
 	const struct members_refused *refused = members__refused(s->members, i), *listed;
-	uint64_t n = follow__count_waiting(s, refused->uid);
+	uint64_t n = candidates__count_waiting(s->candidates, refused->uid);
 
 	if (refused->uid != (uid_t)-1)
 		return n;
@@ -149,7 +149,7 @@ static uint64_t waiting_of(const struct session *s, size_t i)
 		uint64_t of;
 
 		listed = members__refused(s->members, k);
-		of = follow__count_waiting(s, listed->uid);
+		of = candidates__count_waiting(s->candidates, listed->uid);
 		n -= MIN(of, n);
 	}
 	return n;

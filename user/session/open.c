@@ -237,6 +237,8 @@ int open__all(struct session *s)
 	if (!err)
 		err = served__new(&s->served);
 	if (!err)
+		err = candidates__new(&s->candidates);
+	if (!err)
 		err = follow__new(&s->follow);
 	if (!err)
 		err = mapped__new(&s->mapped);

@@ -24,18 +24,16 @@ static void report_no_files(struct session *s, pid_t pid)
 		 pid, (unsigned long long)fd__limit());
 }
 
-bool room__wait(struct session *s, struct candidates *all, struct candidate *c, uint64_t now,
-		int err)
+bool room__wait(struct session *s, struct candidate *c, uint64_t now, int err)
 {
 	if (err == -EDQUOT)
-		return candidates__wait(all, c, now + WAIT_NS);
+		return candidates__wait(s->candidates, c, now + WAIT_NS);
 	if (!c->missed)
 		report_no_files(s, c->pid);
-	return candidates__wait_for_files(all, c, now + WAIT_NS);
+	return candidates__wait_for_files(s->candidates, c, now + WAIT_NS);
 }
 
-int room__await(struct session *s, struct candidates *all, struct candidate *c, uint64_t now,
-		uint64_t give_up_ns)
+int room__await(struct session *s, struct candidate *c, uint64_t now, uint64_t give_up_ns)
 {
 	uid_t account;
 
@@ -50,17 +48,17 @@ int room__await(struct session *s, struct candidates *all, struct candidate *c, 
 	if (proc__account(c->pid, &account))
 		return -ESRCH;
 	if (c->waits == WAITS_FOR_ROOM && !members__has_room(s->members, account)) {
-		candidates__wait(all, c, now + WAIT_NS);
+		candidates__wait(s->candidates, c, now + WAIT_NS);
 		return -EDQUOT;
 	}
-	candidates__go_on(all, c, give_up_ns);
+	candidates__go_on(s->candidates, c, give_up_ns);
 	return 0;
 }
 
-bool room__wait_for_time(struct session *s, struct candidates *all, struct candidate *c)
+bool room__wait_for_time(struct session *s, struct candidate *c)
 {
 	bool first = !retry__has_begun(&c->again);
-	bool waits = candidates__wait_for_time(all, c, time__monotonic_ns());
+	bool waits = candidates__wait_for_time(s->candidates, c, time__monotonic_ns());
 
 	if (first)
 		hourly__report(s, c->pid, "left out",
@@ -71,8 +69,20 @@ bool room__wait_for_time(struct session *s, struct candidates *all, struct candi
 	return waits;
 }
 
-bool room__wait_unconfirmed(struct candidates *all, struct candidate *c)
+bool room__wait_unconfirmed(struct session *s, struct candidate *c)
 {
 	c->unconfirmed = true;
-	return candidates__wait_for_time(all, c, time__monotonic_ns());
+	return candidates__wait_for_time(s->candidates, c, time__monotonic_ns());
+}
+
+void room__come_back(struct session *s, const struct member *m, int err)
+{
+	const struct wire_proc_new rec = {.h = {.tgid = (uint32_t)m->pid, .tid = (uint32_t)m->pid}};
+	struct candidate *c = candidates__add(s->candidates, &rec, 0, 0);
+
+	if (!c)
+		return;
+	c->again = m->waited;
+	if (!(err == -ENOTSUP ? room__wait_unconfirmed(s, c) : room__wait_for_time(s, c)))
+		candidates__drop(s->candidates, c);
 }

@@ -175,6 +175,7 @@ static void close_all(struct session *s)
 	feed__free(s->feed);
 	members__free(s->members);
 	follow__free(s->follow);
+	candidates__free(s->candidates);
 	looks__free(s->looks);
 	served__free(s->served);
 	mapped__free(s->mapped);

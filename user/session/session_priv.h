@@ -80,6 +80,7 @@ struct session {
 	struct members *members;
 	struct looks *looks;
 	struct served *served;
+	struct candidates *candidates;
 	struct follow *follow;
 	struct mapped *mapped;
 	struct command *command; /* NULL unless SESSION_COMMAND */
@@ -339,6 +340,32 @@ void snapshots__over(struct session *s, struct member *m);
 /* Of all members, at the session's end; until then at the latest. */
 void snapshots__last(struct session *s, uint64_t until_ns);
 
+/* ── room.c: processes for which there is no room, or no time ────────────────────────────── */
+
+/* Descriptors that have to be free to find out whether a process is wanted, to look at it with the
+ * help of others, to let it join, and for each of the checks in between. */
+#define ROOM_SELECT_FDS 4
+#define ROOM_LOOK_FDS	16
+#define ROOM_JOIN_FDS	12
+#define ROOM_CHECK_FDS	4
+
+/*
+ * There is no room for one that is a target: it joins once others of its user's have ended
+ * (-EDQUOT). Or there are no descriptors to look at one with (-EMFILE), which is counted. False:
+ * too many wait.
+ */
+bool room__wait(struct session *s, struct candidate *c, uint64_t now, int err);
+/* One that could not be looked at for want of time: later, which is reported once. */
+bool room__wait_for_time(struct session *s, struct candidate *c);
+/* One that was looked at, and showed nothing by which its runtime could be confirmed: it may have
+ * done nothing at that moment. Later, too. */
+bool room__wait_unconfirmed(struct session *s, struct candidate *c);
+/* A member that has left, since its runtime was not confirmed (-ENOTSUP), or could not be checked:
+ * the same. */
+void room__come_back(struct session *s, const struct member *m, int err);
+/* One that waits: 0: there is room now, or time; -EDQUOT: not yet; -ESRCH: it has ended. */
+int room__await(struct session *s, struct candidate *c, uint64_t now, uint64_t give_up_ns);
+
 /* ── member.c: one member's life ─────────────────────────────────────────────────────────── */
 
 /*
@@ -393,31 +420,6 @@ bool program__is(pid_t pid, const struct wire_proc_new *rec);
 /* Or is about to: its memory goes first, and with it the link to its program. */
 bool program__has_ended(pid_t pid);
 
-/* ── room.c: processes for which there is no room, or no time ────────────────────────────── */
-
-/* Descriptors that have to be free to find out whether a process is wanted, to look at it with the
- * help of others, to let it join, and for each of the checks in between. */
-#define ROOM_SELECT_FDS 4
-#define ROOM_LOOK_FDS	16
-#define ROOM_JOIN_FDS	12
-#define ROOM_CHECK_FDS	4
-
-/*
- * There is no room for one that is a target: it joins once others of its user's have ended
- * (-EDQUOT). Or there are no descriptors to look at one with (-EMFILE), which is counted. False:
- * too many wait.
- */
-bool room__wait(struct session *s, struct candidates *all, struct candidate *c, uint64_t now,
-		int err);
-/* One that could not be looked at for want of time: later, which is reported once. */
-bool room__wait_for_time(struct session *s, struct candidates *all, struct candidate *c);
-/* One that was looked at, and showed nothing by which its runtime could be confirmed: it may have
- * done nothing at that moment. Later, too. */
-bool room__wait_unconfirmed(struct candidates *all, struct candidate *c);
-/* One that waits: 0: there is room now, or time; -EDQUOT: not yet; -ESRCH: it has ended. */
-int room__await(struct session *s, struct candidates *all, struct candidate *c, uint64_t now,
-		uint64_t give_up_ns);
-
 /* ── follow.c: processes that begin ──────────────────────────────────────────────────────── */
 
 /* Processes that may become members: what the kernel reported and is to be looked at in time. */
@@ -451,10 +453,6 @@ void follow__check(struct session *s, uint64_t now);
 bool follow__looks(const struct session *s);
 /* When the next of them is due; 0: none. */
 uint64_t follow__next_due(const struct session *s);
-/* How many of that user's wait for room among the members; of uid -1: of all users. */
-size_t follow__count_waiting(const struct session *s, uid_t uid);
-/* How many wait for descriptors, to be looked at with. */
-size_t follow__count_waiting_for_files(const struct session *s);
 
 /* ── records.c: the kernel side's records ────────────────────────────────────────────────── */
 

@@ -407,7 +407,7 @@ static int find_runtime(struct target *t)
 		target__refuse(t, "there was no time to look into %s; try again", t->exe);
 		return err;
 	}
-	return t->starting && awaits_library(t) ? -EAGAIN : not_ghc(t, pid);
+	return (t->starting || t->unchecked) && awaits_library(t) ? -EAGAIN : not_ghc(t, pid);
 }
 
 int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_target,
