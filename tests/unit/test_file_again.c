@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "confine/confine.h"
 #include "process/file.h"
 #include "process/image.h"
 #include "target/target_priv.h"
@@ -151,6 +152,65 @@ static void t_pauses(void **state)
 	file_cache__free(cache);
 }
 
+/* A memfd is on a file system that no list of mounts has: its file is copied. That there is no
+ * descriptor for the copy, or no time, shows nothing of the file; that it is too large does. */
+static void t_copies(void **state)
+{
+	int from = open(TINY, O_RDONLY | O_CLOEXEC), fd = memfd_create("copied", MFD_CLOEXEC);
+	const uid_t user = 4711;
+	struct file_cache *cache;
+	struct rlimit limit, none;
+	struct file *file;
+	struct stat st;
+	uint64_t began;
+	int given;
+
+	(void)state;
+	assert_int_equal(fstat(from, &st), 0);
+	assert_int_equal(sendfile(fd, from, NULL, (size_t)st.st_size), st.st_size);
+	assert_int_equal(file_cache__new(&cache), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	given = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	none = limit;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(file__get_for(cache, 0, user, given, "copied", &file), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(file->elf_err, -EMFILE);
+	assert_true(file__may_be_read_later(file));
+	assert_false(file__is_not_copied(file));
+	/* its user's time is used up */
+	confine__waited(user, UINT32_MAX * 1000ULL, 0);
+	assert_false(confine__may_wait(user));
+	began = time__monotonic_ns();
+	file->again_ns = 1;
+	file__put_for(file, user);
+	given = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	assert_int_equal(file__get_for(cache, 0, user, given, "copied", &file), 0);
+	assert_int_equal(file->elf_err, -ETIME);
+	assert_true(file__may_be_read_later(file));
+	assert_true(file__is_not_copied(file));
+	assert_true(file->again_ns >= began + RETRY_NS);
+	/* others have theirs */
+	file->again_ns = 1;
+	file__put_for(file, user);
+	given = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	assert_int_equal(file__get_for(cache, 0, user + 1, given, "copied", &file), 0);
+	assert_non_null(file->elf);
+	assert_false(file__may_be_read_later(file));
+	file__put_for(file, user + 1);
+	assert_int_equal(ftruncate(fd, (off_t)FETCH_MAX_FILE + 1), 0);
+	given = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	assert_int_equal(file__get_for(cache, 0, user + 1, given, "copied", &file), 0);
+	assert_int_equal(file->elf_err, -EREMOTEIO);
+	assert_false(file__may_be_read_later(file));
+	assert_true(file__is_not_copied(file));
+	file__put_for(file, user + 1);
+	file_cache__free(cache);
+	close(from);
+	close(fd);
+}
+
 /* A copy of the file in a new one, which is open. */
 static int copy_of_tiny(const char *path)
 {
@@ -255,6 +315,10 @@ static void t_discover_late(void **state)
 	assert_int_equal(discover__process(cache, getpid()), -EBUSY);
 	exe->elf_err = -EIO;
 	assert_int_equal(discover__process(cache, getpid()), -EBUSY);
+	exe->elf_err = -ETIME;
+	assert_int_equal(discover__process(cache, getpid()), -EBUSY);
+	exe->elf_err = -EREMOTEIO;
+	assert_int_equal(discover__process(cache, getpid()), 0);
 	exe->elf_err = -ENOEXEC;
 	assert_int_equal(discover__process(cache, getpid()), 0);
 	/* the same of a library */
@@ -343,9 +407,13 @@ static void t_discover_neighbours(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(t_read_later),	   cmocka_unit_test(t_rests),
-		cmocka_unit_test(t_pauses),	   cmocka_unit_test(t_upgraded),
-		cmocka_unit_test(t_discover_late), cmocka_unit_test(t_discover_neighbours),
+		cmocka_unit_test(t_read_later),
+		cmocka_unit_test(t_rests),
+		cmocka_unit_test(t_pauses),
+		cmocka_unit_test(t_upgraded),
+		cmocka_unit_test(t_copies),
+		cmocka_unit_test(t_discover_late),
+		cmocka_unit_test(t_discover_neighbours),
 	};
 
 	return cmocka_run_group_tests_name("file_again", tests, NULL, NULL);

@@ -176,7 +176,9 @@ int fetch__open(pid_t pid, int path_fd, const struct stat *st, uid_t user,
 	log_verbose("a file on a file system that is not known to be a local one (%s) is left out: "
 		    "%s",
 		    origin.fs[0] ? origin.fs : "unknown", strerror(-err));
-	return err == -ENOMEM ? err : -EREMOTEIO;
+	if (err == -ENOMEM || err == -EMFILE || err == -ENFILE)
+		return err;
+	return retry__shows_nothing(err) ? -ETIME : -EREMOTEIO;
 }
 
 void fetch__release(const struct fetched *fetched)

@@ -42,8 +42,9 @@ struct fetched {
 /*
  * path_fd (O_PATH is enough; stays the caller's) was opened through the mounts of process pid (0:
  * our own), and `st` is what fetch__stat() says of it. `user`: on whose account it is copied.
- * -EREMOTEIO: it could not be read in time, or is too large, or there is no room for a copy;
- * -EINVAL: not a regular file.
+ * -ETIME: it could not be copied in time, or what copies it was killed, which shows nothing of it;
+ * -EREMOTEIO: it is too large, or its server refuses it, or there is no room for a copy; -EMFILE,
+ * -ENFILE, -ENOMEM; -EINVAL: not a regular file.
  */
 int fetch__open(pid_t pid, int path_fd, const struct stat *st, uid_t user,
 		struct fetched *ret_fetched);

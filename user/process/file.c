@@ -133,7 +133,7 @@ void file_cache__turn(struct file_cache *cache, uint64_t now_ns)
 
 bool file__may_be_read_later(const struct file *file)
 {
-	return file->elf_err == -EBUSY || retry__is_worth_it(file->elf_err);
+	return file->elf_err == -ETIME || retry__shows_nothing(file->elf_err);
 }
 
 /* Whom a copy of the file is made for. */
@@ -146,19 +146,24 @@ static uid_t account_of(pid_t pid, const uid_t *uid)
 	return pid && proc__account(pid, &user) == 0 ? user : CONFINE_NOBODY;
 }
 
+bool file__is_not_copied(const struct file *file)
+{
+	return file->elf_err == -ETIME || file->elf_err == -EREMOTEIO;
+}
+
 static void set_pause(struct file *file)
 {
 	uint64_t now = time__monotonic_ns();
 
 	file->again_ns = 0;
-	if (!retry__shows_nothing(file->elf_err) && file->elf_err != -EREMOTEIO) {
+	if (!retry__shows_nothing(file->elf_err) && !file__is_not_copied(file)) {
 		retry__end(&file->again);
 		return;
 	}
 	/* whoever opens it meanwhile makes it no longer */
 	if (!retry__waits(&file->again, now))
 		retry__begin(&file->again, now, RETRY_NS, RETRY_LONGEST_NS);
-	if (file->elf_err == -EREMOTEIO)
+	if (file__is_not_copied(file))
 		file->again_ns = now + FETCH_AGAIN_NS;
 	else if (file->elf_err == -EBUSY || file->elf_err == -ETIMEDOUT)
 		file->again_ns = now + PARSE_AGAIN_NS;

@@ -61,7 +61,7 @@ struct file {
 	bool download_over;	/* it is there, or is not needed; else nobody has asked, it is
 				   awaited, or no server had it */
 	uint64_t download_ns;	/* when it is asked for again; 0: at once */
-	int elf_err;		/* why, if there is no `elf`; -EREMOTEIO: see fetch.h */
+	int elf_err;		/* why, if there is no `elf`; -EREMOTEIO, -ETIME: see fetch.h */
 	uint64_t again_ns;	/* when it is read again for whoever opens it; 0: not to be */
 	struct retry again;	/* … and for those that have it open: there are many of them */
 	struct retry put_off;	/* of file__put_off() */
@@ -77,6 +77,8 @@ struct file {
 
 /* There was no time for it, or its helper was killed: that it has no `elf` means nothing. */
 bool file__may_be_read_later(const struct file *file);
+/* It is not on a local file system, and there is no copy of it: -EREMOTEIO, -ETIME. */
+bool file__is_not_copied(const struct file *file);
 
 /*
  * fd was opened through the mounts of process pid (0: our own); O_PATH is enough. It is taken over

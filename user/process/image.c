@@ -284,7 +284,7 @@ static enum image_lack lack_of(int err, const struct image *image)
 	/* the process has not ended, and it is no device */
 	if (err && err != -ESRCH && err != -ENOENT && err != -EINVAL)
 		return IMAGE_NOT_OPENED;
-	return image && image->elf_err == -EREMOTEIO ? IMAGE_NOT_COPIED : IMAGE_LACKS_NOTHING;
+	return image && file__is_not_copied(image->file) ? IMAGE_NOT_COPIED : IMAGE_LACKS_NOTHING;
 }
 
 static int add_map(struct images *images, pid_t pid, const struct proc_map *map,
