@@ -1,74 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The queue of --push: what is sent first, what is kept, what goes where there is too much. */
-#include "test_push_kit.h"
+#include "test_push_queue_kit.h"
 
 #include <sys/syscall.h>
-
-/* Bytes of a file, and the least room that it takes on any disk's file system. */
-#define SMALL 10
-
-static uint64_t disk_bytes(const char *path)
-{
-	struct stat st;
-
-	assert_int_equal(stat(path, &st), 0);
-	return MAX((uint64_t)st.st_size, (uint64_t)st.st_blocks * 512);
-}
-
-/* What a small file takes of the disk, which is not its size. */
-static uint64_t of_small(void)
-{
-	char text[SMALL] = "";
-
-	put_text(in_dir("small"), text, sizeof(text));
-	return disk_bytes(in_dir("small"));
-}
-
-static struct queue *open_queue_of(uint64_t max_bytes, size_t max_files)
-{
-	struct queue *q;
-
-	assert_int_equal(queue__open(in_dir("a/queue"), max_bytes, max_files, &q), 0);
-	return q;
-}
-
-/* With room for so many small files. */
-static struct queue *open_queue(unsigned files)
-{
-	return open_queue_of(files * of_small(), 1000);
-}
-
-/* Of so many bytes, all of one letter. */
-static void put_file(const struct queue *q, uint64_t unix_ns, unsigned n, char letter, size_t bytes)
-{
-	char path[PATH_MAX], text[4096];
-
-	memset(text, letter, sizeof(text));
-	assert_int_equal(queue__path(q, unix_ns, n, path), 0);
-	put_text(path, text, bytes);
-}
-
-/* The letter of the first file, which is held then; 0: there is none. */
-static char hold_first(struct queue *q)
-{
-	char letter = 0;
-	bool again;
-	int fd;
-
-	if (queue__hold_first(q, &fd, &again))
-		return 0;
-	assert_int_equal(read(fd, &letter, 1), 1);
-	close(fd);
-	return letter;
-}
-
-static char take_first(struct queue *q)
-{
-	char letter = hold_first(q);
-
-	queue__let_go(q, true);
-	return letter;
-}
 
 static void test_order(void **state)
 {
@@ -374,10 +308,10 @@ static void test_not_removable(void **state)
 	assert_int_equal(hold_first(q), 'b');
 	read_only = true;
 	queue__let_go(q, true);
-	assert_int_equal(queue__hold_first(q, &fd, &again), -EROFS);
+	assert_int_equal(queue__hold_first(q, 1, &fd, &again), -EROFS);
 	put_file(q, 1, 0, 'a', SMALL);
 	assert_int_equal(queue__look(q), 0);
-	assert_int_equal(queue__hold_first(q, &fd, &again), -EROFS);
+	assert_int_equal(queue__hold_first(q, 1, &fd, &again), -EROFS);
 	assert_int_equal(queue__state(q).n, 3);
 	read_only = false;
 	assert_int_equal(take_first(q), 'a');
@@ -385,55 +319,6 @@ static void test_not_removable(void **state)
 	assert_int_equal(hold_first(q), 0);
 	assert_int_equal(queue__state(q).bytes, 0);
 	assert_int_equal(queue__state(q).dropped, 0);
-	queue__free(q);
-}
-
-/* 0, or why nothing can be opened to be read meanwhile. */
-static int unreadable;
-
-int openat(int at, const char *name, int flags, ...)
-{
-	va_list args;
-	mode_t mode = 0;
-
-	if (flags & (O_CREAT | __O_TMPFILE)) {
-		va_start(args, flags);
-		mode = va_arg(args, mode_t);
-		va_end(args);
-	}
-	if (unreadable && flags == (O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) {
-		errno = unreadable;
-		return -1;
-	}
-	return (int)syscall(SYS_openat, at, name, flags, mode);
-}
-
-/* What may be read later stays, whatever is wrong with the disk or its server just now. */
-static void test_unreadable(void **state)
-{
-	static const int errors[] = {EIO, ESTALE, EINTR, EMFILE, ENFILE, ENOMEM, EPERM, EUCLEAN};
-	struct queue *q = open_queue(20);
-	bool again;
-
-	(void)state;
-	put_file(q, 1, 0, 'a', SMALL);
-	put_file(q, 2, 0, 'b', SMALL);
-	assert_int_equal(queue__look(q), 0);
-	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
-		int fd = -7;
-
-		unreadable = errors[i];
-		assert_int_equal(queue__hold_first(q, &fd, &again), -errors[i]);
-		assert_int_equal(queue__hold_second(q, &fd), -ENOENT);
-		assert_int_equal(fd, -7);
-		unreadable = 0;
-		assert_int_equal(access(in_dir("a/queue/00000000000000000001-00000.push"), F_OK),
-				 0);
-		assert_int_equal(queue__state(q).n, 2);
-	}
-	assert_int_equal(queue__state(q).dropped, 0);
-	assert_int_equal(take_first(q), 'a');
-	assert_int_equal(take_first(q), 'b');
 	queue__free(q);
 }
 
@@ -491,14 +376,14 @@ static void test_again(void **state)
 	put_file(q, 2, 0, 'b', SMALL);
 	assert_int_equal(queue__look(q), 0);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(queue__hold_first(q, &fd, &again), 0);
+		assert_int_equal(queue__hold_first(q, 1, &fd, &again), 0);
 		assert_int_equal(again, i);
 		close(fd);
 		queue__let_go(q, false);
 	}
 	put_file(q, 1, 0, 'a', SMALL);
 	assert_int_equal(queue__look(q), 0);
-	assert_int_equal(queue__hold_first(q, &fd, &again), 0);
+	assert_int_equal(queue__hold_first(q, 1, &fd, &again), 0);
 	assert_false(again);
 	close(fd);
 	queue__free(q);
@@ -507,12 +392,14 @@ static void test_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_DIR(test_order),	  WITH_DIR(test_same_time),    WITH_DIR(test_kept),
-		WITH_DIR(test_oldest_go), WITH_DIR(test_too_large),    WITH_DIR(test_vanished),
-		WITH_DIR(test_replaced),  WITH_DIR(test_whose),	       WITH_DIR(test_ahead),
-		WITH_DIR(test_many),	  WITH_DIR(test_disk_space),   WITH_DIR(test_not_removable),
-		WITH_DIR(test_again),	  WITH_DIR(test_left_over),    WITH_DIR(test_unreadable),
-		WITH_DIR(test_link),	  WITH_DIR(test_dropped_once),
+		WITH_DIR(test_order),	   WITH_DIR(test_same_time),
+		WITH_DIR(test_kept),	   WITH_DIR(test_oldest_go),
+		WITH_DIR(test_too_large),  WITH_DIR(test_vanished),
+		WITH_DIR(test_replaced),   WITH_DIR(test_whose),
+		WITH_DIR(test_ahead),	   WITH_DIR(test_many),
+		WITH_DIR(test_disk_space), WITH_DIR(test_not_removable),
+		WITH_DIR(test_again),	   WITH_DIR(test_left_over),
+		WITH_DIR(test_link),	   WITH_DIR(test_dropped_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -247,7 +247,7 @@ static void take_answers(struct destination *d, uint64_t now)
 }
 
 /* The next file: mostly the first. */
-static int hold_next(struct destination *d, int *ret_fd)
+static int hold_next(struct destination *d, uint64_t now, int *ret_fd)
 {
 	bool turn = d->takes_others || (d->n_failed && d->n_failed % TRIES_ALONE == 0), again;
 	int err;
@@ -257,7 +257,7 @@ static int hold_next(struct destination *d, int *ret_fd)
 		return 0;
 	}
 	d->beside = false;
-	err = queue__hold_first(d->queue, ret_fd, &again);
+	err = queue__hold_first(d->queue, now, ret_fd, &again);
 	if (!err && !again) {
 		d->n_500 = d->n_failed = d->n_beside = 0;
 		d->takes_others = false;
@@ -272,7 +272,7 @@ static void send_next(struct destination *d, uint64_t now)
 
 	if (d->busy || !d->peer || now < d->due_ns)
 		return;
-	err = hold_next(d, &fd);
+	err = hold_next(d, now, &fd);
 	/* there is something, and that may last: at once would be in each turn */
 	if (err && err != -ENOENT)
 		d->due_ns = now + BACKOFF_FIRST_NS;

@@ -90,7 +90,7 @@ struct push_stats {
 	uint64_t failures;  /* attempts that did not succeed */
 	uint64_t refused;   /* files that the server will never take: they are gone */
 	uint64_t rejected;  /* profiles in delivered files that it did not take */
-	uint64_t dropped;   /* files that were too old when there was no room */
+	uint64_t dropped; /* files that were too old when there was no room, or not to be opened */
 	uint64_t queued, queued_bytes;
 	uint64_t oldest_unix_ns; /* of those; 0: none */
 };

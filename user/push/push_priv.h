@@ -87,20 +87,21 @@ int queue__path(const struct queue *queue, uint64_t unix_ns, unsigned n, char re
  */
 int queue__look(struct queue *queue);
 /*
- * Opens the oldest file, and holds it; *ret_again: it is the one that was held last. -ENOENT: there
- * is none. What is no file by now, or not for us to read, goes; any other error of opening it is
- * returned, and it stays, since that may pass. While one that was let go cannot be removed none is
- * held, so that it is not sent again; the error is why.
+ * Opens the oldest file that can be opened, and holds it; *ret_again: it is the one that was held
+ * last. -ENOENT: there is none. What is no file by now, or not for us to read, goes. What cannot be
+ * opened otherwise stays, since that may pass, and the one after it is taken; it goes after some
+ * attempts, but not while none can be opened: then the error is returned. While one that was let go
+ * cannot be removed none is held, so that it is not sent again; the error is why.
  */
-int queue__hold_first(struct queue *queue, int *ret_fd, bool *ret_again);
-/* The same of the one after it. -ENOENT: there is none that can be read now. */
+int queue__hold_first(struct queue *queue, uint64_t now, int *ret_fd, bool *ret_again);
+/* The same of the one after the one that was held last. -ENOENT: none can be opened now. */
 int queue__hold_second(struct queue *queue, int *ret_fd);
 /* The held file is let go: it stays, or is removed. */
 void queue__let_go(struct queue *queue, bool remove);
 
 struct queue_state {
 	uint64_t n, bytes, oldest_unix_ns;
-	uint64_t dropped; /* and are gone: the queue was too full, or they were not ours to read */
+	uint64_t dropped; /* and are gone: the queue was too full, or they could not be opened */
 	uint64_t removed; /* with the directory, by somebody else */
 };
 struct queue_state queue__state(const struct queue *queue);

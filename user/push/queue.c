@@ -28,6 +28,17 @@ struct entry {
 	uint64_t bytes;
 };
 
+/* What cannot be opened, though others can be, is tried so often, with pauses as of a server. */
+#define OPEN_TRIES 5U
+/* Looked at before none of them can be opened. */
+#define OPEN_MOST 64
+
+struct stuck {
+	char name[NAME_SIZE]; /* "": there is none */
+	unsigned tries;
+	uint64_t due_ns; /* one before then is none of them */
+};
+
 struct queue {
 	char *path;
 	int dir; /* locked: there is one queue for a directory */
@@ -36,7 +47,9 @@ struct queue {
 	struct entry *v; /* in order of their names, from `first` on; what is held comes first */
 	size_t n, cap, first;
 	bool held;
-	bool second;	      /* … and is the second one, put before the first */
+	bool moved; /* … and is from after others */
+	struct stuck stuck;
+	int why;	      /* the first that cannot be opened cannot be */
 	char last[NAME_SIZE]; /* what was held last; "": nothing yet */
 	char gone[NAME_SIZE]; /* let go, and still to be removed; "": nothing */
 	bool reported;	      /* that something cannot be removed */
@@ -318,54 +331,131 @@ static bool is_not_ours(int err)
 	return err == -ELOOP || err == -EACCES || err == -EISDIR || err == -ENXIO;
 }
 
-int queue__hold_first(struct queue *q, int *ret_fd, bool *ret_again)
+/* Nothing could be opened just now, whichever it is. */
+static bool is_of_all(int err)
 {
-	int err = *q->gone ? remove_file(q, q->gone) : 0;
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -EINTR;
+}
 
-	if (err)
-		return err;
-	q->gone[0] = '\0';
-	for (; q->first < q->n; q->first++) {
-		const char *name = q->v[q->first].name;
-		int fd = openat(q->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+/* What is before it stays, in its order. */
+static void take_out(struct queue *q, size_t i)
+{
+	memmove(q->v + q->first + 1, q->v + q->first, (i - q->first) * sizeof(*q->v));
+	q->first++;
+}
+
+/*
+ * The next one that can be opened, from `from` on. What is no file by now, or not for us to read,
+ * goes on the way; what cannot be opened otherwise stays. -ENOENT: there is no other one.
+ */
+static int open_next(struct queue *q, size_t from, size_t *ret_i, int *ret_fd)
+{
+	int ret = -ENOENT;
+
+	for (size_t i = from; i < q->n && i - q->first < OPEN_MOST; i++) {
+		int err, fd = openat(q->dir, q->v[i].name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
 		if (fd >= 0) {
-			q->held = true;
-			*ret_again = !strcmp(q->last, name);
-			memcpy(q->last, name, NAME_SIZE);
+			*ret_i = i;
 			*ret_fd = fd;
 			return 0;
 		}
 		err = -errno;
-		if (err != -ENOENT && !is_not_ours(err))
+		if (is_of_all(err))
 			return err;
-		q->dropped += !remove_at(q, q->first) && err != -ENOENT;
+		if (err == -ENOENT || is_not_ours(err)) {
+			q->dropped += !remove_at(q, i) && err != -ENOENT;
+			take_out(q, i);
+		} else if (ret == -ENOENT) {
+			q->why = ret = err;
+		}
 	}
-	return -ENOENT;
+	return ret;
 }
 
-static void swap_first(struct queue *q)
+/*
+ * The first one cannot be opened. While that is so of all, it is the disk or its server, and may
+ * pass; from when another one could be opened on, it is this one, which has so many attempts left.
+ */
+static void count_stuck(struct queue *q, uint64_t now, bool others)
 {
-	struct entry e = q->v[q->first];
+	struct stuck *s = &q->stuck;
+	const char *name = q->v[q->first].name;
 
-	q->v[q->first] = q->v[q->first + 1];
-	q->v[q->first + 1] = e;
+	if (strcmp(s->name, name) != 0) {
+		if (!others)
+			return;
+		*s = (struct stuck){.tries = 0};
+		memcpy(s->name, name, NAME_SIZE);
+	}
+	if (now < s->due_ns)
+		return;
+	s->due_ns = now + backoff__ns(++s->tries, 0, 0);
+	if (s->tries < OPEN_TRIES)
+		return;
+	if (!remove_at(q, q->first)) {
+		q->dropped++;
+		log_warn("%s/%s: dropped: it cannot be opened, while others can be: %s", q->path,
+			 name, strerror(-q->why));
+	}
+	take_out(q, q->first);
+}
+
+/* It goes before those that cannot be opened, or are not taken, until it is let go. */
+static void hold(struct queue *q, size_t i)
+{
+	struct entry e = q->v[i];
+
+	q->moved = i > q->first;
+	take_out(q, i);
+	q->v[--q->first] = e;
+	q->held = true;
+}
+
+int queue__hold_first(struct queue *q, uint64_t now, int *ret_fd, bool *ret_again)
+{
+	int fd, err = *q->gone ? remove_file(q, q->gone) : 0;
+	size_t i;
+
+	if (err)
+		return err;
+	q->gone[0] = '\0';
+	err = open_next(q, q->first, &i, &fd);
+	if (err ? err != -ENOENT && !is_of_all(err) : i > q->first)
+		count_stuck(q, now, !err);
+	if (err)
+		return err;
+	hold(q, i);
+	*ret_again = !strcmp(q->last, q->v[q->first].name);
+	memcpy(q->last, q->v[q->first].name, NAME_SIZE);
+	*ret_fd = fd;
+	return 0;
 }
 
 int queue__hold_second(struct queue *q, int *ret_fd)
 {
-	int fd;
+	size_t i = q->first;
 
-	if (*q->gone || q->n - q->first < 2)
+	if (*q->gone)
 		return -ENOENT;
-	fd = openat(q->dir, q->v[q->first + 1].name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	/* it is looked at again when it is the first */
-	if (fd < 0)
+	while (i < q->n && strcmp(q->v[i].name, q->last) != 0)
+		i++;
+	/* what cannot be opened is looked at again with the first one */
+	if (open_next(q, i + 1, &i, ret_fd))
 		return -ENOENT;
-	*ret_fd = fd;
-	swap_first(q);
-	q->held = q->second = true;
+	hold(q, i);
 	return 0;
+}
+
+/* To where its name belongs. */
+static void put_back(struct queue *q)
+{
+	struct entry e = q->v[q->first];
+	size_t i = q->first;
+
+	for (; i + 1 < q->n && strcmp(q->v[i + 1].name, e.name) < 0; i++)
+		q->v[i] = q->v[i + 1];
+	q->v[i] = e;
 }
 
 void queue__let_go(struct queue *q, bool remove)
@@ -379,10 +469,10 @@ void queue__let_go(struct queue *q, bool remove)
 			q->bytes -= e->bytes;
 			q->first++;
 		}
-	} else if (q->held && q->second && q->n - q->first > 1) {
-		swap_first(q);
+	} else if (q->held && q->moved) {
+		put_back(q);
 	}
-	q->held = q->second = false;
+	q->held = q->moved = false;
 }
 
 struct queue_state queue__state(const struct queue *q)
