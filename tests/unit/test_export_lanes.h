@@ -299,4 +299,22 @@ static const struct sketch lanes = {
 	.n_stacks = ARRAY_SIZE(lanes_stacks),
 };
 
+/* A thread that only slept, in a process without a census or allocation. */
+static inline struct sketch idle_one(struct pic_slice *slice, struct pic_lane *lane,
+				     struct pic_target *target)
+{
+	struct sketch one = lanes;
+
+	*slice = (struct pic_slice){.start_ns = T0, .end_ns = T0 + 100 * MS, .state = ST_IDLE};
+	*lane = (struct pic_lane){
+		.tid = 7, .name = "w", .end_ns = T0 + 100 * MS, .slices = slice, .n_slices = 1};
+	*target = (struct pic_target){.pid = 7,
+				      .comm = "idle",
+				      .exe = "/idle",
+				      .lanes[LANE_THREAD] = {.v = lane, .n = 1}};
+	one.targets = target;
+	one.n_targets = 1;
+	return one;
+}
+
 #endif

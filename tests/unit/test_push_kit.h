@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -55,6 +56,20 @@ static inline void put_text(const char *path, const char *text, size_t len)
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, len), len);
 	close(fd);
+}
+
+/* How many files wait in a queue. */
+static inline size_t count_queued(const char *queue)
+{
+	DIR *d = opendir(in_dir(queue));
+	struct dirent *entry;
+	size_t n = 0;
+
+	assert_non_null(d);
+	while ((entry = readdir(d)))
+		n += queue__is_name(entry->d_name);
+	closedir(d);
+	return n;
 }
 
 #define WITH_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)

@@ -2,7 +2,6 @@
 /* A window that is more than a collector takes at once: several requests, each whole in itself. */
 #include "test_push_kit.h"
 
-#include <dirent.h>
 #include <zlib.h>
 
 #include "otlp.pb-c.h"
@@ -234,6 +233,31 @@ static void add_queued(struct all *all)
 	closedir(d);
 }
 
+/* A window in which nothing happened is no request. */
+static void test_idle_window(void **state)
+{
+	const struct push_to to = {.url = "otlp+http://127.0.0.1:1"};
+	const struct push_opts opts = {.queue_dir = in_dir("queues"), .owner = (uid_t)-1};
+	const struct export_opts exported = {.weight = WEIGHT_WALL};
+	struct pic_target target;
+	struct pic_slice slice;
+	struct pic_lane lane;
+	struct sketch idle = idle_one(&slice, &lane, &target);
+	struct picture *pic = kit_picture(&idle, NULL);
+	struct destination *d;
+
+	(void)state;
+	assert_int_equal(destination__open(&to, &opts, &d), 0);
+	assert_int_equal(destination__put(d, pic, &exported), 0);
+	assert_int_equal(count_queued("queues/otlp+http___127.0.0.1_1"), 0);
+	picture__free(pic);
+	pic = kit_picture(&lanes, NULL);
+	assert_int_equal(destination__put(d, pic, &exported), 0);
+	assert_int_equal(count_queued("queues/otlp+http___127.0.0.1_1"), 1);
+	destination__free(d);
+	picture__free(pic);
+}
+
 static void test_large_window(void **state)
 {
 	const struct push_to to = {.url = "otlp+http://127.0.0.1:1"};
@@ -264,6 +288,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cut_anywhere),
 		WITH_DIR(test_large_window),
+		WITH_DIR(test_idle_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

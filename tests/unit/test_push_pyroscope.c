@@ -2,7 +2,6 @@
 /* What waits in the queue for Pyroscope, and what Pyroscope makes of it. */
 #include "test_push_kit.h"
 
-#include <dirent.h>
 #include <zlib.h>
 
 #include "pprof.pb-c.h"
@@ -289,11 +288,39 @@ static void test_many_threads(void **state)
 	pprof__profile__free_unpacked(p, NULL);
 }
 
+/* A process that only slept is no request; beside it another one is. */
+static void test_idle(void **state)
+{
+	struct pic_target targets[2];
+	struct pic_slice slice;
+	struct pic_lane lane;
+	struct sketch idle = idle_one(&slice, &lane, &targets[0]);
+	const struct push_to to = {.url = "pyroscope+http://127.0.0.1:1"};
+	const struct push_opts opts = {.queue_dir = in_dir("queues"), .owner = (uid_t)-1};
+	const struct export_opts exported = {.weight = WEIGHT_WALL};
+	struct picture *pic = kit_picture(&idle, NULL);
+	struct destination *d;
+	Pprof__Profile *p;
+
+	(void)state;
+	assert_int_equal(destination__open(&to, &opts, &d), 0);
+	assert_int_equal(destination__put(d, pic, &exported), 0);
+	assert_int_equal(count_queued("queues/pyroscope+http___127.0.0.1_1"), 0);
+	destination__free(d);
+	picture__free(pic);
+	targets[1] = lanes_targets[0];
+	idle.targets = targets;
+	idle.n_targets = 2;
+	p = push_one(&idle);
+	assert_int_equal(sum_of(p, 1), 37 * MS);
+	pprof__profile__free_unpacked(p, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_DIR(test_types),	    WITH_DIR(test_one_series),	 WITH_DIR(test_few_labels),
-		WITH_DIR(test_many_labels), WITH_DIR(test_many_threads),
+		WITH_DIR(test_many_labels), WITH_DIR(test_many_threads), WITH_DIR(test_idle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,6 +62,9 @@ struct export_cursor {
  * gzipped: it has no more than that and a lane. */
 int export_otlp__write_next(FILE *out, const struct picture *pic, const struct export_opts *opts,
 			    uint64_t max_bytes, struct export_cursor *at);
+/* As export_pprof's; *ret_any: it has a sample of something. */
+int export_pprof__write_any(FILE *out, const struct picture *pic, const struct export_opts *opts,
+			    bool *ret_any);
 
 /* NULL if there is no such format. */
 const struct export_format *export__find(const char *name, size_t len);

@@ -59,6 +59,7 @@ struct writer {
 	struct series_names threads, labels;
 	uint8_t value[ARRAY_SIZE(values)]; /* those that are there */
 	size_t n_values;
+	bool any; /* a sample has a value */
 	int err;
 };
 
@@ -310,6 +311,8 @@ static void put_values(struct writer *w, const struct whose *whose, const int64_
 	sample.location_id = ids;
 	sample.n_value = w->n_values;
 	sample.value = (int64_t *)v;
+	for (size_t k = 0; k < w->n_values; k++)
+		w->any |= v[k] != 0;
 	piece.n_sample = 1;
 	piece.sample = &one;
 	put(w, &piece);
@@ -556,9 +559,11 @@ static int put_all(struct writer *w, enum export_weight weight)
 	return err ? err : packed__finish(w->packed);
 }
 
-int pprof__write(FILE *out, const struct picture *pic, const struct export_opts *opts)
+int export_pprof__write_any(FILE *out, const struct picture *pic, const struct export_opts *opts,
+			    bool *ret_any)
 {
 	struct writer *w = calloc(1, sizeof(*w));
+	bool any;
 	int err;
 
 	if (!w)
@@ -578,6 +583,17 @@ int pprof__write(FILE *out, const struct picture *pic, const struct export_opts 
 	binaries__free(&w->binaries);
 	strtab__free(w->strings);
 	free(w->map);
+	any = w->any;
 	free(w);
-	return export__result(out, err);
+	err = export__result(out, err);
+	if (!err)
+		*ret_any = any;
+	return err;
+}
+
+int pprof__write(FILE *out, const struct picture *pic, const struct export_opts *opts)
+{
+	bool any;
+
+	return export_pprof__write_any(out, pic, opts, &any);
 }

@@ -326,13 +326,15 @@ void destination__look(struct destination *d)
 
 /* ── what is put ─────────────────────────────────────────────────────────────────────────── */
 
-/* at: of the request that OTLP's is; NULL: it is pprof. */
+/* at: of the request that OTLP's is; NULL: it is pprof. What has nothing in it is not queued, as of
+ * a window in which all were idle. */
 static int put_file(const struct destination *d, unsigned n, const char *query,
 		    const struct picture *pic, const struct export_opts *opts,
 		    struct export_cursor *at)
 {
 	char path[PATH_MAX];
 	struct outfile *out;
+	bool any = false;
 	int err = queue__path(d->queue, picture__session(pic)->start_unix_ns, n, path);
 
 	if (!err)
@@ -340,12 +342,15 @@ static int put_file(const struct destination *d, unsigned n, const char *query,
 	if (err)
 		return err;
 	fprintf(outfile__stream(out), "%s\n", query);
-	err = at ? export_otlp__write_next(outfile__stream(out), pic, opts, OTLP_MOST, at)
-		 : export_pprof.write(outfile__stream(out), pic, opts);
+	if (at) {
+		err = export_otlp__write_next(outfile__stream(out), pic, opts, OTLP_MOST, at);
+		any = !at->empty;
+	} else {
+		err = export_pprof__write_any(outfile__stream(out), pic, opts, &any);
+	}
 	if (err && outfile__error(out))
 		err = outfile__error(out);
-	/* after a full one there may be nothing but idle processes */
-	if (!err && !(at && n && at->empty))
+	if (!err && any)
 		return outfile__commit(out);
 	if (err)
 		log_error("%s: cannot be written: %s", path, strerror(-err));
@@ -386,9 +391,6 @@ int destination__put(const struct destination *d, const struct picture *pic,
 
 	if (d->url.protocol == PUSH_PYROSCOPE)
 		return put_processes(d, pic, opts);
-	/* there is nothing to report */
-	if (!picture__n_targets(pic))
-		return 0;
 	for (unsigned n = 0; !err && !at.done; n++)
 		err = put_file(d, n, "", pic, opts, &at);
 	return err;
