@@ -14,6 +14,7 @@
 
 #include "base/base.h"
 #include "kernel/kernel.h"
+#include "process/proc.h"
 #include "rts/ghc_version.h"
 #include "target/target.h"
 
@@ -68,7 +69,7 @@ static void report_setcap(struct doctor *d, bool lacking)
 {
 	char line[512] = "setcap ", self[PATH_MAX];
 	size_t len = strlen(line);
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	bool known = proc__exe(getpid(), self, sizeof(self)) == 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(caps); i++)
 		if (caps[i].cap != CAP_SYS_ADMIN)
@@ -76,10 +77,9 @@ static void report_setcap(struct doctor *d, bool lacking)
 						i ? "," : "", caps[i].name);
 	for (char *c = line; *c; c++)
 		*c = (char)tolower((unsigned char)*c);
-	self[MAX(n, 0)] = '\0';
 	report(d, !lacking, OPTIONAL, "setcap", "%s%s+ep %s",
 	       lacking ? "gives an ordinary user all of these: sudo " : "these, without root: ",
-	       line, n > 0 ? self : "/usr/local/bin/safescoped");
+	       line, known ? self : "/usr/local/bin/safescoped");
 }
 
 static void report_caps(struct doctor *d, const struct kernel_features *f)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/nsfs.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,16 +181,61 @@ int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PAT
 	return 0;
 }
 
+/*
+ * Whether a path leads from that root to the file. Only what the kernel has in memory is looked at,
+ * as it has each directory that a running program's path goes through: no server is asked.
+ */
+static bool leads_to(const char *root, const char *path, const struct stat *file)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED,
+	};
+	int tries = 3, fd = -1, at = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+	bool same;
+
+	/* another one renames something just now */
+	do
+		fd = at < 0 ? -1 : (int)syscall(SYS_openat2, at, path, &how, sizeof(how));
+	while (fd < 0 && errno == EAGAIN && --tries);
+	same = fd >= 0 && fetch__stat(fd, &st) == 0 && st.st_dev == file->st_dev &&
+	       st.st_ino == file->st_ino;
+	fd__close(&fd);
+	fd__close(&at);
+	return same;
+}
+
+/* What the kernel adds when the name was removed or another file has it (Linux, fs/d_path.c); but a
+ * file may be called so. */
+static void cut_deleted(pid_t pid, const char *link, char *path, size_t len)
+{
+	static const char gone[] = " (deleted)";
+	const size_t cut = sizeof(gone) - 1;
+	char root[64];
+	struct stat st;
+
+	if (len <= cut || strcmp(path + len - cut, gone) != 0)
+		return;
+	/* the path is as from our root, or, if it cannot be reached, from that of its mounts */
+	snprintf(root, sizeof(root), "/proc/%d/root", pid);
+	if (fetch__stat_path(link, &st) == 0 &&
+	    (leads_to("/", path, &st) || leads_to(root, path, &st)))
+		return;
+	path[len - cut] = '\0';
+}
+
 int proc__exe(pid_t pid, char *buf, size_t size)
 {
-	char path[64];
+	char link[64];
 	ssize_t len;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	len = readlink(path, buf, size - 1);
+	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
+	len = readlink(link, buf, size - 1);
 	if (len < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
 	buf[len] = '\0';
+	cut_deleted(pid, link, buf, (size_t)len);
 	return 0;
 }
 

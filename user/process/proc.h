@@ -88,7 +88,8 @@ const struct proc_map *proc_maps__at(const struct proc_maps *maps, uint64_t addr
 int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PATH_LEN], int *ret_fd,
 		   uint64_t *ret_dev, uint64_t *ret_ino);
 
-/* What /proc/PID/exe points at; NUL-terminated. */
+/* What /proc/PID/exe points at; NUL-terminated. Of a file that was removed or replaced it is the
+ * path that it had, without what the kernel adds. */
 int proc__exe(pid_t pid, char *buf, size_t size);
 
 /* All thread ids; the caller frees. */

@@ -121,26 +121,11 @@ static int read_kind(struct subject *s, enum select_kind kind)
 	return -EINVAL;
 }
 
-/* An executable that was replaced or removed is still that of its processes. */
-static bool exe_matches(const char *exe, const char *glob)
-{
-	static const char gone[] = " (deleted)"; /* Linux, fs/d_path.c */
-	size_t len = strlen(exe), cut = sizeof(gone) - 1;
-	char path[PATH_MAX];
-
-	if (fnmatch(glob, exe, 0) == 0)
-		return true;
-	if (len <= cut || len >= sizeof(path) || strcmp(exe + len - cut, gone) != 0)
-		return false;
-	memcpy(path, exe, len - cut);
-	path[len - cut] = '\0';
-	return fnmatch(glob, path, 0) == 0;
-}
-
 static bool matches(struct subject *s, const struct select_rule *rule)
 {
 	const char *const texts[SELECT_KINDS] = {
 		[SELECT_COMM] = s->comm,
+		[SELECT_EXE] = s->exe,
 		[SELECT_CGROUP] = s->cgroup.path,
 	};
 
@@ -150,8 +135,6 @@ static bool matches(struct subject *s, const struct select_rule *rule)
 	}
 	if (s->gone)
 		return false;
-	if (rule->kind == SELECT_EXE)
-		return exe_matches(s->exe, rule->glob);
 	return rule->kind == SELECT_USER ? s->user == rule->user
 					 : fnmatch(rule->glob, texts[rule->kind], 0) == 0;
 }

@@ -3,8 +3,8 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "process/proc.h"
 #include "session_priv.h"
 
 /* FNV-1a */
@@ -35,14 +35,12 @@ static uint64_t hash_reason(uint64_t hash, const char *why)
 static uint64_t hash_of(pid_t pid, const char *why)
 {
 	uint64_t hash = HASH_FIRST, ino = 0;
-	char link[64], path[PATH_MAX];
+	char path[PATH_MAX];
 	uint32_t dev;
-	ssize_t len;
 
-	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
-	len = readlink(link, path, sizeof(path));
-	for (ssize_t i = 0; i < len; i++)
-		hash = hash_byte(hash, (unsigned char)path[i]);
+	if (proc__exe(pid, path, sizeof(path)) == 0)
+		for (const char *c = path; *c; c++)
+			hash = hash_byte(hash, (unsigned char)*c);
 	if (program__exe(pid, &ino, &dev))
 		for (unsigned i = 0; i < sizeof(ino); i++)
 			hash = hash_byte(hash, (unsigned char)(ino >> 8 * i));

@@ -37,7 +37,7 @@ struct target_info {
 	pid_t ns_pid;		/* in its innermost PID namespace */
 	uint64_t start_time_ns; /* CLOCK_BOOTTIME (/proc/PID/stat, field 22) */
 	char comm[16];
-	const char *exe;	 /* path as /proc/PID/exe has it */
+	const char *exe;	 /* path, as proc__exe() has it */
 	const char *build_id;	 /* hex; "" if the executable has none */
 	const char *ghc_version; /* "9.0.2" */
 	bool version_known;	 /* the layout table has it */
