@@ -135,10 +135,41 @@ static bool is_map_file(const struct stat *st, const struct proc_map *map)
 	       minor(st->st_dev) == map->dev_minor;
 }
 
+/*
+ * By its path, in a child: the path is the process's own choice, and so are the file systems on its
+ * way, whose servers may not answer.
+ */
+static int find_map(pid_t pid, const struct proc_map *map, int *ret_fd, struct stat *ret_st)
+{
+	char path[PROC_PATH_LEN];
+	int root, fd, err;
+	uid_t user;
+
+	err = proc__account(pid, &user);
+	if (err)
+		return err;
+	snprintf(path, sizeof(path), "/proc/%d/root", pid);
+	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -errno;
+	err = fetch__find(root, map->path, user, &fd);
+	fd__close(&root);
+	if (err)
+		return err;
+	err = fetch__stat(fd, ret_st);
+	if (!err && (!S_ISREG(ret_st->st_mode) || !is_map_file(ret_st, map)))
+		err = -ESTALE;
+	if (err)
+		fd__close(&fd);
+	else
+		*ret_fd = fd;
+	return err;
+}
+
 int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PATH_LEN], int *ret_fd,
 		   uint64_t *ret_dev, uint64_t *ret_ino)
 {
-	char link[PROC_PATH_LEN], path[4096 + PROC_PATH_LEN];
+	char link[PROC_PATH_LEN];
 	struct stat st = {0};
 	int fd = -1, err;
 
@@ -163,14 +194,9 @@ int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PAT
 	if (err) {
 		if (map->path[0] != '/' || map->deleted)
 			return err;
-		snprintf(path, sizeof(path), "/proc/%d/root%.4095s", pid, map->path);
-		err = place_of(path, &fd, &st);
+		err = find_map(pid, map, &fd, &st);
 		if (err)
-			return err == -EINVAL ? -ESTALE : err;
-		if (!is_map_file(&st, map)) {
-			fd__close(&fd);
-			return -ESTALE;
-		}
+			return err;
 		/* The path may be too long to keep; the descriptor leads to the same file. */
 		snprintf(link, sizeof(link), "/proc/%d/fd/%d", getpid(), fd);
 	}

@@ -83,7 +83,8 @@ const struct proc_map *proc_maps__at(const struct proc_maps *maps, uint64_t addr
 /*
  * The very file that is mapped, as an O_PATH descriptor: by map_files, else (when it is not
  * allowed) by exe or the path in the process's root, then only if device and inode are those of the
- * mapping. The file must be regular. ret_path opens the same file again.
+ * mapping. The file must be regular. ret_path opens the same file again. Waits for no server:
+ * -EREMOTEIO if the path could not be looked up in time.
  */
 int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PATH_LEN], int *ret_fd,
 		   uint64_t *ret_dev, uint64_t *ret_ino);
