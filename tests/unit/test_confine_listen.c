@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "base/pass.h"
 #include "confine/confine.h"
 #include "listening.h"
 
@@ -44,11 +45,11 @@ static struct confine how_to_listen(const int *fd)
 }
 
 /* False: it has ended, or says nothing for a minute. */
-static bool heard(const struct confine_peer *r, void *message, size_t size)
+static bool heard(struct confine_peer *r, void *message, size_t size)
 {
 	struct pollfd p = {.fd = confine_peer__fd(r), .events = POLLIN};
 
-	return poll(&p, 1, LONG_MS) > 0 && recv(p.fd, message, size, 0) == (ssize_t)size;
+	return poll(&p, 1, LONG_MS) > 0 && !confine_peer__take(r, message, size);
 }
 
 static void wait_for(int fd, short events)
@@ -62,12 +63,13 @@ static void wait_for(int fd, short events)
 /* ── what it can do ──────────────────────────────────────────────────────────────────────── */
 
 /* Takes connections, says what they say, and ends with the daemon's end of the channel. */
-static void echo(void *ctx, int channel)
+static void echo(void *ctx, int in, int out)
 {
 	int listen_fd = *(int *)ctx;
 
+	(void)out;
 	for (;;) {
-		struct pollfd p[] = {{.fd = channel, .events = POLLIN},
+		struct pollfd p[] = {{.fd = in, .events = POLLIN},
 				     {.fd = listen_fd, .events = POLLIN}};
 		struct sockaddr_in from;
 		socklen_t len = sizeof(from);
@@ -128,7 +130,7 @@ static int error_of(long result)
 	return result < 0 ? errno : 0;
 }
 
-static void try_all(void *ctx, int channel)
+static void try_all(void *ctx, int in, int out)
 {
 	int listen_fd = *(int *)ctx, fds[2], n = 0;
 	struct sockaddr_in addr = {.sin_family = AF_INET,
@@ -148,10 +150,11 @@ static void try_all(void *ctx, int channel)
 		.duplicate = error_of(fcntl(listen_fd, F_DUPFD, 0)),
 	};
 
+	(void)in;
 	while (n < 64 && syscall(SYS_eventfd2, 0, 0) >= 0)
 		n++;
 	t.many_fds = n;
-	send(channel, &t, sizeof(t), MSG_NOSIGNAL);
+	(void)!write(out, &t, sizeof(t));
 }
 
 static void nothing_else(void **state)
@@ -214,43 +217,21 @@ static void others_cannot_listen(void **state)
 /* ── messages, and its end ───────────────────────────────────────────────────────────────── */
 
 /* Reads the file that it is handed, and sends what it has. */
-static void read_handed(void *ctx, int channel)
+static void read_handed(void *ctx, int in, int out)
 {
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	char text[16] = "";
-	struct iovec iov = {.iov_base = text, .iov_len = sizeof(text)};
-	struct msghdr head = {.msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = sizeof(control)};
+	char text[16] = "", byte;
 	int fd;
 
 	(void)ctx;
-	wait_for(channel, POLLIN);
-	if (recvmsg(channel, &head, 0) <= 0 || !CMSG_FIRSTHDR(&head))
+	if (pass__take(in, &byte, sizeof(byte), 0, &fd))
 		return;
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&head)), sizeof(fd));
 	if (pread(fd, text, sizeof(text), 0) < 0)
 		return;
-	send(channel, text, sizeof(text), MSG_NOSIGNAL);
+	(void)!write(out, text, sizeof(text));
 }
 
 static void is_handed_a_file(void **state)
 {
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)),
-			      .cmsg_level = SOL_SOCKET,
-			      .cmsg_type = SCM_RIGHTS}};
-	struct iovec iov = {.iov_base = "x", .iov_len = 1};
-	struct msghdr head = {.msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = sizeof(control)};
 	struct sockaddr_in addr;
 	int fd = listening(&addr), file = memfd_create("test", MFD_CLOEXEC);
 	struct confine how = how_to_listen(&fd);
@@ -260,8 +241,7 @@ static void is_handed_a_file(void **state)
 	(void)state;
 	assert_int_equal(write(file, "handed over", 11), 11);
 	assert_int_equal(confine_peer__start(&how, read_handed, NULL, &r), 0);
-	memcpy(CMSG_DATA(&control.head), &file, sizeof(file));
-	assert_int_equal(sendmsg(confine_peer__fd(r), &head, 0), 1);
+	assert_int_equal(confine_peer__send(r, "x", 1, file, 0), 0);
 	assert_true(heard(r, text, sizeof(text)));
 	assert_string_equal(text, "handed over");
 	confine_peer__free(r);

@@ -218,7 +218,7 @@ static int refused(long request, long options)
 }
 
 /* One byte: what is wrong; 0: nothing. */
-static void try_requests(void *ctx, int fd)
+static void try_requests(void *ctx, int in, int out)
 {
 	static const long others[] = {PTRACE_PEEKDATA,	 PTRACE_POKEDATA,   PTRACE_GETREGS,
 				      PTRACE_SETREGS,	 PTRACE_ATTACH,	    PTRACE_CONT,
@@ -227,6 +227,7 @@ static void try_requests(void *ctx, int fd)
 	char wrong = 0;
 
 	(void)ctx;
+	(void)in;
 	if (refused(PTRACE_SEIZE, 0) || refused(PTRACE_INTERRUPT, 0))
 		wrong = 1;
 	if (!refused(PTRACE_SEIZE, PTRACE_O_EXITKILL))
@@ -234,7 +235,7 @@ static void try_requests(void *ctx, int fd)
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		if (!refused(others[i], 0))
 			wrong = 3;
-	if (write(fd, &wrong, 1) != 1)
+	if (write(out, &wrong, 1) != 1)
 		_exit(1);
 }
 
@@ -250,7 +251,7 @@ static void test_requests(void **state)
 	if (SANITIZED)
 		skip();
 	assert_int_equal(confine_peer__start(&how, try_requests, NULL, &peer), 0);
-	for (int i = 0; i < 2000 && read(confine_peer__fd(peer), &wrong, 1) < 0; i++)
+	for (int i = 0; i < 2000 && confine_peer__take(peer, &wrong, 1); i++)
 		usleep(5000);
 	assert_int_equal(wrong, 0);
 	confine_peer__free(peer);

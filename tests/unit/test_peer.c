@@ -15,7 +15,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -31,8 +30,8 @@
 
 /* 0: it worked; else the error. */
 struct findings {
-	int connect, unix_socket, packet_socket, bind;
-	int thread, copy, namespace, exec, trace, kill_parent;
+	int connect, unix_socket, packet_socket, sctp_socket, bind;
+	int thread, namespace, exec, trace, kill_parent;
 	int read_allowed, read_other, write_allowed, list_allowed, list_other;
 	uid_t uid;
 };
@@ -66,9 +65,9 @@ static int try_connect(void)
 	return err;
 }
 
-static int try_socket(int family)
+static int try_socket(int family, int protocol)
 {
-	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0), err = fd < 0 ? errno : 0;
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, protocol), err = fd < 0 ? errno : 0;
 
 	fd__close(&fd);
 	return err;
@@ -97,33 +96,21 @@ static int try_thread(void)
 	return err ? err : pthread_join(thread, NULL);
 }
 
-static int try_copy(void)
-{
-	int status = 0;
-	pid_t pid = fork();
-
-	if (pid == 0)
-		_exit(prctl(PR_SET_PDEATHSIG, SIGKILL) ? 1 : 0);
-	if (pid < 0)
-		return errno;
-	return waitpid(pid, &status, 0) == pid ? WEXITSTATUS(status) : errno;
-}
-
 static int failed(long result)
 {
 	return result < 0 ? errno : 0;
 }
 
-static void look(void *ctx, int fd)
+static void look(void *ctx, int in, int out)
 {
 	char *const argv[] = {(char *)"true", NULL};
 	struct findings f = {
 		.connect = try_connect(),
-		.unix_socket = try_socket(AF_UNIX),
-		.packet_socket = try_socket(AF_PACKET),
+		.unix_socket = try_socket(AF_UNIX, 0),
+		.packet_socket = try_socket(AF_PACKET, 0),
+		.sctp_socket = try_socket(AF_INET, IPPROTO_SCTP),
 		.bind = try_bind(),
 		.thread = try_thread(),
-		.copy = try_copy(),
 		.namespace = failed(unshare(CLONE_NEWNET)),
 		.exec = failed(execv("/bin/true", argv)),
 		.trace = failed(ptrace(PTRACE_TRACEME, 0, NULL, NULL)),
@@ -137,7 +124,8 @@ static void look(void *ctx, int fd)
 	};
 
 	(void)ctx;
-	if (send(fd, &f, sizeof(f), MSG_NOSIGNAL) != sizeof(f))
+	(void)in;
+	if (write(out, &f, sizeof(f)) != sizeof(f))
 		_exit(1);
 	/* it ends: that is seen */
 }
@@ -208,15 +196,15 @@ static void test_what_it_can_do(void **state)
 	make_folder(other);
 	assert_int_equal(confine_peer__start(&how, look, NULL, &peer), 0);
 	wait_readable(peer);
-	assert_int_equal(recv(confine_peer__fd(peer), &f, sizeof(f), 0), sizeof(f));
+	assert_int_equal(confine_peer__take(peer, &f, sizeof(f)), 0);
 	assert_int_equal(f.connect, 0);
 	assert_int_equal(f.thread, 0);
-	assert_int_equal(f.copy, 0);
 	assert_int_equal(f.read_allowed, 0);
 	assert_int_equal(f.list_allowed, 0);
 #if !defined(SANITIZED)
 	assert_int_equal(f.unix_socket, EPERM);
 	assert_int_equal(f.packet_socket, EPERM);
+	assert_int_equal(f.sctp_socket, EPERM);
 	assert_int_equal(f.bind, EPERM);
 	assert_int_equal(f.namespace, EPERM);
 	assert_int_equal(f.exec, EPERM);
@@ -232,21 +220,21 @@ static void test_what_it_can_do(void **state)
 		assert_true(f.uid >= 65534);
 	/* its end is seen */
 	wait_readable(peer);
-	assert_int_equal(recv(confine_peer__fd(peer), &f, sizeof(f), 0), 0);
+	assert_int_equal(confine_peer__take(peer, &f, sizeof(f)), -EPIPE);
 	confine_peer__free(peer);
 	close(fd);
 	remove_folder(allowed);
 	remove_folder(other);
 }
 
-static void echo(void *ctx, int fd)
+static void echo(void *ctx, int in, int out)
 {
 	char text[16];
 	ssize_t n;
 
 	(void)ctx;
-	while ((n = recv(fd, text, sizeof(text), 0)) > 0)
-		if (send(fd, text, (size_t)n, MSG_NOSIGNAL) != n)
+	while ((n = recv(in, text, sizeof(text), 0)) > 0)
+		if (write(out, text, (size_t)n) != n)
 			_exit(1);
 }
 
@@ -256,17 +244,25 @@ static void test_messages(void **state)
 	const struct confine how = {
 		.name = "test", .user = CONFINE_NOBODY, .keep = CONFINE_NETWORK};
 	struct confine_peer *peer;
-	char text[16];
+	char text[3];
 
 	(void)state;
 	assert_int_equal(confine_peer__start(&how, echo, NULL, &peer), 0);
-	assert_int_equal(recv(confine_peer__fd(peer), text, sizeof(text), 0), -1);
-	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(confine_peer__take(peer, text, sizeof(text)), -EAGAIN);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(send(confine_peer__fd(peer), "abc", 3, MSG_NOSIGNAL), 3);
+		assert_int_equal(confine_peer__send(peer, "abc", 3, -1, 0), 0);
 		wait_readable(peer);
-		assert_int_equal(recv(confine_peer__fd(peer), text, sizeof(text), 0), 3);
+		assert_int_equal(confine_peer__take(peer, text, sizeof(text)), 0);
+		assert_memory_equal(text, "abc", 3);
 	}
+	/* each is read as it was written, whatever is in the pipe */
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(confine_peer__send(peer, "ab", 2, -1, 0), 0);
+	for (int i = 0; i < 2; i++) {
+		wait_readable(peer);
+		assert_int_equal(confine_peer__take(peer, text, sizeof(text)), -EBADMSG);
+	}
+	assert_int_equal(confine_peer__take(peer, text, sizeof(text)), -EAGAIN);
 	confine_peer__free(peer);
 	confine_peer__free(NULL);
 	for (int i = 0; i < 1000 && confine__reap(); i++)

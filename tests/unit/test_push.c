@@ -171,26 +171,26 @@ static void test_bad_headers(void **state)
 
 /* ── a sender that was taken over ────────────────────────────────────────────────────────── */
 
-static void send_bytes(int fd, const void *data, size_t len)
+static void write_message(int fd, const void *data, size_t len)
 {
-	if (send(fd, data, len, MSG_NOSIGNAL) != (ssize_t)len)
+	if (write(fd, data, len) != (ssize_t)len)
 		_exit(1);
 }
 
-static void hostile_sender(void *ctx, int fd)
+static void hostile_sender(void *ctx, int in, int out)
 {
 	struct sender_answer a = {.outcome = SENDER_ANSWERED, .id = 1, .rejected = INT64_MIN};
 	char rest;
 
 	(void)ctx;
 	memset(a.text, 'x', sizeof(a.text));
-	send_bytes(fd, &a, sizeof(a));
+	write_message(out, &a, sizeof(a));
 	a.outcome = SENDER_OUTCOMES;
-	send_bytes(fd, &a, sizeof(a));
-	send_bytes(fd, &a, sizeof(a) - 1);
-	send_bytes(fd, "", 1);
+	write_message(out, &a, sizeof(a));
+	write_message(out, &a, sizeof(a) - 1);
+	write_message(out, "", 1);
 	/* until it is killed */
-	while (recv(fd, &rest, 1, 0) > 0)
+	while (recv(in, &rest, 1, 0) > 0)
 		;
 }
 
@@ -278,7 +278,7 @@ static uint64_t answer_one(struct destination *d, int server, uint64_t now, cons
 	}
 	if (strstr(request, "bodymarked"))
 		answer = to_marked;
-	send_bytes(fd, answer, strlen(answer));
+	assert_int_equal(send(fd, answer, strlen(answer), MSG_NOSIGNAL), strlen(answer));
 	close(fd);
 	wait_for(destination__fd(d));
 	/* what it has to wait for is by this time */

@@ -87,15 +87,16 @@ static void close_from(unsigned int first, unsigned int last)
 }
 
 /* All but those listed. *ret_top: the highest that stays. */
-static void close_others(const struct confine *how, int fd, int *ret_top)
+static void close_others(const struct confine *how, struct confine_ends ends, int *ret_top)
 {
-	int stay[CONFINE_MAX_FDS + 2];
+	int stay[CONFINE_MAX_FDS + 3];
 	unsigned int next = 0;
 	size_t n = 0;
 
 	for (size_t i = 0; i < how->n_fds; i++)
 		stay[n++] = how->fds[i];
-	stay[n++] = fd;
+	stay[n++] = ends.in;
+	stay[n++] = ends.out;
 	stay[n++] = SANITIZED ? STDERR_FILENO : -1;
 	qsort(stay, n, sizeof(*stay), by_number);
 	*ret_top = -1;
@@ -310,10 +311,10 @@ static int no_files(bool may_read, const char *const *reads)
 	return err;
 }
 
-static int set_filter(const struct confine *how)
+static int set_filter(uint32_t keep)
 {
 	const struct sock_fprog *program;
-	int err = confine_filter__get(how->keep, &program);
+	int err = confine_filter__get(keep, &program);
 
 	if (err)
 		return err;
@@ -322,6 +323,7 @@ static int set_filter(const struct confine *how)
 
 /* Of the program. */
 static bool inside;
+static uint32_t kept; /* what this process has of enum confine_keep */
 
 void confine__run_inside(void)
 {
@@ -343,7 +345,8 @@ static void give_way(int nice)
 		setpriority(PRIO_PROCESS, 0, nice);
 }
 
-int confine_child__enter(const struct confine *how, pid_t parent, int fd, struct confine_memory own)
+int confine_child__enter(const struct confine *how, pid_t parent, struct confine_ends ends,
+			 struct confine_memory own)
 {
 	int err = die_with(parent), top = -1;
 	uint64_t mapped;
@@ -352,7 +355,7 @@ int confine_child__enter(const struct confine *how, pid_t parent, int fd, struct
 		return err;
 	confine__run_inside();
 	/* first of all: what may hang from here on holds nothing any more */
-	close_others(how, fd, &top);
+	close_others(how, ends, &top);
 	default_signals();
 	give_way(how->nice);
 	prctl(PR_SET_NAME, how->name ? how->name : "safescoped:aside");
@@ -371,6 +374,26 @@ int confine_child__enter(const struct confine *how, pid_t parent, int fd, struct
 	if (!err)
 		err = set_limits(how, mapped, top);
 	if (!err && !SANITIZED)
-		err = set_filter(how);
+		err = set_filter(how->keep);
+	kept = how->keep;
 	return err;
+}
+
+int confine__fork(pid_t *ret_pid)
+{
+	pid_t own = getpid(), pid = confine_fork();
+	int err;
+
+	if (pid < 0)
+		return pid;
+	*ret_pid = pid;
+	if (pid)
+		return 0;
+	err = die_with(own);
+	kept &= ~(uint32_t)CONFINE_FORK;
+	if (!err && !SANITIZED)
+		err = set_filter(kept);
+	if (err)
+		_exit(2);
+	return 0;
 }

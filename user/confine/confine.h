@@ -53,9 +53,9 @@ enum confine_keep {
 	CONFINE_FILES = 1 << 2,	 /* CAP_DAC_READ_SEARCH, opening files, handing descriptors over:
 				    for what copies and does not parse. Landlock lets it read. */
 	CONFINE_NETWORK = 1 << 3, /* no capability; but connections by IPv4 and IPv6, descriptors
-				     that it is handed, threads, copies of itself, and reading
-				     `reads`: for what sends. It can send what it knows: it is
-				     started before there is anything to know. */
+				     that it is handed, threads, and reading `reads`: for what
+				     sends. It can send what it knows: it is started before there
+				     is anything to know. */
 	/*
 	 * What a server needs of a listening socket that it was given, and of the connections that
 	 * it takes from there: accept, receive, send, shut down, options. It makes no socket, binds
@@ -67,6 +67,9 @@ enum confine_keep {
 	 * options, PTRACE_INTERRUPT), and nothing else that ptrace() does; waiting for them; a
 	 * timer. */
 	CONFINE_TRACE = 1 << 5,
+	/* With CONFINE_NETWORK: confine__fork(). It does nothing else that could be taken over. */
+	CONFINE_FORK = 1 << 6,
+	CONFINE_KEEPS = 1 << 7,
 };
 
 /* The user of `struct confine` when it is nobody in particular. */
@@ -164,17 +167,27 @@ void confine_server__free(struct confine_server *server);
 struct confine_peer;
 
 /*
- * Starts run(ctx, fd) in a child, which ends when it returns. `fd` is its end of a pair of sockets
- * that keep packets whole. -EBUSY as confine__start.
+ * Starts run(ctx, in, out) in a child, which ends when it returns. From `in`, a socket, it takes
+ * what is sent to it, with descriptors (pass__take). To `out`, a pipe, it writes messages of at
+ * most PIPE_BUF bytes, each by one write(). No descriptor comes that way: to take one, or to lose
+ * it, is to close it, and that may wait for somebody else. -EBUSY as confine__start.
  */
-int confine_peer__start(const struct confine *how, void (*run)(void *ctx, int fd), void *ctx,
-			struct confine_peer **ret_peer);
-/* The caller's end: never blocks, and is readable, with nothing to read, once the child has ended.
- */
+int confine_peer__start(const struct confine *how, void (*run)(void *ctx, int in, int out),
+			void *ctx, struct confine_peer **ret_peer);
+/* For poll(): a message has come, or the child has ended. */
 int confine_peer__fd(const struct confine_peer *peer);
+/* As pass__send(), to the child. */
+int confine_peer__send(struct confine_peer *peer, const void *msg, size_t size, int fd, int flags);
+/* The next message. -EAGAIN: none yet; -EBADMSG: it is shorter; -EPIPE: the child has ended. */
+int confine_peer__take(struct confine_peer *peer, void *ret_msg, size_t size);
 pid_t confine_peer__pid(const struct confine_peer *peer);
 /* Kills the child if it still runs. NULL is fine. */
 void confine_peer__free(struct confine_peer *peer);
+/*
+ * In a child with CONFINE_FORK: as fork(), *ret_pid is 0 in the copy. That dies with the child, and
+ * is confined without CONFINE_FORK.
+ */
+int confine__fork(pid_t *ret_pid);
 
 /* ── a server for each user ──────────────────────────────────────────────────────────────── */
 

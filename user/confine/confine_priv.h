@@ -18,11 +18,16 @@ struct confine_memory {
 	size_t size;
 };
 
+/* Descriptors to the daemon; -1: none. */
+struct confine_ends {
+	int in, out;
+};
+
 /*
- * Gives up everything but what `how` lists, `fd` (-1: none), and the shared memory `own`. 0, or a
- * negative errno: the child must end then.
+ * Gives up everything but what `how` lists, `ends`, and the shared memory `own`. 0, or a negative
+ * errno: the child must end then.
  */
-int confine_child__enter(const struct confine *how, pid_t parent, int fd,
+int confine_child__enter(const struct confine *how, pid_t parent, struct confine_ends ends,
 			 struct confine_memory own);
 /* This process is confined, or does as if (confine__run_inside). */
 bool confine_child__inside(void);

@@ -2,8 +2,13 @@
 /* The system calls that a confined process may make. */
 #include <errno.h>
 #include <fcntl.h>
-#include <seccomp.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -52,11 +57,9 @@ static const int network[] = {
 	SCMP_SYS(recvfrom),
 	SCMP_SYS(recvmsg),
 	SCMP_SYS(getsockopt),
-	SCMP_SYS(setsockopt),
 	SCMP_SYS(getsockname),
 	SCMP_SYS(getpeername),
 	SCMP_SYS(shutdown),
-	SCMP_SYS(socketpair),
 	SCMP_SYS(pipe2),
 	SCMP_SYS(eventfd2),
 	SCMP_SYS(ppoll),
@@ -98,8 +101,8 @@ static const int network[] = {
  * is left out: it would bring SIGPIPE, which the others need not.
  */
 static const int listening[] = {
-	SCMP_SYS(accept4), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg),    SCMP_SYS(sendto),
-	SCMP_SYS(sendmsg), SCMP_SYS(shutdown), SCMP_SYS(setsockopt), SCMP_SYS(eventfd2),
+	SCMP_SYS(accept4), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg),  SCMP_SYS(sendto),
+	SCMP_SYS(sendmsg), SCMP_SYS(shutdown), SCMP_SYS(eventfd2),
 };
 
 static int allow(scmp_filter_ctx f, const int *calls, size_t n)
@@ -133,18 +136,109 @@ static int add_open(scmp_filter_ctx f)
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
 	 CLONE_NEWPID | CLONE_NEWNET)
 
-static int add_network(scmp_filter_ctx f)
+/*
+ * Threads only: a copy would be in no table of ours, and could outlive whoever is killed. With
+ * CONFINE_FORK copies too, for confine__fork(), which takes that from the copy.
+ */
+static int add_clone(scmp_filter_ctx f, bool may_fork)
+{
+	const struct scmp_arg_cmp thread =
+		SCMP_A0(SCMP_CMP_MASKED_EQ, NEW_NAMESPACES | CLONE_THREAD, CLONE_THREAD);
+	const struct scmp_arg_cmp any = SCMP_A0(SCMP_CMP_MASKED_EQ, NEW_NAMESPACES, 0);
+	const struct scmp_arg_cmp die[] = {SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG, 0),
+					   SCMP_A1(SCMP_CMP_EQ, SIGKILL, 0)};
+	const struct scmp_arg_cmp filter[] = {SCMP_A0(SCMP_CMP_EQ, PR_SET_SECCOMP, 0),
+					      SCMP_A1(SCMP_CMP_EQ, SECCOMP_MODE_FILTER, 0)};
+	int err = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, may_fork ? any : thread);
+
+	/* its flags are in memory, where no filter sees them; the C library goes on with clone() */
+	if (!err)
+		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+	if (!err && may_fork)
+		err = seccomp_rule_add_array(f, SCMP_ACT_ALLOW, SCMP_SYS(prctl), ARRAY_SIZE(die),
+					     die);
+	if (!err && may_fork)
+		err = seccomp_rule_add_array(f, SCMP_ACT_ALLOW, SCMP_SYS(prctl), ARRAY_SIZE(filter),
+					     filter);
+	return err;
+}
+
+/*
+ * What no close waits for. SO_LINGER is left out, and TCP_ULP, by which a socket gets another
+ * protocol: the last close of a connection would wait for its other side then, and that close may
+ * be the daemon's, of a descriptor that was handed over or that the kernel finds to be garbage. The
+ * masks: the kernel takes ints, and does not look at what is above them.
+ */
+static int add_options(scmp_filter_ctx f)
+{
+	static const int levels[] = {IPPROTO_IP, IPPROTO_IPV6};
+	static const struct {
+		int level, name;
+	} options[] = {
+		{SOL_SOCKET, SO_KEEPALIVE},
+		{SOL_SOCKET, SO_RCVBUF},
+		{SOL_SOCKET, SO_SNDBUF},
+		{SOL_SOCKET, SO_REUSEADDR},
+		{SOL_SOCKET, SO_RCVTIMEO},
+		{SOL_SOCKET, SO_SNDTIMEO},
+		{IPPROTO_TCP, TCP_NODELAY},
+		{IPPROTO_TCP, TCP_CORK},
+		{IPPROTO_TCP, TCP_KEEPIDLE},
+		{IPPROTO_TCP, TCP_KEEPINTVL},
+		{IPPROTO_TCP, TCP_KEEPCNT},
+		{IPPROTO_TCP, TCP_USER_TIMEOUT},
+		{IPPROTO_TCP, TCP_FASTOPEN_CONNECT},
+	};
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(levels) && !err; i++)
+		err = seccomp_rule_add(
+			f, SCMP_ACT_ALLOW, SCMP_SYS(setsockopt), 1,
+			SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, (scmp_datum_t)levels[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(options) && !err; i++)
+		err = seccomp_rule_add(
+			f, SCMP_ACT_ALLOW, SCMP_SYS(setsockopt), 2,
+			SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, (scmp_datum_t)options[i].level),
+			SCMP_A2(SCMP_CMP_MASKED_EQ, UINT32_MAX, (scmp_datum_t)options[i].name));
+	return err;
+}
+
+/* TCP, UDP, and what is meant by 0. */
+static int add_sockets(scmp_filter_ctx f)
+{
+	static const int families[] = {AF_INET, AF_INET6},
+			 protocols[] = {0, IPPROTO_TCP, IPPROTO_UDP};
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(families) * ARRAY_SIZE(protocols) && !err; i++)
+		err = seccomp_rule_add(
+			f, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
+			SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i % ARRAY_SIZE(families)], 0),
+			SCMP_A2(SCMP_CMP_EQ, (scmp_datum_t)protocols[i / ARRAY_SIZE(families)], 0));
+	return err;
+}
+
+/* Of streams only: a datagram socket, of a pair too, sends to any other on the machine by name. */
+static int add_pairs(scmp_filter_ctx f)
+{
+	const struct scmp_arg_cmp cmp[] = {
+		SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, AF_UNIX),
+		SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX & ~(SOCK_CLOEXEC | SOCK_NONBLOCK),
+			SOCK_STREAM),
+	};
+
+	return seccomp_rule_add_array(f, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), ARRAY_SIZE(cmp),
+				      cmp);
+}
+
+static int add_network(scmp_filter_ctx f, bool may_fork)
 {
 	const struct {
 		int call;
 		struct scmp_arg_cmp cmp;
 	} rules[] = {
-		{SCMP_SYS(socket), SCMP_A0(SCMP_CMP_EQ, AF_INET, 0)},
-		{SCMP_SYS(socket), SCMP_A0(SCMP_CMP_EQ, AF_INET6, 0)},
 		{SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, FIONREAD, 0)},
 		{SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, FIONBIO, 0)},
-		{SCMP_SYS(clone), SCMP_A0(SCMP_CMP_MASKED_EQ, NEW_NAMESPACES, 0)},
-		{SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG, 0)},
 		/* to read it: there is no new one */
 		{SCMP_SYS(prlimit64), SCMP_A2(SCMP_CMP_EQ, 0, 0)},
 	};
@@ -152,9 +246,14 @@ static int add_network(scmp_filter_ctx f)
 
 	for (size_t i = 0; i < ARRAY_SIZE(rules) && !err; i++)
 		err = seccomp_rule_add_array(f, SCMP_ACT_ALLOW, rules[i].call, 1, &rules[i].cmp);
-	/* its flags are in memory, where no filter sees them; the C library goes on with clone() */
 	if (!err)
-		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+		err = add_clone(f, may_fork);
+	if (!err)
+		err = add_sockets(f);
+	if (!err)
+		err = add_options(f);
+	if (!err)
+		err = add_pairs(f);
 	return err ? err : add_open(f);
 }
 
@@ -203,11 +302,13 @@ static int add_rules(scmp_filter_ctx f, unsigned int keep)
 	if (!err && (keep & (CONFINE_PROC | CONFINE_FILES)))
 		err = add_open(f);
 	if (!err && (keep & CONFINE_NETWORK))
-		err = add_network(f);
+		err = add_network(f, keep & CONFINE_FORK);
 	if (!err && (keep & CONFINE_LISTEN))
 		err = allow(f, listening, ARRAY_SIZE(listening));
 	if (!err && (keep & CONFINE_LISTEN))
 		err = add_flags(f);
+	if (!err && (keep & CONFINE_LISTEN))
+		err = add_options(f);
 	if (!err && (keep & CONFINE_TRACE))
 		err = add_trace(f);
 	return err;
@@ -220,7 +321,7 @@ static int add_confined(scmp_filter_ctx f, const void *keep)
 
 int confine_filter__get(unsigned int keep, const struct sock_fprog **ret_program)
 {
-	static struct sock_fprog programs[64];
+	static struct sock_fprog programs[CONFINE_KEEPS];
 	struct sock_fprog *program = &programs[keep % ARRAY_SIZE(programs)];
 	/* an error, not death: libdw asks for its file's path, and goes on without it */
 	int err = program->filter ? 0

@@ -64,7 +64,7 @@ static void child(const struct confine *how, pid_t parent, int (*fn)(void *ctx, 
 		  void *ctx, const struct confine_job *job)
 {
 	struct confine_memory own = {.start = job->head, .size = job->total};
-	int err = confine_child__enter(how, parent, -1, own);
+	int err = confine_child__enter(how, parent, (struct confine_ends){-1, -1}, own);
 
 	if (err) {
 		/* -EIO for the caller; the reason is for whoever debugs this */

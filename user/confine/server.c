@@ -84,7 +84,8 @@ static void child(const struct confine_server *s, int fd, pid_t parent)
 	void *question = malloc(s->service.max_question), *answer = malloc(s->service.max_answer);
 
 	if (!question || !answer ||
-	    confine_child__enter(&s->service.how, parent, fd, (struct confine_memory){0}))
+	    confine_child__enter(&s->service.how, parent, (struct confine_ends){fd, -1},
+				 (struct confine_memory){0}))
 		_exit(2);
 	if (s->service.begin && s->service.begin(s->ctx) < 0)
 		_exit(3);

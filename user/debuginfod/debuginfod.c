@@ -75,11 +75,11 @@ const char *debuginfod__url_error(const char *url)
 
 /* ── life ────────────────────────────────────────────────────────────────────────────────── */
 
-static void run(void *ctx, int channel)
+static void run(void *ctx, int in, int out)
 {
 	const struct debuginfod *d = ctx;
 
-	download__run(&d->opts, channel, d->file);
+	download__run(&d->opts, in, out, d->file);
 }
 
 static int copy_opts(struct debuginfod *d, const struct debuginfod_opts *opts)
@@ -195,7 +195,7 @@ static int ask(struct debuginfod *d, const struct want *w)
 	memcpy(task.build_id, w->build_id, sizeof(task.build_id));
 	if (ftruncate(d->file, 0) < 0)
 		return -errno;
-	if (send(confine_peer__fd(d->peer), &task, sizeof(task), MSG_NOSIGNAL) != sizeof(task))
+	if (confine_peer__send(d->peer, &task, sizeof(task), -1, MSG_DONTWAIT))
 		return -EPIPE;
 	log_verbose("debuginfod: asked for the %s of %s", debuginfod_kind__name(w->kind),
 		    w->build_id);
@@ -320,11 +320,11 @@ static void keep(struct debuginfod *d, struct want *w)
 /* -EAGAIN: nothing yet; -EPIPE: the peer is gone, or sends what it cannot. */
 static int take_news(struct debuginfod *d, struct download_news *news)
 {
-	ssize_t n = recv(confine_peer__fd(d->peer), news, sizeof(*news), MSG_DONTWAIT);
+	int err = confine_peer__take(d->peer, news, sizeof(*news));
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return -EAGAIN;
-	if (n != sizeof(*news) || news->err > 0 || news->err < -4095)
+	if (err == -EAGAIN)
+		return err;
+	if (err || news->err > 0 || news->err < -4095)
 		return -EPIPE;
 	news->text[sizeof(news->text) - 1] = '\0';
 	return 0;

@@ -36,10 +36,10 @@ static inline const char *debuginfod_kind__name(enum debuginfod_kind kind)
 /* ── download.c ──────────────────────────────────────────────────────────────────────────── */
 
 /*
- * Downloads what comes as tasks from `channel` into `file`, from its beginning, and sends news;
- * returns when there is nobody any more who asks. In the confined process.
+ * Downloads what comes as tasks from `in` into `file`, from its beginning, and writes news to
+ * `out`; returns when there is nobody any more who asks. In the confined process.
  */
-void download__run(const struct debuginfod_opts *opts, int channel, int file);
+void download__run(const struct debuginfod_opts *opts, int in, int out, int file);
 
 /* ── keep.c ──────────────────────────────────────────────────────────────────────────────── */
 

@@ -19,14 +19,14 @@
 struct download {
 	const struct debuginfod_opts *opts;
 	CURL *curl;
-	int channel, file;
+	int out, file;
 	uint64_t at, told_ns, until_ns;
 	char error[CURL_ERROR_SIZE];
 };
 
 static bool send_news(const struct download *d, const struct download_news *news)
 {
-	return send(d->channel, news, sizeof(*news), MSG_NOSIGNAL) == sizeof(*news);
+	return write(d->out, news, sizeof(*news)) == sizeof(*news);
 }
 
 static size_t take_bytes(char *data, size_t size, size_t n, void *ctx)
@@ -146,10 +146,9 @@ static void from_all(struct download *d, const struct download_task *task,
 	news->bytes = news->total = d->at;
 }
 
-void download__run(const struct debuginfod_opts *opts, int channel, int file)
+void download__run(const struct debuginfod_opts *opts, int in, int out, int file)
 {
-	struct download d = {
-		.opts = opts, .channel = channel, .file = file, .curl = curl_easy_init()};
+	struct download d = {.opts = opts, .out = out, .file = file, .curl = curl_easy_init()};
 	struct download_task task;
 	ssize_t n;
 
@@ -159,7 +158,7 @@ void download__run(const struct debuginfod_opts *opts, int channel, int file)
 		struct download_news news = {0};
 
 		do
-			n = recv(channel, &task, sizeof(task), 0);
+			n = recv(in, &task, sizeof(task), 0);
 		while (n < 0 && errno == EINTR);
 		if (n != sizeof(task))
 			break;

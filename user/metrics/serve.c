@@ -4,6 +4,7 @@
  * goes when there are too many; libmicrohttpd does the rest. One thread, one poll().
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <microhttpd.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -42,7 +43,7 @@ struct client {
 };
 
 struct serve {
-	int listen_fd, channel;
+	int listen_fd, in, out;
 	struct MHD_Daemon *mhd;
 	struct client clients[SERVER_CONNECTIONS];
 	struct served served;
@@ -224,7 +225,7 @@ static void take_text(struct serve *s, const struct server_message *msg, int fd)
 static bool take_message(struct serve *s)
 {
 	struct server_message msg = {0};
-	int fd, err = pass__take(s->channel, &msg, sizeof(msg), MSG_DONTWAIT, &fd);
+	int fd, err = pass__take(s->in, &msg, sizeof(msg), MSG_DONTWAIT, &fd);
 
 	if (err == -EBADMSG)
 		return true;
@@ -251,14 +252,14 @@ static void pass_wish_on(struct serve *s, uint64_t now)
 		return;
 	s->asked_ns = now;
 	/* where there is no room the daemon has not read what was sent before */
-	(void)!send(s->channel, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void)!write(s->out, "", 1);
 }
 
 /* ── the loop ────────────────────────────────────────────────────────────────────────────── */
 
 static int turn(struct serve *s)
 {
-	struct pollfd fds[MAX_FDS + 2] = {{.fd = s->channel, .events = POLLIN},
+	struct pollfd fds[MAX_FDS + 2] = {{.fd = s->in, .events = POLLIN},
 					  {.fd = s->listen_fd, .events = POLLIN}};
 	int full_ms = ms_until_room(s, time__monotonic_ns()), ms = TURN_MS, err;
 	size_t n;
@@ -281,9 +282,9 @@ static int turn(struct serve *s)
 	return err;
 }
 
-void serve__run(void *ctx, int channel)
+void serve__run(void *ctx, int in, int out)
 {
-	struct serve s = {.listen_fd = *(const int *)ctx, .channel = channel};
+	struct serve s = {.listen_fd = *(const int *)ctx, .in = in, .out = out};
 	int err;
 
 	for (size_t i = 0; i < SERVER_CONNECTIONS; i++)
@@ -294,6 +295,9 @@ void serve__run(void *ctx, int channel)
 				 (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_CONNECTION,
 				 on_connection, &s, MHD_OPTION_END);
 	err = s.mhd ? 0 : -ENOMEM;
+	/* clients do not wait while the daemon does not read */
+	if (!err && fcntl(out, F_SETFL, fcntl(out, F_GETFL) | O_NONBLOCK))
+		err = -errno;
 	while (!s.over && !err)
 		err = turn(&s);
 }

@@ -81,21 +81,21 @@ pid_t metrics_server__pid(const struct metrics_server *s)
 static int send_message(struct metrics_server *s, struct server_message *msg, int fd)
 {
 	msg->ready = s->ready;
-	return pass__send(confine_peer__fd(s->peer), msg, sizeof(*msg), fd, MSG_DONTWAIT);
+	return confine_peer__send(s->peer, msg, sizeof(*msg), fd, MSG_DONTWAIT);
 }
 
 /* What it wants. That it is gone shows here, too. */
 static void read_wishes(struct metrics_server *s)
 {
-	char byte[8];
+	char byte;
 
-	for (int i = 0; i < READS; i++) {
-		ssize_t n = recv(confine_peer__fd(s->peer), byte, sizeof(byte), MSG_DONTWAIT);
+	for (int i = 0; i < READS && !s->over; i++) {
+		int err = confine_peer__take(s->peer, &byte, sizeof(byte));
 
-		if (n < 0)
+		if (err == -EAGAIN)
 			return;
-		s->over |= n == 0;
-		s->wanted |= n > 0;
+		s->over |= err != 0;
+		s->wanted |= !err;
 	}
 }
 

@@ -45,9 +45,9 @@ pid_t metrics_server__pid(const struct metrics_server *server);
 
 /* ── serve.c: the other process ──────────────────────────────────────────────────────────── */
 
-/* Serves until the daemon's end of `channel` is closed; as confine_peer__start calls it. ctx: the
+/* Serves until the daemon's end of `in` is closed; as confine_peer__start calls it. ctx: the
  * listening socket (int). */
-void serve__run(void *ctx, int channel);
+void serve__run(void *ctx, int in, int out);
 
 /* ── http.c: what is answered ────────────────────────────────────────────────────────────── */
 

@@ -127,12 +127,12 @@ static int stop_all(pid_t pid, uint32_t *ret_n)
 }
 
 /* Until the daemon's end is closed, or the timer ends it. */
-static void hold(void *ctx, int fd)
+static void hold(void *ctx, int in, int out)
 {
 	const struct order *order = ctx;
 	const struct itimerval timer = {.it_value = {.tv_sec = order->most_ms / 1000,
 						     .tv_usec = order->most_ms % 1000 * 1000L}};
-	struct pollfd p = {.fd = fd, .events = POLLIN};
+	struct pollfd p = {.fd = in, .events = POLLIN};
 	struct answer a = {0};
 
 	if (setitimer(ITIMER_REAL, &timer, NULL))
@@ -140,7 +140,7 @@ static void hold(void *ctx, int fd)
 	else
 		a.err = stop_all(order->pid, &a.n_threads);
 	a.stopped_ns = time__monotonic_ns();
-	if (write(fd, &a, sizeof(a)) != sizeof(a) || a.err)
+	if (write(out, &a, sizeof(a)) != sizeof(a) || a.err)
 		return;
 	while (poll(&p, 1, -1) < 0 && errno == EINTR)
 		;
@@ -156,7 +156,7 @@ static int await(const struct freeze *f, int timeout_ms, struct answer *ret_answ
 	if (n <= 0)
 		return n ? -errno : -ETIMEDOUT;
 	/* it could not be confined, or its time was up */
-	if (read(p.fd, ret_answer, sizeof(*ret_answer)) != sizeof(*ret_answer))
+	if (confine_peer__take(f->peer, ret_answer, sizeof(*ret_answer)))
 		return -EIO;
 	return ret_answer->err < 0 && ret_answer->err > -4096 ? ret_answer->err : 0;
 }

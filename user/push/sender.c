@@ -5,12 +5,10 @@
  */
 #include <errno.h>
 #include <malloc.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,11 +45,11 @@ static bool take_task(int fd, struct sender_task *ret_task, int *ret_file)
 
 static bool give_answer(int fd, const struct sender_answer *answer)
 {
-	return send(fd, answer, sizeof(*answer), MSG_NOSIGNAL) == sizeof(*answer);
+	return write(fd, answer, sizeof(*answer)) == sizeof(*answer);
 }
 
 /* `at_hand`: the number of the task that is, 0: none. */
-static void work(const struct sender_opts *opts, int fd, _Atomic uint64_t *at_hand)
+static void work(const struct sender_opts *opts, int in, int out, _Atomic uint64_t *at_hand)
 {
 	struct post *post = post__new(opts);
 	struct sender_answer answer;
@@ -60,20 +58,20 @@ static void work(const struct sender_opts *opts, int fd, _Atomic uint64_t *at_ha
 
 	if (!post)
 		_exit(1);
-	while (take_task(fd, &task, &file)) {
+	while (take_task(in, &task, &file)) {
 		atomic_store(at_hand, task.id);
 		alarm(opts->timeout_ms / 1000 + HANGS_S);
 		post__file(post, file, &answer);
 		alarm(0);
 		close(file);
 		answer.id = task.id;
-		if (!give_answer(fd, &answer))
+		if (!give_answer(out, &answer))
 			break;
 		atomic_store(at_hand, 0);
 	}
 }
 
-static void run(void *ctx, int fd)
+static void run(void *ctx, int in, int out)
 {
 	struct sender_answer died = {.outcome = SENDER_DIED};
 	_Atomic uint64_t *at_hand = mmap(NULL, sizeof(*at_hand), PROT_READ | PROT_WRITE,
@@ -84,19 +82,19 @@ static void run(void *ctx, int fd)
 	/* threads get no memory pools of their own, each of which reserves 64 MB */
 	mallopt(M_ARENA_MAX, 1);
 	for (;;) {
-		int status = 0;
-		pid_t pid = fork();
+		int status = 0, err;
+		pid_t pid;
 
-		if (pid == 0) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			work(ctx, fd, at_hand);
+		err = confine__fork(&pid);
+		if (!err && pid == 0) {
+			work(ctx, in, out, at_hand);
 			_exit(0);
 		}
-		if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+		if (!err && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
 		    !WEXITSTATUS(status))
 			return;
 		died.id = atomic_exchange(at_hand, 0);
-		if (!give_answer(fd, &died))
+		if (!give_answer(out, &died))
 			return;
 		sleep(PAUSE_S);
 	}
@@ -110,7 +108,7 @@ int sender__start(const struct sender_opts *opts, struct confine_peer **ret_peer
 		.name = "safescoped:push",
 		.memory = SENDER_MEMORY,
 		.cpu_s = CONFINE_NO_END,
-		.keep = CONFINE_NETWORK,
+		.keep = CONFINE_NETWORK | CONFINE_FORK,
 		.nice = SENDER_NICE,
 		.more_fds = SENDER_FDS,
 		.user = CONFINE_NOBODY,
@@ -122,7 +120,7 @@ int sender__start(const struct sender_opts *opts, struct confine_peer **ret_peer
 
 int sender__send(struct confine_peer *peer, const struct sender_task *task, int fd)
 {
-	return pass__send(confine_peer__fd(peer), task, sizeof(*task), fd, MSG_DONTWAIT);
+	return confine_peer__send(peer, task, sizeof(*task), fd, MSG_DONTWAIT);
 }
 
 bool sender__check(struct sender_answer *answer, size_t n)
@@ -136,11 +134,9 @@ bool sender__check(struct sender_answer *answer, size_t n)
 
 int sender__answer(struct confine_peer *peer, struct sender_answer *ret_answer)
 {
-	ssize_t n = recv(confine_peer__fd(peer), ret_answer, sizeof(*ret_answer), MSG_DONTWAIT);
+	int err = confine_peer__take(peer, ret_answer, sizeof(*ret_answer));
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return -EAGAIN;
-	if (n <= 0)
-		return -EPIPE;
-	return sender__check(ret_answer, (size_t)n) ? 0 : -EPIPE;
+	if (err)
+		return err == -EAGAIN ? err : -EPIPE;
+	return sender__check(ret_answer, sizeof(*ret_answer)) ? 0 : -EPIPE;
 }

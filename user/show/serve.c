@@ -177,11 +177,12 @@ static int turn(struct serve *s)
 	return waits__run(s->mhd, fds + 1, n);
 }
 
-void show_serve__run(void *ctx, int channel)
+void show_serve__run(void *ctx, int in, int out)
 {
-	struct serve s = {.start = ctx, .channel = channel};
+	struct serve s = {.start = ctx, .channel = in};
 	int err = 0;
 
+	(void)out;
 	s.mhd = MHD_start_daemon(
 		MHD_NO_FLAG, 0, NULL, NULL, on_request, &s, MHD_OPTION_LISTEN_SOCKET,
 		s.start->listen_fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)SHOW_CONNECTIONS,

@@ -175,7 +175,7 @@ static int send_page(struct show *s, int fd, uint64_t size)
 {
 	struct show_message msg = {.size = size};
 
-	return pass__send(confine_peer__fd(s->peer), &msg, sizeof(msg), fd, 0);
+	return confine_peer__send(s->peer, &msg, sizeof(msg), fd, 0);
 }
 
 int show__page(struct show *s, const char *path)

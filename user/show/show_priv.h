@@ -22,9 +22,9 @@ struct show_message {
 	uint64_t size; /* of the page, not 0 */
 };
 
-/* Serves until the daemon's end of `channel` is closed; as confine_peer__start calls it. ctx:
+/* Serves until the daemon's end of `in` is closed; as confine_peer__start calls it. ctx:
  * struct show_start. */
-void show_serve__run(void *ctx, int channel);
+void show_serve__run(void *ctx, int in, int out);
 
 /* A browser of the user who ran sudo, or of whoever we are unless that is root. False: there is no
  * display, or nobody to open it for. */
