@@ -43,11 +43,16 @@ static int error_of(long result)
 	return result < 0 ? errno : 0;
 }
 
-static void next_message(struct confine_peer *peer, void *ret, size_t size)
+static void wait_readable(const struct confine_peer *peer)
 {
 	struct pollfd p = {.fd = confine_peer__fd(peer), .events = POLLIN};
 
 	assert_int_equal(poll(&p, 1, LONG_MS), 1);
+}
+
+static void next_message(struct confine_peer *peer, void *ret, size_t size)
+{
+	wait_readable(peer);
 	assert_int_equal(confine_peer__take(peer, ret, size), 0);
 }
 
@@ -127,6 +132,8 @@ static void holds_nobody_up(uint32_t keep)
 				 0);
 	}
 	assert_int_equal(confine_peer__start(&how, send_connection, &source, &peer), 0);
+	/* where it may set SO_LINGER its own close waits */
+	wait_readable(peer);
 	began = time__monotonic_ns();
 	next_message(peer, &sent, sizeof(sent));
 	confine_peer__free(peer);
