@@ -67,7 +67,8 @@ enum confine_keep {
 	 * options, PTRACE_INTERRUPT), and nothing else that ptrace() does; waiting for them; a
 	 * timer. */
 	CONFINE_TRACE = 1 << 5,
-	/* With CONFINE_NETWORK: confine__fork(). For what reads nothing that others wrote itself. */
+	/* With CONFINE_NETWORK: confine__fork(). For what reads nothing itself that others wrote.
+	 */
 	CONFINE_FORK = 1 << 6,
 	CONFINE_KEEPS = 1 << 7,
 };

@@ -32,11 +32,9 @@ static int open_channel(int sockets[2], int pipes[2])
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
 		return -errno;
-	if (pipe2(pipes, O_CLOEXEC | O_DIRECT))
-		err = -errno;
-	/* only ours: the peer waits in its reads, and writes */
-	else if (shutdown(sockets[0], SHUT_RD) || fcntl(sockets[0], F_SETFL, O_NONBLOCK) ||
-		 fcntl(pipes[0], F_SETFL, O_NONBLOCK))
+	/* only our ends do not block: the peer waits in its reads, and writes */
+	if (pipe2(pipes, O_CLOEXEC | O_DIRECT) || shutdown(sockets[0], SHUT_RD) ||
+	    fcntl(sockets[0], F_SETFL, O_NONBLOCK) || fcntl(pipes[0], F_SETFL, O_NONBLOCK))
 		err = -errno;
 	if (err) {
 		close_pair(sockets);

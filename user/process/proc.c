@@ -143,7 +143,7 @@ static int find_map(pid_t pid, const struct proc_map *map, int *ret_fd, struct s
 {
 	char path[PROC_PATH_LEN];
 	int root, fd, err;
-	uid_t user;
+	uid_t user = (uid_t)-1;
 
 	err = proc__account(pid, &user);
 	if (err)
