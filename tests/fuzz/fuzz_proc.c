@@ -56,6 +56,7 @@ static void short_files(const char *text, size_t len)
 {
 	struct proc_syscall call;
 	struct proc_stat stat;
+	int64_t clock;
 	pid_t pid;
 
 	if (proc__parse_stat(text, len, &stat) == 0 &&
@@ -64,6 +65,7 @@ static void short_files(const char *text, size_t len)
 	if (proc__parse_ns_pid(text, len, &pid) == 0 && pid <= 0)
 		abort();
 	proc__parse_syscall(text, len, &call);
+	proc__parse_clock(text, len, &clock);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

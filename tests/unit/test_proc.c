@@ -429,6 +429,90 @@ static void test_text(void **state)
 	assert_int_equal(proc__text(path, 100, &text, &len), -ESRCH);
 }
 
+static int clock_of(const char *text, int64_t *ret_ns)
+{
+	return proc__parse_clock(text, strlen(text), ret_ns);
+}
+
+static void test_clock(void **state)
+{
+	int64_t ns = 1;
+
+	(void)state;
+	assert_int_equal(
+		clock_of("monotonic           0         0\nboottime            5         0\n", &ns),
+		0);
+	assert_int_equal(ns, 0);
+	assert_int_equal(clock_of("monotonic      100000 000000007\n", &ns), 0);
+	assert_int_equal(ns, 100000000000007);
+	/* two and a half seconds behind */
+	assert_int_equal(clock_of("monotonic          -3 500000000\n", &ns), 0);
+	assert_true(ns == -2500000000);
+	ns = 1;
+	assert_int_equal(clock_of("monotonic           0 1000000000\n", &ns), -EINVAL);
+	assert_int_equal(clock_of("monotonic 9223372036854775807 0\n", &ns), -EINVAL);
+	assert_int_equal(clock_of("monotonic -99999999999999999999 0\n", &ns), -EINVAL);
+	assert_int_equal(clock_of("monotonic           0\n", &ns), -EINVAL);
+	assert_int_equal(clock_of("monotonic ", &ns), -EINVAL);
+	assert_int_equal(clock_of("boottime            0         0\n", &ns), -EINVAL);
+	assert_int_equal(clock_of("", &ns), -EINVAL);
+	assert_int_equal(ns, 1);
+}
+
+/* Its child is in the namespace that the process has asked for; the process itself is not. */
+static void in_own_namespace(int to)
+{
+	static const char offsets[] = "monotonic 5000 0\nboottime 0 0\n";
+	int64_t ns[4] = {0};
+	pid_t child;
+	int fd;
+
+	ns[3] = unshare(CLONE_NEWTIME) ? -errno : 0;
+	fd = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
+	if (!ns[3] && (fd < 0 || write(fd, offsets, sizeof(offsets) - 1) < 0))
+		ns[3] = -errno;
+	child = ns[3] ? -1 : fork();
+	if (!child) {
+		pause();
+		_exit(0);
+	}
+	if (child > 0) {
+		ns[0] = proc__clock_ahead(child, &ns[1]);
+		/* it cannot be seen from in here */
+		ns[2] = proc__clock_ahead(getpid(), &ns[2]);
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+	}
+	_exit(write(to, ns, sizeof(ns)) != sizeof(ns));
+}
+
+static void test_clock_ahead(void **state)
+{
+	int64_t got[4] = {0}, ns = -1;
+	int ends[2];
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(proc__clock_ahead(getpid(), &ns), 0);
+	assert_int_equal(proc__clock_ahead(INT32_MAX, &ns), -ESRCH);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		in_own_namespace(ends[1]);
+	close(ends[1]);
+	assert_int_equal(read(ends[0], got, sizeof(got)), sizeof(got));
+	close(ends[0]);
+	waitpid(child, NULL, 0);
+	/* not here, or not for this user */
+	if (got[3] == -EPERM || got[3] == -EINVAL || got[3] == -EACCES)
+		skip();
+	assert_int_equal(got[3], 0);
+	assert_int_equal(got[0], 0);
+	assert_int_equal(got[1] - ns, 5000000000000);
+	assert_int_equal(got[2], -ENOTSUP);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -436,7 +520,8 @@ int main(void)
 		cmocka_unit_test(test_exit_status),  cmocka_unit_test(test_maps),
 		cmocka_unit_test(test_maps_damaged), cmocka_unit_test(test_ns_pid),
 		cmocka_unit_test(test_uid),	     cmocka_unit_test(test_account),
-		cmocka_unit_test(test_syscall),	     cmocka_unit_test(test_self),
+		cmocka_unit_test(test_syscall),	     cmocka_unit_test(test_clock),
+		cmocka_unit_test(test_clock_ahead),  cmocka_unit_test(test_self),
 		cmocka_unit_test(test_exec),	     cmocka_unit_test(test_read),
 	};
 

@@ -79,10 +79,8 @@ static void test_by_ends(void **state)
 	put_gc(&kit, 7, WIRE_GC_SYNC, T0 + 40000);
 	put_gc(&kit, 7, WIRE_GC_START, T0 + 45000);
 	put_end(&kit, 7, T0 + 40000, T0 + 46000, T0 + 50000);
-	/* a note of an older collection's; and of none that can be */
+	/* a note of an older collection's */
 	put_end(&kit, 7, T0 + 40000, T0 + 60000, T0 + 61000);
-	put_end(&kit, 7, T0 + 40000, T0 + 60500, T0 + 62000);
-	put_end(&kit, 7, 0, T0 + 64000, T0 + 63000);
 	/* its start was seen, and then the probe on that came off */
 	put_gc(&kit, 7, WIRE_GC_SYNC, T0 + 70000);
 	put_end(&kit, 7, T0 + 70000, T0 + 71000, T0 + 75000);
@@ -94,8 +92,71 @@ static void test_by_ends(void **state)
 	assert_int_equal(t->gcs[1].start_ns, T0 + 46000);
 	assert_true(t->gcs[2].sync_ns == UINT64_MAX);
 	assert_int_equal(t->gcs[3].sync_ns, 1000);
+	assert_true(t->gc.known && !t->gc.inferred);
 	assert_int_equal(t->gc.count, 4);
 	assert_int_equal(t->gc.pause_ns, 20000 + 4000 + 1000 + 4000);
+	timeline__free(kit.tl);
+}
+
+/* One more, which ends at 35000, with a note of another time; then a window and what comes after
+ * it. */
+static void check_unplaced(uint64_t start, bool exact)
+{
+	struct kit kit;
+	union rec r;
+	const struct pic_target *t;
+	struct picture *window;
+
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put_end(&kit, 7, 0, T0 + 15000, T0 + 20000);
+	put_end(&kit, 7, 0, start, T0 + 35000);
+	put_end(&kit, 7, 0, T0 + 40000, T0 + 41000);
+	assert_int_equal(timeline__window(kit.tl, T0 + 50000, &window), 0);
+	t = picture__target(window, 0);
+	assert_int_equal(t->n_gcs, exact ? 3 : 2);
+	assert_int_equal(t->gc.known && !t->gc.inferred, exact);
+	assert_int_equal(t->gc.count, exact ? 3 : 0);
+	assert_int_equal(t->n_missing, !exact);
+	if (!exact)
+		assert_non_null(strstr(t->missing[0], "of 1 collections only the end is known"));
+	picture__free(window);
+	put_end(&kit, 7, 0, T0 + 60000, T0 + 61000);
+	assert_int_equal(timeline__window(kit.tl, T0 + 100000, &window), 0);
+	t = picture__target(window, 0);
+	assert_true(t->gc.known && !t->gc.inferred);
+	assert_int_equal(t->gc.count, 1);
+	picture__free(window);
+	timeline__free(kit.tl);
+}
+
+static void test_unplaced(void **state)
+{
+	(void)state;
+	check_unplaced(T0 + 30000, true);
+	/* after its end, in another one, and not read */
+	check_unplaced(T0 + 36000, false);
+	check_unplaced(T0 + 19000, false);
+	check_unplaced(0, false);
+}
+
+/* It may have begun before there were probes: what was seen since is all there is. */
+static void test_first_unplaced(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct pic_target *t;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put_gc(&kit, 7, WIRE_GC_END, T0 + 5000);
+	put_gc(&kit, 7, WIRE_GC_START, T0 + 15000);
+	put_gc(&kit, 7, WIRE_GC_END, T0 + 35000);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 100000));
+	t = finish(&kit);
+	assert_true(t->gc.known && !t->gc.inferred);
+	assert_int_equal(t->gc.count, 1);
 	timeline__free(kit.tl);
 }
 
@@ -462,6 +523,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_by_ends),
+		cmocka_unit_test(test_unplaced),
+		cmocka_unit_test(test_first_unplaced),
 		cmocka_unit_test(test_too_many),
 		cmocka_unit_test(test_given_up),
 		cmocka_unit_test(test_held_up),

@@ -105,7 +105,7 @@ static void code_string(struct codec *c, const char **s)
 		       "a member of " #type " was added: list it below, then change the size")
 
 MEMBERS_OF(struct target_probe, 152);
-MEMBERS_OF(struct target_info, 1216);
+MEMBERS_OF(struct target_info, 1232);
 MEMBERS_OF(struct code_name, 104);
 MEMBERS_OF(struct target_site, 144);
 MEMBERS_OF(struct target_ccs, 40);
@@ -147,7 +147,8 @@ static void code_info(struct codec *c, struct target_info *i)
 	code_probe(c, &i->gc_sync);
 	code_probe(c, &i->gc_start);
 	code_probe(c, &i->gc_end);
-	/* probe_file, reach, in_overlay and no_probes are for placing probes */
+	/* probe_file, reach, in_overlay and no_probes are for placing probes, and the clock for
+	 * records that have been put right by it */
 	CODE(c, i->wire);
 	code_string(c, &i->only_sampled);
 	CODE(c, i->rts_opts);

@@ -104,16 +104,19 @@ static int working(struct seen *s, const struct wire_gc *rec)
 int gcs__ahead(struct seen *s, const struct wire_gc *rec)
 {
 	const struct gc_span *last = s->gcs.n ? &s->gcs.v[s->gcs.n - 1] : NULL;
+	int err;
 
 	if (s->gcs.full || (last && (rec->h.ns < last->start || rec->h.ns < last->end)))
 		return 0;
-	s->gcs.known = true;
-	return working(s, rec) == -ENOMEM ? -ENOMEM : 0;
+	err = working(s, rec);
+	s->gcs.known |= !err;
+	return err == -ENOMEM ? -ENOMEM : 0;
 }
 
 int gcs__record(struct seen *s, const struct wire_gc *rec)
 {
 	struct gc_span *last = s->gcs.n ? &s->gcs.v[s->gcs.n - 1] : NULL;
+	bool first = !s->gcs.known, begun = last && !last->end;
 	int err;
 
 	if (rec->point == WIRE_GC_OFF) {
@@ -143,6 +146,9 @@ int gcs__record(struct seen *s, const struct wire_gc *rec)
 		return err == -ENOENT ? 0 : err;
 	}
 	err = working(s, rec);
+	/* the first one may have begun before there were probes; of one whose start was lost the
+	 * ring has counted that */
+	s->gcs.unplaced += err == -ENOENT && !s->gcs.full && !first && (rec->start_ns || !begun);
 	if (err)
 		return err == -ENOENT ? 0 : err;
 	last = &s->gcs.v[s->gcs.n - 1];

@@ -214,10 +214,17 @@ struct seen_gcs {
 	bool has_probes;
 	bool full;		       /* as if they had come off: there is no room for more */
 	bool came_off;		       /* and they have */
+	uint64_t unplaced;	       /* their ends were seen, and nothing showed their begins */
 	uint64_t ended_ns;	       /* the last one, as the probe said */
 	uint64_t off_ns;	       /* when they came off; 0: they did not */
 	uint64_t start_addr, end_addr; /* of the probes; 0: there is none */
 };
+
+/* Whether all are there. */
+static inline bool seen_gcs__all(const struct seen_gcs *gcs)
+{
+	return gcs->known && !gcs->off_ns && !gcs->unplaced;
+}
 
 /* ── allocation ──────────────────────────────────────────────────────────────────────────── */
 

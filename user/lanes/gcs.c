@@ -83,8 +83,12 @@ int gcs__fill(struct lanes *l)
 		err = lanes__lack(l, "no exact GC pauses: there were more than a million "
 				     "collections; a shorter session has room for all of "
 				     "them");
+	if (!err && gcs->unplaced)
+		err = lanes__lack(l,
+				  "no exact GC pauses: of %llu collections only the end is known",
+				  (unsigned long long)gcs->unplaced);
 	/* of some, all is known; of the others, only the bound */
-	if (!err && (gcs->known ? gcs->off_ns != 0 : !gcs->has_probes || gcs->off_ns))
+	if (!err && (gcs->known ? !seen_gcs__all(gcs) : !gcs->has_probes || gcs->off_ns))
 		gc_infer__fill(l);
 	if (!err)
 		err = fill_sync(l);

@@ -39,7 +39,7 @@ void prior__learn(struct lanes *l, const struct seen_thread *th)
 		    state == ST_SAFE_CALL_CPU || state == ST_UNKNOWN)
 			continue;
 		/* The time of a collection is known, where there are probes on its ends. */
-		if (l->seen->gcs.known && !l->seen->gcs.off_ns && state == ST_GC_WORK)
+		if (state == ST_GC_WORK && seen_gcs__all(&l->seen->gcs))
 			continue;
 		between = &l->prior->between[th->offs.v[next - 1].where][th->offs.v[next].where];
 		between->samples[state]++;

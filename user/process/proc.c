@@ -265,6 +265,62 @@ int proc__exe(pid_t pid, char *buf, size_t size)
 	return 0;
 }
 
+/* Room for "time:[4026531834]". */
+#define NS_NAME 64
+
+static int namespace_of(pid_t pid, const char *which, char ret_name[NS_NAME])
+{
+	char path[64];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, which);
+	len = readlink(path, ret_name, NS_NAME - 1);
+	if (len < 0)
+		return -errno;
+	ret_name[len] = '\0';
+	return 0;
+}
+
+/* timens_offsets has those of the namespace that children are put into. */
+static int clock_of_children(pid_t pid, int64_t *ret_ns)
+{
+	char *text = NULL;
+	size_t len = 0;
+	int err = text_of(pid, 0, "timens_offsets", &text, &len);
+
+	if (!err)
+		err = proc__parse_clock(text, len, ret_ns);
+	free(text);
+	return err;
+}
+
+int proc__clock_ahead(pid_t pid, int64_t *ret_ns)
+{
+	const pid_t self = getpid();
+	char own[NS_NAME], children[NS_NAME], ours[NS_NAME], ours_children[NS_NAME];
+	int err = namespace_of(self, "time", ours);
+
+	/* this kernel has none */
+	if (err == -ENOENT) {
+		*ret_ns = 0;
+		return 0;
+	}
+	if (!err)
+		err = namespace_of(pid, "time", own);
+	if (!err)
+		err = namespace_of(pid, "time_for_children", children);
+	if (!err && strcmp(own, children) == 0)
+		return clock_of_children(pid, ret_ns);
+	/* it asked for another one for its children: what they will be in is no matter */
+	if (!err)
+		err = namespace_of(self, "time_for_children", ours_children);
+	if (err)
+		return err == -ENOENT ? -ESRCH : err;
+	if (strcmp(own, ours) != 0 || strcmp(ours, ours_children) != 0)
+		return -ENOTSUP;
+	return clock_of_children(self, ret_ns);
+}
+
 int proc__threads(pid_t pid, pid_t **ret_tids, size_t *ret_n)
 {
 	char path[64];

@@ -51,6 +51,15 @@ struct proc_denied {
 };
 struct proc_denied proc__why_denied(pid_t pid);
 
+/* The monotonic line of a timens_offsets file's text. -EINVAL. */
+int proc__parse_clock(const char *text, size_t len, int64_t *ret_ns);
+/*
+ * How far a process's CLOCK_MONOTONIC is ahead of the kernel's own, by its time namespace. That is
+ * so for as long as it runs one program. -ENOTSUP: nobody knows, as it has a namespace for its
+ * children that is not its own.
+ */
+int proc__clock_ahead(pid_t pid, int64_t *ret_ns);
+
 /* The innermost pid in an NSpid line of a status file's text. -ENOENT. */
 int proc__parse_ns_pid(const char *text, size_t len, pid_t *ret_pid);
 /* Of a thread; tid 0: of the process. */

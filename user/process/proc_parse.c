@@ -9,6 +9,8 @@
 #include "proc.h"
 #include "wire.h"
 
+#define NS_PER_SEC 1000000000ULL
+
 /* One unsigned number; moves *p past it. False if there is none or it does not fit. */
 static bool take_number(const char **p, const char *end, unsigned int base, uint64_t *ret_value)
 {
@@ -158,6 +160,31 @@ int proc__parse_uids(const char *text, size_t len, uid_t ret_uids[PROC_UIDS])
 		uids[i] = (uid_t)value;
 	}
 	memcpy(ret_uids, uids, sizeof(uids));
+	return 0;
+}
+
+int proc__parse_clock(const char *text, size_t len, int64_t *ret_ns)
+{
+	static const char key[] = "monotonic ";
+	const char *end = text + len, *p = text + sizeof(key) - 1;
+	uint64_t seconds, ns;
+	int64_t all;
+	bool behind;
+
+	if (len < sizeof(key) - 1 || memcmp(text, key, sizeof(key) - 1) != 0)
+		return -EINVAL;
+	skip_spaces(&p, end);
+	behind = take_char(&p, end, '-');
+	if (!take_number(&p, end, 10, &seconds) || !take_char(&p, end, ' '))
+		return -EINVAL;
+	skip_spaces(&p, end);
+	/* both add up: the nanoseconds are never below zero */
+	if (!take_number(&p, end, 10, &ns) || ns >= NS_PER_SEC || seconds > INT64_MAX ||
+	    __builtin_mul_overflow(behind ? -(int64_t)seconds : (int64_t)seconds,
+				   (int64_t)NS_PER_SEC, &all) ||
+	    __builtin_add_overflow(all, (int64_t)ns, &all))
+		return -EINVAL;
+	*ret_ns = all;
 	return 0;
 }
 

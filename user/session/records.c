@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* records: where each of the kernel side's records goes. */
 #include <errno.h>
+#include <string.h>
 
 #include "session_priv.h"
 
@@ -32,10 +33,37 @@ static void on_exec(struct session *s, const struct wire_hdr *h, size_t size)
 	member__end(s, m, "exec", h->ns);
 }
 
+/* 0: there is no such time, and nothing is known of it. */
+static uint64_t less(uint64_t ns, int64_t ahead_ns)
+{
+	if (ahead_ns < 0)
+		return ns ? ns - (uint64_t)ahead_ns : 0;
+	return ns - MIN(ns, (uint64_t)ahead_ns);
+}
+
+/*
+ * The runtime noted when a collection began by its own clock; all else of a record has the
+ * kernel's. From here on there is one clock, in a capture too.
+ */
+static const struct wire_hdr *by_one_clock(const struct session *s, const struct wire_hdr *h,
+					   size_t size, struct wire_gc *copy)
+{
+	const struct member *m = members__find_live(s->members, (pid_t)h->tgid);
+	const struct target_info *info = m ? target__info(m->target) : NULL;
+
+	if (!info || size < sizeof(*copy) || (info->clock_known && !info->clock_ahead_ns))
+		return h;
+	memcpy(copy, h, sizeof(*copy));
+	copy->sync_ns = info->clock_known ? less(copy->sync_ns, info->clock_ahead_ns) : 0;
+	copy->start_ns = info->clock_known ? less(copy->start_ns, info->clock_ahead_ns) : 0;
+	return &copy->h;
+}
+
 static int on_record(void *ctx, const void *record, size_t size)
 {
 	const struct wire_hdr *h = record;
 	struct session *s = ctx;
+	struct wire_gc gc;
 	struct member *m;
 
 	switch (h->type) {
@@ -57,6 +85,11 @@ static int on_record(void *ctx, const void *record, size_t size)
 		if (!hold_back(s, h, size))
 			feed__record(s->feed, record, size);
 		censuses__on_heap(s, record, size);
+		break;
+	case WIRE_GC:
+		record = h = by_one_clock(s, h, size, &gc);
+		if (!hold_back(s, h, size))
+			feed__record(s->feed, record, size);
 		break;
 	default:
 		if (!hold_back(s, h, size))

@@ -96,6 +96,7 @@ static int open_process(struct target *t, pid_t pid)
 	memcpy(t->info.comm, st.comm, sizeof(t->info.comm));
 	if (proc__ns_pid(pid, 0, &t->info.ns_pid) < 0)
 		t->info.ns_pid = pid;
+	t->info.clock_known = proc__clock_ahead(pid, &t->info.clock_ahead_ns) == 0;
 	/* where it is not known nothing is lost but its name */
 	(void)cgroup__of(pid, &t->cgroup);
 	err = proc__account(pid, &t->images.uid);

@@ -36,6 +36,8 @@ struct target_info {
 	pid_t pid;
 	pid_t ns_pid;		/* in its innermost PID namespace */
 	uint64_t start_time_ns; /* CLOCK_BOOTTIME (/proc/PID/stat, field 22) */
+	bool clock_known;	/* else nothing that the runtime noted by its clock is used: */
+	int64_t clock_ahead_ns; /* CLOCK_MONOTONIC of its time namespace, less the kernel's own */
 	char comm[16];
 	const char *exe;	 /* path, as proc__exe() has it */
 	const char *build_id;	 /* hex; "" if the executable has none */

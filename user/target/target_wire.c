@@ -55,7 +55,7 @@ void target__fill_wire(struct target *t)
 	w->n_capabilities = c->n_capabilities;
 	w->stgrun_ret = t->rts.stgrun_ret;
 	w->stats = t->rts.stats.addr;
-	w->gct_clock = t->rts.gct_clock;
+	w->gct_clock = t->info.clock_known ? t->rts.gct_clock : 0;
 	w->start_boottime_ns = t->info.start_time_ns;
 	w->call_record_ns = TARGET_CALL_RECORD_NS;
 	w->off_record_ns = TARGET_OFF_RECORD_NS;
