@@ -315,7 +315,8 @@ struct wire_gc {
 	__u64 number;	  /* how many were finished before; WIRE_GC_NO_NUMBER: not known */
 	__u32 n_caps;	  /* WIRE_GC_END: capabilities that exist; 0: not known */
 	__u32 _pad;
-	/* WIRE_GC_END: by the runtime's own clock, which is h.ns's, too; 0: not known */
+	/* WIRE_GC_END: by the runtime's own clock, which is h.ns's but for its time namespace: user
+	 * space takes that off; 0: not known */
 	__u64 sync_ns;	/* stat_startGCSync; may be an older collection's */
 	__u64 start_ns; /* stat_startGC */
 };

@@ -56,7 +56,7 @@ static void test_slots_adjoin(void **state)
 
 static void test_quantiles(void **state)
 {
-	uint32_t hist[WIRE_HIST_SLOTS] = {0};
+	uint64_t hist[WIRE_HIST_SLOTS] = {0};
 	double error = 0;
 	uint64_t value;
 
@@ -88,7 +88,8 @@ static void test_quantiles(void **state)
 	value = hist__quantile(hist, 0.5, 1ULL << 44, 1ULL << 44, &error);
 	assert_true(value == 1ULL << 44);
 	/* Full counters do not overflow. */
-	memset(hist, 0xff, sizeof(hist));
+	for (unsigned slot = 0; slot < WIRE_HIST_SLOTS; slot++)
+		hist[slot] = UINT64_MAX / WIRE_HIST_SLOTS;
 	value = hist__quantile(hist, 0.99, 1, UINT64_MAX, &error);
 	assert_true(value > 1ULL << 42);
 }

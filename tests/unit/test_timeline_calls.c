@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Safe calls in a picture: their hand-over, and what is known of them after a pause of the probes.
  */
+#include "hist.bpf.h"
+#include "picture/figures.h"
+#include "picture/make.h"
 #include "test_timeline_kit.h"
 
 /* In suspendThread: its waits are the runtime's, and its function has not begun. */
@@ -136,13 +139,78 @@ static void test_row(void **state)
 	timeline__free(kit.tl);
 }
 
+struct counted {
+	uint64_t calls, first; /* of the part that goes on, in all and below 1 µs */
+};
+
+static void take_figures(void *ctx, const struct figures *f, bool closed)
+{
+	struct counted *counted = ctx;
+
+	*counted = (struct counted){0};
+	if (closed || !f->n_sites)
+		return;
+	assert_int_equal(f->n_sites, 1);
+	counted->first = f->sites[0].hist[0];
+	for (unsigned i = 0; i < FIGURES_HIST; i++)
+		counted->calls += f->sites[0].hist[i];
+}
+
+static void put_hist(struct kit *kit, uint64_t short_calls, uint64_t long_calls)
+{
+	struct wire_site_key key = {.site = SITE(2), .tgid = PID};
+	struct wire_site site = {.calls = short_calls + long_calls, .min_ns = 1, .max_ns = 5000000};
+
+	site.wall_ns = site.calls * 1000;
+	site.hist[0] = (uint32_t)short_calls;
+	site.hist[hist_slot(4000000)] = (uint32_t)long_calls;
+	assert_int_equal(intake__site_counters(kit->in, &key, &site), 0);
+}
+
+/* Late enough for the counters to be of the part that goes on (seen__counters_are_of). */
+#define LATER (T0 + 2000000000)
+
+/* The kernel's counts of the histogram have 32 bits. */
+static void test_many_calls(void **state)
+{
+	struct counted counted = {0};
+	const struct pic_target *t;
+	struct picture *window;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	timeline__set_figures(kit.tl, take_figures, &counted);
+	for (uint64_t n = 0; n <= 9; n++) {
+		put_hist(&kit, n << 30, n);
+		assert_int_equal(timeline__figures(kit.tl, LATER + n), 0);
+		assert_int_equal(counted.first, n << 30);
+		assert_int_equal(counted.calls, (n << 30) + n);
+	}
+	/* from a cut on: none before that, also where the count then was near its end */
+	put_hist(&kit, (12ULL << 30) - 5, 9);
+	assert_int_equal(timeline__window(kit.tl, LATER + 20000, &window), 0);
+	t = picture__target(window, 0);
+	assert_int_equal(t->n_calls, 1);
+	/* a median by the short calls' remainder would be that of the long ones */
+	assert_true(t->calls[0].p50_ns < 100);
+	picture__free(window);
+	put_hist(&kit, (12ULL << 30) + 5, 9);
+	assert_int_equal(timeline__figures(kit.tl, LATER + 30000), 0);
+	assert_int_equal(counted.calls, 10);
+	for (uint64_t n = 13; n <= 17; n++)
+		put_hist(&kit, n << 30, 9);
+	assert_int_equal(timeline__figures(kit.tl, LATER + 40000), 0);
+	assert_int_equal(counted.calls, (5ULL << 30) + 5);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_handover),
-		cmocka_unit_test(test_paused),
-		cmocka_unit_test(test_known_at_end),
-		cmocka_unit_test(test_row),
+		cmocka_unit_test(test_handover),     cmocka_unit_test(test_paused),
+		cmocka_unit_test(test_known_at_end), cmocka_unit_test(test_row),
+		cmocka_unit_test(test_many_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

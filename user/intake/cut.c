@@ -368,6 +368,7 @@ static void cut_counters(struct seen *s, struct seen_counters *counters, uint64_
 		take_part(&part->exit_wall_ns, value->exit_wall_ns, base->exit_wall_ns);
 	}
 	counters->base = counters->value;
+	memset(counters->turns, 0, sizeof(counters->turns));
 	counters->base_ns = counters->value_ns;
 }
 

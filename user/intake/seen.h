@@ -149,9 +149,19 @@ struct seen_counters {
 	struct wire_site_key key;
 	struct wire_site value;
 	struct wire_site base; /* as it was at the last cut */
+	/* Since then: how often each count of the histogram, which has 32 bits, began again at 0.
+	 */
+	uint16_t turns[WIRE_HIST_SLOTS];
 	/* Calls with a record that ended by then are in them. */
 	uint64_t value_ns, base_ns;
 };
+
+/* Calls since the last cut of one slot of the histogram. */
+static inline uint64_t seen_counters__hist(const struct seen_counters *c, unsigned slot)
+{
+	return (uint64_t)c->turns[slot] << 32 |
+	       (uint32_t)(c->value.hist[slot] - c->base.hist[slot]);
+}
 
 /* ── cost centres ────────────────────────────────────────────────────────────────────────── */
 

@@ -205,6 +205,21 @@ int intake__off_stack(struct intake *in, pid_t pid, pid_t tid, const struct wire
 
 /* ── safe calls' counters ────────────────────────────────────────────────────────────────── */
 
+/*
+ * Half of what a count can hold is never counted from one reading to the next: where it has sunk by
+ * more, it began again.
+ */
+static void count_turns(struct seen_counters *entry, const struct wire_site *value)
+{
+	for (unsigned i = 0; i < WIRE_HIST_SLOTS; i++) {
+		uint32_t before = entry->value.hist[i] - entry->base.hist[i],
+			 now = value->hist[i] - entry->base.hist[i];
+
+		if (now < before && before - now > UINT32_MAX / 2 && entry->turns[i] < UINT16_MAX)
+			entry->turns[i]++;
+	}
+}
+
 static int take_counters(struct intake *in, const struct wire_site_key *key,
 			 const struct wire_site *value)
 {
@@ -221,6 +236,7 @@ static int take_counters(struct intake *in, const struct wire_site_key *key,
 	clean.flags &= WIRE_CALL_INTERRUPTIBLE;
 	HASH_FIND(hh, s->counters, &clean, sizeof(clean), entry);
 	if (entry) {
+		count_turns(entry, value);
 		entry->value = *value;
 		entry->value_ns = s->last_call_ns;
 		return 0;

@@ -203,9 +203,10 @@ static uint64_t minus(uint64_t a, uint64_t b)
 /*
  * The kernel's sums since the last cut, without what of a call came before it. Its least and
  * greatest are of all calls ever: where there were earlier ones they are known as well as the
- * histogram shows them.
+ * histogram shows them, which is in ret_hist, where it has room.
  */
-static struct wire_site since_cut(const struct seen_counters *entry, const struct call_part *before)
+static struct wire_site since_cut(const struct seen_counters *entry, const struct call_part *before,
+				  uint64_t ret_hist[WIRE_HIST_SLOTS])
 {
 	const struct wire_site *base = &entry->base;
 	struct wire_site v = entry->value;
@@ -222,8 +223,8 @@ static struct wire_site since_cut(const struct seen_counters *entry, const struc
 	v.open_at_exit = minus(v.open_at_exit, base->open_at_exit);
 	v.exit_wall_ns = minus(minus(v.exit_wall_ns, base->exit_wall_ns), before->exit_wall_ns);
 	for (unsigned i = 0; i < WIRE_HIST_SLOTS; i++) {
-		v.hist[i] -= base->hist[i];
-		if (!v.hist[i])
+		ret_hist[i] = seen_counters__hist(entry, i);
+		if (!ret_hist[i])
 			continue;
 		first = MIN(first, i);
 		last = i;
@@ -239,7 +240,8 @@ static struct wire_site since_cut(const struct seen_counters *entry, const struc
 	return v;
 }
 
-static void fill_counters(struct pic_call *call, const struct wire_site *v)
+static void fill_counters(struct pic_call *call, const struct wire_site *v,
+			  const uint64_t hist[WIRE_HIST_SLOTS])
 {
 	uint64_t off = MIN(v->wall_ns, v->blocked_ns);
 	double e50 = 0, e99 = 0;
@@ -256,8 +258,8 @@ static void fill_counters(struct pic_call *call, const struct wire_site *v)
 		return;
 	call->min_ns = v->min_ns;
 	call->max_ns = v->max_ns;
-	call->p50_ns = hist__quantile(v->hist, 0.50, v->min_ns, v->max_ns, &e50);
-	call->p99_ns = hist__quantile(v->hist, 0.99, v->min_ns, v->max_ns, &e99);
+	call->p50_ns = hist__quantile(hist, 0.50, v->min_ns, v->max_ns, &e50);
+	call->p99_ns = hist__quantile(hist, 0.99, v->min_ns, v->max_ns, &e99);
 	call->quantile_error = MAX(e50, e99);
 }
 
@@ -267,13 +269,14 @@ static bool fill_row(const struct call_counter *c, const struct seen_site *site,
 {
 	const struct seen_counters *entry = seen__counters(c->l->seen, site->addr, flag);
 	const struct open_calls *open = &c->open[site->index];
+	uint64_t hist[WIRE_HIST_SLOTS] = {0};
 	struct wire_site v = {0};
 
 	/* what was counted later is in the window of then */
 	if (c->l->goes_on && !seen__counters_are_of(c->l->seen, c->end))
 		entry = NULL;
 	if (entry)
-		v = since_cut(entry, &site->before[flag]);
+		v = since_cut(entry, &site->before[flag], hist);
 	/* of a site that is known from an earlier window there may be none in this one, be it the
 	 * rest of a wait for a capability */
 	if (entry && c->l->seen->was_cut && !v.calls && !v.abandoned && !v.open_at_exit &&
@@ -300,7 +303,7 @@ static bool fill_row(const struct call_counter *c, const struct seen_site *site,
 		.called_back = site->called_back,
 	};
 	if (entry)
-		fill_counters(call, &v);
+		fill_counters(call, &v, hist);
 	return true;
 }
 

@@ -94,7 +94,7 @@ static bool fill_site(const struct seen *s, const struct seen_counters *counters
 {
 	const struct wire_site *now = &counters->value, *base = &counters->base;
 	const struct seen_site *site = seen__site_at(s, counters->key.site);
-	uint32_t calls = 0;
+	bool called = false;
 
 	*ret = (struct figures_site){
 		.addr = counters->key.site,
@@ -106,13 +106,13 @@ static bool fill_site(const struct seen *s, const struct seen_counters *counters
 		.cap_wait_ns = now->cap_wait_ns - MIN(base->cap_wait_ns, now->cap_wait_ns),
 	};
 	for (unsigned i = 0; i < WIRE_HIST_SLOTS; i++) {
-		uint32_t n = now->hist[i] - base->hist[i];
+		uint64_t n = seen_counters__hist(counters, i);
 
 		if (n)
 			ret->hist[hist_entry(i)] += n;
-		calls |= n;
+		called |= n != 0;
 	}
-	return calls || ret->cap_wait_ns;
+	return called || ret->cap_wait_ns;
 }
 
 static int add_sites(const struct seen *s, uint64_t at_ns, struct figures *f)

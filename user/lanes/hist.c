@@ -29,7 +29,7 @@ void hist__bounds(unsigned slot, uint64_t *ret_low, uint64_t *ret_high)
 	*ret_high = *ret_low + width;
 }
 
-uint64_t hist__quantile(const uint32_t hist[WIRE_HIST_SLOTS], double q, uint64_t min_ns,
+uint64_t hist__quantile(const uint64_t hist[WIRE_HIST_SLOTS], double q, uint64_t min_ns,
 			uint64_t max_ns, double *ret_error)
 {
 	uint64_t total = 0, rank, seen = 0, low, high, value;
