@@ -249,6 +249,9 @@ static int attach(struct kernel *kernel, const struct target_info *info, uid_t a
 	a->covered |= (flags & WIRE_TARGET_ARMED) != 0;
 	/* one that was adopted has its entry, with hits in it, already */
 	err = bpf_map_update_elem(costs, &key, &cost, BPF_NOEXIST);
+	/* a probe that was on its way as another one of this number ended may have made it anew */
+	if (!err)
+		bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.heaps), &key);
 	since = time__monotonic_ns();
 	if (!err || err == -EEXIST)
 		err = target__put(kernel, a, BPF_ANY);
