@@ -8,17 +8,22 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from harness import Skip, Target, cases, check, check_near, enter_root, GHC_ROOT, program, run
+from harness import GHC_ROOT, SAFESCOPED, Skip, Target, cases, check, check_near, enter_root, program, run
 
 BEFORE = 4  # collections before the attach, or as the program ends, that the runtime alone counts
 
 
-def in_time_namespace(t, seconds, command):
-    """Started where CLOCK_MONOTONIC is so far ahead; its pid is that of the one child."""
-    unshare = ["unshare", "--time", f"--monotonic={seconds}", "--fork", "--kill-child"]
+def namespace(*options):
+    """What runs a command in a time namespace of its own."""
+    unshare = ["unshare", "--time", *options, "--fork", "--kill-child"]
     if not shutil.which("unshare") or subprocess.run([*unshare, "true"], capture_output=True).returncode:
         raise Skip("no time namespaces here")
-    target = Target([*unshare, *(enter_root(command) if GHC_ROOT else command)])
+    return unshare
+
+
+def in_time_namespace(t, seconds, command):
+    """Started where CLOCK_MONOTONIC is so far ahead; its pid is that of the one child."""
+    target = Target([*namespace(f"--monotonic={seconds}"), *(enter_root(command) if GHC_ROOT else command)])
     t.started.append(target)
     target.pid = int(Path(f"/proc/{target.pid}/task/{target.pid}/children").read_text())
     return target
@@ -47,6 +52,14 @@ def test_time_namespace(t, how):
     check(session.wait() == 0, f"{session.err.seen}")
     said = {k: float(v) for k, v in re.findall(r'\("(\w+)", "([0-9.]+)"\)', stats.read_text())}
     check_as_ghc_counts(t.report().target()["gc"], said)
+
+
+@cases("", "--monotonic=100000", "--boottime=100000")
+def test_own_clocks(t, offset):
+    """The kernel's records are by the host's clocks, and so must those be that they are compared with."""
+    done = subprocess.run([*namespace(*offset.split()), SAFESCOPED, "--doctor"], capture_output=True, text=True, timeout=60)
+    line = [l for l in done.stdout.splitlines() if "time namespace" in l]
+    check(len(line) == 1 and line[0].startswith("MISSING" if offset else "ok"), f"{line}")
 
 
 if __name__ == "__main__":

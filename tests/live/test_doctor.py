@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness import ROOT, SAFESCOPED, Skip, Target, cases, check, program, run
 
-NAMES = ["kernel", "PID namespace", "CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE", "BTF", "ring buffer", "uprobes", "uprobe_multi",
+NAMES = ["kernel", "PID namespace", "time namespace", "CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE", "BTF", "ring buffer", "uprobes", "uprobe_multi",
          "perf_event", "tracepoints", "lockdown", "perf_event_paranoid"]
 
 

@@ -45,6 +45,7 @@ static const char *printed_of(const struct kernel_features *f)
 static struct kernel_features refused(int paranoid, uint64_t caps, bool seccomp)
 {
 	return (struct kernel_features){.host_pids = true,
+					.host_clocks = true,
 					.btf = true,
 					.ringbuf = true,
 					.uprobes = true,
@@ -88,6 +89,16 @@ static void test_bpf_is_refused(void **state)
 	assert_null(strstr(printed_of(&f), "seccomp"));
 }
 
+static void test_other_clocks(void **state)
+{
+	struct kernel_features f = refused(2, OTHERS, false);
+
+	(void)state;
+	assert_null(strstr(printed_of(&f), "time namespace"));
+	f.host_clocks = false;
+	assert_non_null(strstr(printed_of(&f), "time namespace"));
+}
+
 /* A filter that allows everything is one. */
 static void test_filter_is_seen(void **state)
 {
@@ -116,6 +127,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_perf_is_refused),
 		cmocka_unit_test(test_bpf_is_refused),
+		cmocka_unit_test(test_other_clocks),
 		cmocka_unit_test(test_filter_is_seen),
 	};
 

@@ -147,6 +147,10 @@ static void report_kernel(struct doctor *d, const struct kernel_features *f)
 			    : "not the host's, by whose numbers the kernel reports processes; "
 			      "run it in that one (docker run --pid=host …, hostPID: true in "
 			      "Kubernetes)");
+	report(d, f->host_clocks, NEEDED, "time namespace", "%s",
+	       f->host_clocks ? "the host's clocks"
+			      : "its clocks are not the host's, by which the kernel reports what "
+				"happens; run it outside of it");
 	report_caps(d, f);
 	report(d, f->btf, NEEDED, "BTF", "%s",
 	       f->btf ? "/sys/kernel/btf/vmlinux"

@@ -22,6 +22,8 @@
 #define TEXT_MAX 65536
 /* include/linux/proc_ns.h, PROC_PID_INIT_INO: the host's PID namespace */
 #define HOST_PIDS_INO 0xEFFFFFFCU
+/* PROC_TIME_INIT_INO: the host's time namespace */
+#define HOST_CLOCKS_INO 0xEFFFFFFAU
 
 /* The beginning of a small file of /proc or /sys. "": it cannot be read. */
 static void read_start(const char *path, char *out, size_t size)
@@ -103,6 +105,19 @@ static bool has_host_pids(void)
 	return stat("/proc/self/ns/pid", &st) != 0 || st.st_ino == HOST_PIDS_INO;
 }
 
+/* Records have the kernel's time, and processes' starts: ours are compared with them. */
+static bool has_host_clocks(void)
+{
+	struct stat st;
+	char text[256];
+
+	if (stat("/proc/self/ns/time", &st) != 0 || st.st_ino == HOST_CLOCKS_INO)
+		return true;
+	/* "monotonic 0 0" and "boottime 0 0": another one, and no other clock */
+	read_start("/proc/self/timens_offsets", text, sizeof(text));
+	return !strpbrk(text, "123456789");
+}
+
 void kernel__features(struct kernel_features *ret_features)
 {
 	struct kernel_features f = {.perf_paranoid = -100};
@@ -115,6 +130,7 @@ void kernel__features(struct kernel_features *ret_features)
 	f.caps = status_number("\nCapEff:", 16);
 	f.seccomp = status_number("\nSeccomp:", 10) == SECCOMP_MODE_FILTER;
 	f.host_pids = has_host_pids();
+	f.host_clocks = has_host_clocks();
 	read_start("/proc/sys/kernel/perf_event_paranoid", text, sizeof(text));
 	if (text[0])
 		f.perf_paranoid = (int)strtol(text, NULL, 10);
@@ -170,6 +186,11 @@ int kernel__require(const struct kernel_features *f)
 			"PID namespace: it is not the host's, by whose numbers the kernel reports "
 			"processes; run it in that one (docker run --pid=host …, hostPID: true in "
 			"Kubernetes)");
+		return -ENOTSUP;
+	}
+	if (!f->host_clocks) {
+		log_error("time namespace: its clocks are not the host's, by which the kernel "
+			  "reports what happens; run it outside of it");
 		return -ENOTSUP;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {

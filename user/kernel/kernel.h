@@ -26,6 +26,7 @@ struct kernel_features {
 	bool perf_uprobes; /* the uprobe PMU: what is used without uprobe_multi */
 	bool sched;	   /* BTF of the scheduler's and the process tracepoints */
 	bool host_pids;	   /* our PID namespace is the host's, or nobody knows */
+	bool host_clocks;  /* and so are our time namespace's clocks */
 	uint64_t caps;	   /* effective capabilities, bit by number (linux/capability.h) */
 	bool seccomp;	   /* system calls are filtered, as in a container */
 	int perf_paranoid; /* -100: not readable */
@@ -38,7 +39,8 @@ void kernel__features(struct kernel_features *ret_features);
 
 /*
  * Prints one line about the first thing without which nothing works (the host's PID namespace,
- * privileges, BTF, ring buffer, perf events) and returns -EPERM or -ENOTSUP; 0 if all is there.
+ * the host's clocks, privileges, BTF, ring buffer, perf events) and returns -EPERM or -ENOTSUP; 0
+ * if all is there.
  */
 int kernel__require(const struct kernel_features *features);
 
