@@ -5,10 +5,12 @@ what GHC's profiler counts."""
 
 import json
 import re
+import struct
 import subprocess
 from pathlib import Path
 
-from harness import GHC_ROOT, SAFESCOPED, Skip, cases, check, check_near, profile_run, run
+from harness import BPFTOOL, GHC_ROOT, SAFESCOPED, Skip, Target, cases, check, check_near, profile_run, program, run
+from test_system import maps_of_processes, stop, whole_host
 
 # Points of a share.
 CENTRES = 1.5
@@ -213,6 +215,30 @@ def test_centres(t, way):
     wrong = [(c, f"{mine:.1f} %, should be {theirs:.1f} %") for c, mine, theirs in compared
              if abs(mine - theirs) > CENTRES + error]
     check(not wrong, f"{wrong}")
+
+
+def test_number_comes_again(t):
+    """What is left in the kernel of an earlier process of the same number is not the next one's: here, that
+    of its collections hardly any is looked at."""
+    if GHC_ROOT:
+        raise Skip("its programs are in another root")
+    session = whole_host(t, "--comm", "Work")
+    command = [program("Work"), "alloc", 1, "+RTS", "-A256k", "-RTS"]
+    target = Target(["sh", "-c", 'echo waits; read -r line; exec "$0" "$@"', *command], ready="waits")
+    t.started.append(target)
+    # struct wire_heap_state: after 20 bytes, of how many collections one is looked at
+    left = struct.pack("<20xI584x", 65536)
+    subprocess.run([BPFTOOL, "map", "update", "id", str(maps_of_processes(session)["heaps"]),
+                    "key", "hex", *target.pid.to_bytes(4, "little").hex(" ").split(),
+                    "value", "hex", *left.hex(" ").split()], check=True)
+    target.go()
+    target.wait_for("ready")
+    target.go()
+    check(target.wait() == 0, "the test program failed")
+    stop(session)
+    seen = t.report().target(target.pid)["allocation"]
+    collections = sum(seen["collections"].values())
+    check(collections > 50 and seen["samples"] > collections / 4, f"{seen['samples']} samples at {collections} collections")
 
 
 if __name__ == "__main__":
