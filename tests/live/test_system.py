@@ -514,8 +514,8 @@ def test_storm(t):
               f"pid {pid} has no cost of its own: {cost}")
 
 
-def maps_of_processes(session):
-    """{name: id} of the session's maps that have an entry for each process or thread."""
+def maps_of(session, names=("targets", "threads", "costs", "heaps", "off_stacks", "unwind_maps", "family", "open_at_start")):
+    """{name: id} of the session's maps; else of those that have an entry for each process or thread."""
     found = {}
     for info in Path(f"/proc/{session.pid}/fdinfo").iterdir():
         number = None
@@ -525,7 +525,7 @@ def maps_of_processes(session):
             shown = json.loads(subprocess.run([BPFTOOL, "-j", "map", "show", "id", number.group(1)], capture_output=True, text=True,
                                               check=True).stdout)
             found[shown.get("name")] = int(number.group(1))
-    return {name: found[name] for name in ("targets", "threads", "costs", "heaps", "off_stacks", "unwind_maps", "family", "open_at_start")}
+    return {name: found[name] for name in names}
 
 
 def dump(number):
@@ -542,7 +542,7 @@ def test_storm_leaves_nothing(t):
     own = t.dir / "short"
     shutil.copy(program("Work", "thr"), own)
     session = whole_host(t, "--comm", "short")
-    maps = maps_of_processes(session)
+    maps = maps_of(session)
     storm([own, "alloc", "0.2"], 20, 5)
     deadline = time.monotonic() + 20 * SLOWNESS
     while any((left := {name: entries(number) for name, number in maps.items()}).values()) and time.monotonic() < deadline:

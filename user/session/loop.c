@@ -229,6 +229,7 @@ void loop__run(struct session *s)
 		symbols__turn(s);
 		records__gc_off(s);
 		end_members(s);
+		unseen__turn(s, time__monotonic_ns());
 		now = time__monotonic_ns();
 		look_after_members(&l, now);
 		censuses__turn(s, now);

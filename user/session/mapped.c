@@ -18,10 +18,6 @@
  */
 #define WAKE_EVERY_NS	     5000000ULL
 #define WAKE_SPARSE_EVERY_NS 50000000ULL
-/* After a loss every process is looked at again, this often at most. */
-#define RESCAN_EVERY_NS 10000000000ULL
-/* The count of records that the ring had no room for is read this often. */
-#define LOSSES_EVERY_NS 1000000000ULL
 /* Files that hold no runtime; a file may be replaced in place, so they are forgotten in time. */
 #define PLAIN_MAX     16384U
 #define PLAIN_KEEP_NS 30000000000ULL
@@ -41,11 +37,7 @@ struct mapped {
 	uint64_t plain_since_ns;
 	uint64_t now;
 	uint64_t next_ns;    /* no member's maps are to be read before */
-	uint64_t rescan_ns;  /* when every process was last looked at */
-	uint64_t losses_ns;  /* when it was last read how many records had no room */
-	uint64_t losses;     /* … and so many */
 	bool lost;	     /* some mappings were not reported */
-	bool unseen;	     /* nor, perhaps, some processes: all are to be looked at */
 	bool silent;	     /* none is */
 	bool busy;	     /* the last look found something: the next one waits a while */
 	pid_t last_pid;	     /* records of one process come together */
@@ -178,35 +170,7 @@ static void after_loss(struct session *s, uint64_t now)
 		if (!m->maps_due_ns || m->maps_due_ns > now + MAPS_EVERY_ANON_NS)
 			mapped__want(mapped, m, now);
 	mapped->lost = false;
-	mapped->unseen = true;
-}
-
-/* The record of a process that began may be among those that the ring had no room for. */
-static void count_losses(struct session *s, uint64_t now)
-{
-	struct mapped *mapped = s->mapped;
-	uint64_t losses;
-
-	if (now - mapped->losses_ns < LOSSES_EVERY_NS)
-		return;
-	mapped->losses_ns = now;
-	losses = kernel__counter(s->kernel, WIRE_CNT_LOST_RING);
-	mapped->unseen |= losses != mapped->losses;
-	mapped->losses = losses;
-}
-
-/* It stays so until the scan, which may be a while from now. */
-static void find_unseen(struct session *s, uint64_t now)
-{
-	struct mapped *mapped = s->mapped;
-
-	if (s->opts->kind != SESSION_SYSTEM)
-		mapped->unseen = false;
-	if (!mapped->unseen || now - mapped->rescan_ns < RESCAN_EVERY_NS)
-		return;
-	mapped->unseen = false;
-	mapped->rescan_ns = now;
-	records__scan(s);
+	s->unseen.processes = true;
 }
 
 int mapped__fd(const struct session *s)
@@ -219,9 +183,7 @@ uint64_t mapped__next_due(const struct session *s)
 	const struct mapped *mapped = s->mapped;
 	uint64_t wake = kernel__is_sparse(s->kernel) ? WAKE_SPARSE_EVERY_NS : WAKE_EVERY_NS;
 
-	if (mapped->busy)
-		return mapped->now + wake;
-	return mapped->unseen ? mapped->rescan_ns + RESCAN_EVERY_NS : 0;
+	return mapped->busy ? mapped->now + wake : 0;
 }
 
 bool mapped__works(const struct session *s)
@@ -260,8 +222,6 @@ void mapped__drain(struct session *s, uint64_t now)
 	mapped->silent = kernel__mappings(s->kernel, on_mapping, s) == -ENOTSUP;
 	if (mapped->lost)
 		after_loss(s, now);
-	count_losses(s, now);
-	find_unseen(s, now);
 	if (now >= mapped->next_ns)
 		read_due(s, now);
 }

@@ -58,6 +58,7 @@ struct member {
 	bool live;		       /* attached, and not seen to end */
 	bool ready;		       /* its layout is confirmed */
 	bool forgotten;		       /* it was no target: nothing of it is in the timeline */
+	bool replaced;		       /* unseen.c: it runs another program */
 	bool from_start;	       /* no call of it was made before its probes were on */
 	bool calls_missed; /* it began in the session, and whether calls were missed is not known */
 	struct held *held; /* its records until it is ready */

@@ -18,6 +18,7 @@
 
 #include "members_priv.h"
 #include "hourly_priv.h"
+#include "unseen_priv.h"
 
 #define SNAPSHOT_TIMEOUT_MS 2000
 #define SESSION_MAX_MEMBERS 65536
@@ -106,6 +107,7 @@ struct session {
 	struct noted noted;	 /* at the last cut */
 	struct early early;
 	struct hourly hourly;
+	struct unseen unseen;
 	unsigned n_signals;  /* that a command has got from us */
 	uint64_t n_left_out; /* GHC programs that could not be profiled */
 	struct no_files no_files;

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What happens while the ring has no room for it: it is found afterwards."""
+
+import signal
+import time
+from pathlib import Path
+
+from harness import Target, check, program, run
+from test_calls import ALWAYS
+from test_system import dump, maps_of
+
+# The ring is smaller then.
+FEW_SAMPLES = ("-F", "19", "-v", "-f", "json")
+
+LOST_RING = 0  # its place in the map (bpf/wire.h, WIRE_CNT_LOST_RING)
+
+# Seconds: how long it may take to fill the ring, and how long it stays full; after ten the kernel side would be taken off.
+FILLED_IN = 7
+FULL_FOR = 1
+
+
+def start(t, *command, env=None):
+    target = Target(command, env=env)
+    t.started.append(target)
+    return target
+
+
+def filler():
+    """A program that hands a token from one OS thread to another: each time that is some records."""
+    return program("PingPong"), "bound", 100000000, "+RTS", "-N2"
+
+
+def calls():
+    return f"{program('Calls')} 1 safe_sleep_1ms=1000"
+
+
+def n_lost(counters):
+    [values] = [x["formatted"]["values"] for x in dump(counters) if x["formatted"]["key"] == LOST_RING]
+    return sum(x["value"] for x in values)
+
+
+def held_up(session, action, fills=None):
+    """Stops the daemon, and calls the action once the ring is full."""
+    counters = maps_of(session, ("counters",))["counters"]
+    session.signal(signal.SIGSTOP)
+    try:
+        end = time.monotonic() + FILLED_IN
+        before = n_lost(counters)
+        if fills:
+            fills.go()
+        while n_lost(counters) == before:
+            check(time.monotonic() < end, "the ring does not become full")
+            time.sleep(0.1)
+        action()
+        time.sleep(FULL_FOR)
+    finally:
+        session.signal(signal.SIGCONT)
+    if fills:
+        fills.kill()
+
+
+def wait_for_comm(pid, comm):
+    end = time.monotonic() + 1
+    while Path(f"/proc/{pid}/comm").read_text().strip() != comm:
+        check(time.monotonic() < end, f"{pid} has not become {comm}")
+        time.sleep(0.01)
+
+
+def attached(session, target):
+    try:
+        line = session.err.until(f"attached: pid {target.pid}", 60)
+    except TimeoutError:
+        line = None
+    check(line is not None, f"pid {target.pid} was not attached: {session.err.seen}")
+
+
+def stop(session):
+    session.signal(signal.SIGINT)
+    check(session.wait() == 1, f"safescoped ended so: {session.err.seen}")
+
+
+def lives(report, pid):
+    found = [x for x in report.json["targets"] if x["pid"] == pid]
+    check(any(x["lost"].get("ring_full", 0) for x in report.json["targets"]), "the ring never was full")
+    return found
+
+
+def test_exec(t):
+    """The program ends where it became another one, and the session with it; that one is not waited for."""
+    fills, target = start(t, *filler()), start(t, program("Forky"), "shell", 1, env={"FORKY_NEXT": "sleep 100"})
+    session = t.session("--pid", f"{fills.pid},{target.pid}", *FEW_SAMPLES, "-o", f"{t.stem}.json", *ALWAYS)
+    attached(session, target)
+
+    def act():
+        target.go()
+        wait_for_comm(target.pid, "sleep")
+
+    held_up(session, act, fills)
+    check(session.wait(30) == 1, f"safescoped ended so: {session.err.seen}")
+    check(target.process.poll() is None, "the other program has ended, too")
+    [life] = lives(t.report(), target.pid)
+    check(life["end"] == "exec", f"it ended so: {life['end']}")
+
+
+def test_exec_in_system(t):
+    """The new program is a target of its own."""
+    fills, target = start(t, *filler()), start(t, program("Forky"), "shell", 1, env={"FORKY_NEXT": calls()})
+    session = t.session(*FEW_SAMPLES, "-o", f"{t.stem}.json", *ALWAYS)
+    attached(session, target)
+
+    def act():
+        target.go()
+        wait_for_comm(target.pid, "Calls")
+
+    held_up(session, act, fills)
+    attached(session, target)
+    target.go()
+    truth = target.result()
+    stop(session)
+    found = lives(t.report(), target.pid)
+    check([life["end"] for life in found] == ["exec", "exited"], f"{[life['end'] for life in found]}")
+    got = [sum(c["calls"] for c in life["safe_calls"] if c["function"] == "safe_sleep_1ms") for life in found]
+    check(got == [0, truth["safe_sleep_1ms"]["calls"]], f"{got} calls")
+
+
+if __name__ == "__main__":
+    run(globals())

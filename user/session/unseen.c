@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * unseen: what the ring had no room to report. Members that have become other programs, and
+ * processes that have begun, are looked for after a loss.
+ */
+#include <errno.h>
+
+#include "process/proc.h"
+#include "session_priv.h"
+
+/* The count of records that the ring had no room for is read this often. */
+#define LOSSES_EVERY_NS 1000000000ULL
+/* After a loss every process is looked at again, this often at most. */
+#define RESCAN_EVERY_NS 10000000000ULL
+
+/* True if there are more of them. */
+static bool count_losses(struct session *s, uint64_t now)
+{
+	struct unseen *unseen = &s->unseen;
+	uint64_t before = unseen->losses;
+
+	if (now - unseen->read_ns < LOSSES_EVERY_NS)
+		return false;
+	unseen->read_ns = now;
+	unseen->losses = kernel__counter(s->kernel, WIRE_CNT_LOST_RING);
+	return unseen->losses != before;
+}
+
+/* ── members that run other programs ─────────────────────────────────────────────────────── */
+
+static void end_replaced(struct session *s, struct member *m)
+{
+	uint64_t now = time__monotonic_ns();
+	pid_t pid = m->pid;
+
+	if (s->opts->kind == SESSION_PIDS)
+		log_info("pid %d: runs another program now; its profile ends here", pid);
+	else
+		log_verbose("pid %d: runs another program now, which was not reported", pid);
+	if (!member__forget(s, m))
+		member__end(s, m, "exec", now);
+	/* when the other program began is not known */
+	if (follow__wants(s, pid))
+		follow__running(s, pid);
+}
+
+/* A pidfd does not show an exec, which leaves the process what it is. */
+static void find_replaced(struct session *s)
+{
+	struct member *m = NULL, *next;
+	bool any = false;
+
+	while ((m = members__next_live(s->members, m))) {
+		m->replaced = target__alive(m->target) && !target__runs_same(m->target);
+		any |= m->replaced;
+	}
+	if (!any)
+		return;
+	/* the record may just not have been read: it has the time, and what calls were open */
+	records__drain(s);
+	for (m = members__next_live(s->members, NULL); m; m = next) {
+		next = members__next_live(s->members, m);
+		if (m->replaced)
+			end_replaced(s, m);
+	}
+}
+
+/* ── processes that have begun ───────────────────────────────────────────────────────────── */
+
+static void find_processes(struct session *s, uint64_t now)
+{
+	struct unseen *unseen = &s->unseen;
+
+	if (s->opts->kind != SESSION_SYSTEM)
+		unseen->processes = false;
+	if (!unseen->processes || now - unseen->looked_ns < RESCAN_EVERY_NS)
+		return;
+	unseen->processes = false;
+	unseen->looked_ns = now;
+	records__scan(s);
+}
+
+void unseen__turn(struct session *s, uint64_t now)
+{
+	if (count_losses(s, now)) {
+		s->unseen.processes = true;
+		find_replaced(s);
+	}
+	find_processes(s, now);
+}
