@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What happens while the ring has no room for it: it is found afterwards."""
 
+import os
 import signal
 import time
 from pathlib import Path
@@ -122,6 +123,34 @@ def test_exec_in_system(t):
     check([life["end"] for life in found] == ["exec", "exited"], f"{[life['end'] for life in found]}")
     got = [sum(c["calls"] for c in life["safe_calls"] if c["function"] == "safe_sleep_1ms") for life in found]
     check(got == [0, truth["safe_sleep_1ms"]["calls"]], f"{got} calls")
+
+
+def test_threads(t):
+    """Those that end have ended then, though their process ends long after them."""
+    fills, target = start(t, *filler()), start(t, program("Brief"), 4)
+    session = t.session("--pid", f"{fills.pid},{target.pid}", *FEW_SAMPLES, "-o", f"{t.stem}.json", *ALWAYS)
+    attached(session, target)
+    target.go()
+    time.sleep(1)
+
+    def act():
+        target.go()
+        target.wait_for("over")
+
+    held_up(session, act, fills)
+    time.sleep(3)
+    left = set(map(int, os.listdir(f"/proc/{target.pid}/task")))
+    time.sleep(7)
+    target.go()
+    check(session.wait(30) == 1, f"safescoped ended so: {session.err.seen}")
+    [life] = lives(t.report(), target.pid)
+    threads = [lane for lane in life["lanes"] if lane["kind"] == "thread"]
+    gone = [lane for lane in threads if lane["tid"] not in left]
+    last = max(lane["end_ns"] for lane in threads)
+    check(len(gone) >= 4, f"of {len(threads)} threads {len(gone)} have ended before")
+    before = [(last - lane["end_ns"]) / 1e9 for lane in gone]
+    check(min(before) > 9, f"they ended so long before: {before} s")
+    check(any(lane["end_ns"] == last for lane in threads if lane["tid"] in left), "no thread lived to the end")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unseen: what the ring had no room to report. Members that have become other programs, and
- * processes that have begun, are looked for after a loss.
+ * unseen: what the ring had no room to report. Members that have become other programs, threads
+ * that have ended, and processes that have begun are looked for after a loss.
  */
 #include <errno.h>
 
@@ -65,6 +65,52 @@ static void find_replaced(struct session *s)
 	}
 }
 
+/* ── threads that have ended ─────────────────────────────────────────────────────────────── */
+
+static int on_thread(void *ctx, pid_t tid, const struct wire_thread *thread)
+{
+	const struct session *s = ctx;
+	int err = intake__thread_state(s->in, tid, thread);
+
+	return err == -ENOMEM ? err : 0;
+}
+
+static int end_threads(struct session *s)
+{
+	uint64_t now;
+	int err, forgot;
+
+	records__take_all(s);
+	now = time__monotonic_ns();
+	err = kernel__threads(s->kernel, on_thread, s);
+	/* those that end between the two have a record */
+	records__take_all(s);
+	kernel__hold_again(s->kernel);
+	if (!err)
+		err = intake__end_lost(s->in, now);
+	forgot = intake__forget_states(s->in);
+	return err ? err : forgot;
+}
+
+/*
+ * Now, and not at the next cut: once their process has ended, too, nothing shows any more which of
+ * its threads lived as long. It costs what a reading of the figures does.
+ */
+static void find_ends(struct session *s, uint64_t now)
+{
+	struct unseen *unseen = &s->unseen;
+	uint64_t before, after, max_rss;
+
+	if (!unseen->ends || now < unseen->ends_ns)
+		return;
+	unseen->ends = false;
+	usage__own(&before, &max_rss);
+	if (end_threads(s) == -ENOMEM)
+		feed__failed(s->feed);
+	usage__own(&after, &max_rss);
+	unseen->ends_ns = now + scrape__every_ns(after - before);
+}
+
 /* ── processes that have begun ───────────────────────────────────────────────────────────── */
 
 static void find_processes(struct session *s, uint64_t now)
@@ -83,8 +129,9 @@ static void find_processes(struct session *s, uint64_t now)
 void unseen__turn(struct session *s, uint64_t now)
 {
 	if (count_losses(s, now)) {
-		s->unseen.processes = true;
+		s->unseen.processes = s->unseen.ends = true;
 		find_replaced(s);
 	}
+	find_ends(s, now);
 	find_processes(s, now);
 }

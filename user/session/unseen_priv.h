@@ -13,6 +13,8 @@ struct unseen {
 	uint64_t read_ns;   /* … when that was last read */
 	bool processes;	    /* some may have begun: all are to be looked at … */
 	uint64_t looked_ns; /* … as they last were then */
+	bool ends;	    /* some threads may have ended, … */
+	uint64_t ends_ns;   /* … which is to be looked for from then on */
 };
 
 /* In each turn of the loop, after the records and the ends of members. */
