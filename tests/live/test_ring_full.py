@@ -125,6 +125,27 @@ def test_exec_in_system(t):
     check(got == [0, truth["safe_sleep_1ms"]["calls"]], f"{got} calls")
 
 
+def test_child_of_a_command(t):
+    """A program that the command starts meanwhile."""
+    flag, pipe, pid = t.dir / "go", t.dir / "pipe", t.dir / "pid"
+    os.mkfifo(pipe)
+    script = (f'echo go | {" ".join(map(str, filler()))} >{t.dir}/filler 2>&1 & echo $! > {pid}; '
+              f'until [ -e {flag} ]; do sleep 0.1; done; {calls()} < {pipe}')
+    session = t.session(*FEW_SAMPLES, "-o", f"{t.stem}.json", *ALWAYS, "--", "sh", "-c", script)
+    session.wait_attached()
+    t.finally_do(lambda: os.kill(int(pid.read_text()), signal.SIGKILL))
+    held_up(session, flag.touch)
+    with open(os.open(pipe, os.O_RDWR), "w") as go:
+        session.wait_attached(30)
+        go.write("go\n")
+        go.flush()
+        check(session.wait(30) == 1, f"safescoped ended so: {session.err.seen}")
+    found = [x for x in t.report().json["targets"] if x["comm"] == "Calls"]
+    got = [sum(c["calls"] for c in x["safe_calls"] if c["function"] == "safe_sleep_1ms") for x in found]
+    check(got == [1000], f"{got} calls")
+    check(found[0]["lost"].get("ring_full", 0), "the ring never was full")
+
+
 def test_threads(t):
     """Those that end have ended then, though their process ends long after them."""
     fills, target = start(t, *filler()), start(t, program("Brief"), 4)

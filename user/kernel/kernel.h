@@ -110,6 +110,8 @@ void kernel__lacking(const struct kernel *kernel, pid_t pid, struct kernel_lacki
 bool kernel__covers(const struct kernel *kernel, pid_t pid);
 /* Whether a process's execs are reported: it is one of those, or opts.all. */
 bool kernel__follows(const struct kernel *kernel, pid_t pid);
+/* Calls fn for each of those, unless opts.all. fn's first failure is returned. */
+int kernel__family(struct kernel *kernel, int (*fn)(void *ctx, pid_t pid), void *ctx);
 /* The target's layout is confirmed now: info.wire is new. -ENOENT. */
 int kernel__update(struct kernel *kernel, const struct target_info *info);
 /*

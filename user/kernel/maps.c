@@ -116,6 +116,29 @@ int kernel__threads(struct kernel *kernel,
 			 sizeof(struct wire_thread_entry), on_thread, &threads);
 }
 
+struct family {
+	int (*fn)(void *ctx, pid_t pid);
+	void *ctx;
+};
+
+static int on_family(void *ctx, const void *key, void *value)
+{
+	const struct family *family = ctx;
+
+	(void)value;
+	return family->fn(family->ctx, *(const pid_t *)key);
+}
+
+int kernel__family(struct kernel *kernel, int (*fn)(void *ctx, pid_t pid), void *ctx)
+{
+	struct family family = {.fn = fn, .ctx = ctx};
+
+	if (kernel->all)
+		return 0;
+	return map__each(bpf_map__fd(kernel->skel->maps.family), sizeof(__u32), sizeof(__u32),
+			 on_family, &family);
+}
+
 void kernel__hold_again(struct kernel *kernel)
 {
 	__atomic_store_n(&kernel->skel->bss->hold_paused, 0, __ATOMIC_SEQ_CST);

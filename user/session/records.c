@@ -158,7 +158,17 @@ static int before_each(void *ctx)
 	return s->stopped ? -ECANCELED : 0;
 }
 
+static int on_family(void *ctx, pid_t pid)
+{
+	struct session *s = ctx;
+	int err = before_each(s);
+
+	return !err && discover__process(s->cache, pid) ? on_running(s, pid) : err;
+}
+
 int records__scan(struct session *s)
 {
+	if (s->opts->kind == SESSION_COMMAND)
+		return kernel__family(s->kernel, on_family, s);
 	return discover__all(s->cache, before_each, on_running, s);
 }

@@ -468,8 +468,8 @@ void records__take_all(struct session *s);
 /* After a drain: marks the targets whose probes on collections have come off. */
 void records__gc_off(struct session *s);
 /*
- * Attaches every GHC process of the host. -ECANCELED: a signal came, and the session is stopped;
- * other errors of /proc.
+ * Attaches every GHC process that is followed: of the host, or of the command's. -ECANCELED: a
+ * signal came, and the session is stopped; other errors of /proc.
  */
 int records__scan(struct session *s);
 

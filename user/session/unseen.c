@@ -117,7 +117,8 @@ static void find_processes(struct session *s, uint64_t now)
 {
 	struct unseen *unseen = &s->unseen;
 
-	if (s->opts->kind != SESSION_SYSTEM)
+	/* nothing that begins joins it */
+	if (s->opts->kind == SESSION_PIDS)
 		unseen->processes = false;
 	if (!unseen->processes || now - unseen->looked_ns < RESCAN_EVERY_NS)
 		return;
