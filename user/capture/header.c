@@ -32,7 +32,7 @@ static const struct {
 	{"thread", sizeof(struct wire_thread), false, 0},
 	{"off_stack", sizeof(struct wire_off_stack), false, 0},
 	{"target", sizeof(struct wire_target), false, 0},
-	{"cost", sizeof(struct intake_cost), false, 0},
+	{"cost", sizeof(struct intake_cost), false, offsetof(struct intake_cost, held_up_until_ns)},
 	{"alloc", sizeof(struct wire_alloc), true, 0},
 	{"heap", sizeof(struct wire_heap), true, 0},
 	{"allocated", sizeof(struct wire_allocated), true, 0},

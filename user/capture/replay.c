@@ -81,11 +81,12 @@ static int add_site_counters(struct replay *r, const struct intake_input *in)
 static int set_cost(struct replay *r, const struct intake_input *in)
 {
 	const unsigned char *bytes = in->data;
-	struct intake_cost cost;
+	struct intake_cost cost = {0};
 
-	if (in->size != sizeof(cost))
+	/* as in header.c: older ones are without the last field */
+	if (in->size != sizeof(cost) && in->size != offsetof(struct intake_cost, held_up_until_ns))
 		return -EBADMSG;
-	memcpy(&cost, in->data, sizeof(cost));
+	memcpy(&cost, in->data, in->size);
 	/* a byte of the file is no bool yet */
 	cost.bpf_ns_known = bytes[offsetof(struct intake_cost, bpf_ns_known)] == 1;
 	cost.calls_missed = bytes[offsetof(struct intake_cost, calls_missed)] == 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What reports say of samples of allocation, and of the heap. */
+/* What reports have of samples of allocation, of the heap and of collections. */
 #ifndef SAFESCOPED_EXPORT_ALLOC_H
 #define SAFESCOPED_EXPORT_ALLOC_H
 
@@ -12,6 +12,50 @@
 static inline double alloc__error(const struct pic_alloc *alloc)
 {
 	return alloc->samples ? 1 / sqrt((double)alloc->samples) : -1;
+}
+
+/* "in the first 1.37 s, before …": what of the session it is about where the probes on collections
+ * came off meanwhile; "": all of it. */
+struct alloc_part {
+	char s[160];
+};
+
+static inline struct alloc_part alloc__part(const struct pic_alloc *alloc)
+{
+	struct alloc_part part = {""};
+
+	if (alloc->observed_ns)
+		snprintf(part.s, sizeof(part.s),
+			 "in the first %s, before the probes on collections came off "
+			 "(--max-overhead)",
+			 human__duration(alloc->observed_ns).s);
+	return part;
+}
+
+/* The same of a profile of all processes, or `only` one, if that is not UINT32_MAX. */
+static inline struct alloc_part alloc__part_of(const struct picture *pic, uint32_t only)
+{
+	const struct pic_alloc *first = NULL;
+	struct alloc_part part = {""};
+	uint32_t n = 0, all = 0;
+
+	for (uint32_t i = 0; i < picture__n_targets(pic); i++) {
+		const struct pic_alloc *alloc = &picture__target(pic, i)->alloc;
+
+		if (only != UINT32_MAX && only != i)
+			continue;
+		all++;
+		n += alloc->observed_ns != 0;
+		first = first || !alloc->observed_ns ? first : alloc;
+	}
+	if (n && all == 1)
+		snprintf(part.s, sizeof(part.s), "allocation: %.140s", alloc__part(first).s);
+	else if (n)
+		snprintf(part.s, sizeof(part.s),
+			 "allocation: of %u of %u processes, only until the probes on collections "
+			 "came off (--max-overhead)",
+			 n, all);
+	return part;
 }
 
 /*
@@ -48,6 +92,17 @@ static inline bool alloc_rates__next(struct alloc_rates *r, uint64_t *ret_from_n
 		return true;
 	}
 	return false;
+}
+
+/* The share of the session's collections that was seen, where that is not all; < 0: not known. */
+static inline double gc__observed_share(const struct pic_target *target)
+{
+	double missed = (double)pic_target__gcs_missed(target), seen = (double)target->gc.count;
+
+	if (!target->gc.known || target->gc.inferred ||
+	    pic_target__gcs_missed(target) == PIC_GCS_UNKNOWN)
+		return -1;
+	return missed > 0 ? seen / (seen + missed) : 1;
 }
 
 /* What of the bytes that were allocated for a collection of the youngest generation it has copied;

@@ -293,7 +293,8 @@ static void cut_gcs(struct seen *s, uint64_t from_ns, uint64_t at_ns)
 		gcs->v[i].booked_ns += gc__pause(&gcs->v[i], from_ns, at_ns);
 		gcs->v[i].late = false;
 	}
-	gcs->unplaced = 0;
+	gcs->missed = gcs->before = 0;
+	gcs->before_known = true;
 	/* there is room for more again */
 	if (gcs->full) {
 		gcs->full = false;

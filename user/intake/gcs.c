@@ -113,10 +113,24 @@ int gcs__ahead(struct seen *s, const struct wire_gc *rec)
 	return err == -ENOMEM ? -ENOMEM : 0;
 }
 
+/* What the runtime has counted since the last end was not seen. Its count has 32 bits. */
+static void count_missed(struct seen_gcs *gcs, uint64_t finished, uint64_t ns)
+{
+	if (finished > UINT32_MAX)
+		return;
+	if (gcs->counted) {
+		gcs->missed += finished > gcs->counted ? finished - gcs->counted : 0;
+	} else if (!gcs->before_known) {
+		gcs->before = finished;
+		gcs->before_known = true;
+	}
+	gcs->counted = finished + 1;
+	gcs->counted_ns = ns;
+}
+
 int gcs__record(struct seen *s, const struct wire_gc *rec)
 {
 	struct gc_span *last = s->gcs.n ? &s->gcs.v[s->gcs.n - 1] : NULL;
-	bool first = !s->gcs.known, begun = last && !last->end;
 	int err;
 
 	if (rec->point == WIRE_GC_OFF) {
@@ -139,6 +153,8 @@ int gcs__record(struct seen *s, const struct wire_gc *rec)
 		if (err)
 			return err;
 	}
+	if (rec->point == WIRE_GC_END)
+		count_missed(&s->gcs, rec->number, rec->h.ns);
 	if (s->gcs.full)
 		return 0;
 	if (rec->point != WIRE_GC_END) {
@@ -146,11 +162,13 @@ int gcs__record(struct seen *s, const struct wire_gc *rec)
 		return err == -ENOENT ? 0 : err;
 	}
 	err = working(s, rec);
-	/* the first one may have begun before there were probes; of one whose start was lost the
-	 * ring has counted that */
-	s->gcs.unplaced += err == -ENOENT && !s->gcs.full && !first && (rec->start_ns || !begun);
+	if (err == -ENOENT) {
+		/* one that had begun before the attach is none of the session's */
+		s->gcs.missed += s->gcs.ended_ns != 0;
+		return 0;
+	}
 	if (err)
-		return err == -ENOENT ? 0 : err;
+		return err;
 	last = &s->gcs.v[s->gcs.n - 1];
 	last->end = s->gcs.ended_ns = rec->h.ns;
 	/* GHC has a handful of generations; the count is that of those before. */

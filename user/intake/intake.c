@@ -455,6 +455,7 @@ int intake__set_cost(struct intake *in, pid_t pid, const struct intake_cost *cos
 	s->pub->user_cpu_ns = since(cost->user_cpu_ns, in->cpu_before_ns);
 	s->pub->max_rss_bytes = cost->max_rss_bytes;
 	s->pub->probes_paused_ns = since(cost->probes_paused_ns, before->probes_paused_ns);
+	s->pub->held_up_until_ns = cost->held_up_until_ns;
 	s->pub->calls_missed = cost->calls_missed;
 	picture__mark_paused(in->pic, s->pub, s->ended ? s->end_ns : UINT64_MAX);
 	return tap__report(in, 0, &input);

@@ -146,7 +146,8 @@ struct intake_cost {
 	uint64_t probe_hits, bpf_ns, trap_ns_estimated, user_cpu_ns, max_rss_bytes,
 		probes_paused_ns;
 	bool bpf_ns_known;
-	bool calls_missed; /* safe calls may have been made before the probes came */
+	bool calls_missed; /* it began in the session, and may have worked before the probes came */
+	uint64_t held_up_until_ns; /* all probes were off until then; 0: they were not */
 };
 int intake__set_cost(struct intake *in, pid_t pid, const struct intake_cost *cost);
 int intake__set_lost(struct intake *in, pid_t pid, const char *cause, uint64_t n);

@@ -222,18 +222,21 @@ struct seen_gcs {
 	size_t n, cap;
 	bool known; /* a probe has reported */
 	bool has_probes;
-	bool full;		       /* as if they had come off: there is no room for more */
-	bool came_off;		       /* and they have */
-	uint64_t unplaced;	       /* their ends were seen, and nothing showed their begins */
-	uint64_t ended_ns;	       /* the last one, as the probe said */
+	bool full;	   /* as if they had come off: there is no room for more */
+	bool came_off;	   /* and they have */
+	uint64_t ended_ns; /* the last one, as the probe said */
+	/* By the runtime's count: all by then, 0: not known; those of this window that are not in
+	 * v; and those before the first one that was seen. */
+	uint64_t counted, counted_ns, missed, before;
+	bool before_known;
 	uint64_t off_ns;	       /* when they came off; 0: they did not */
 	uint64_t start_addr, end_addr; /* of the probes; 0: there is none */
 };
 
-/* Whether all are there. */
+/* Whether the probes have been on all the time, but for what is `missed`. */
 static inline bool seen_gcs__all(const struct seen_gcs *gcs)
 {
-	return gcs->known && !gcs->off_ns && !gcs->unplaced;
+	return gcs->known && !gcs->off_ns;
 }
 
 /* ── allocation ──────────────────────────────────────────────────────────────────────────── */

@@ -167,6 +167,7 @@ static void sum_gcs(struct pic_target *pub)
 	}
 	pub->gc.known = true;
 	pub->gc.inferred = false;
+	pub->gc.logged = true;
 }
 
 /* Where no probe saw all collections. A log that lacks some shows what it has: sums stay bounds. */

@@ -146,6 +146,10 @@ static __u32 own_probes(const struct attached *a)
 /* The probes, and what the entry says of them. */
 static void begin_probes(struct kernel *kernel, struct attached *a, const struct target_info *info)
 {
+	struct kernel_held_up held_up;
+
+	kernel__held_up(kernel, &held_up);
+	a->held_up_before_ns = held_up.ns;
 	/* the first epoch is one in which the probes have never been off */
 	a->wire.epoch = kernel->held_up_until_ns ? 2 : 1;
 	if (add_probes(kernel, a, info) == 0) {

@@ -312,6 +312,7 @@ void kernel__budget(struct kernel *kernel, uint64_t now_ns)
 void kernel__cost(struct kernel *kernel, pid_t pid, uint64_t now_ns, struct kernel_cost *ret_cost)
 {
 	struct attached *a = kernel__find(kernel, pid);
+	struct kernel_held_up held_up;
 	struct kernel_cost cost = {};
 
 	cost.bpf_known = run_time__sum(kernel->run_time, now_ns, &cost.bpf_ns);
@@ -322,6 +323,10 @@ void kernel__cost(struct kernel *kernel, pid_t pid, uint64_t now_ns, struct kern
 		cost.trap_ns = cost.probe_hits * kernel->trap_ns;
 		cost.paused_ns = a->off_ns + (are_off(a->state) ? spent : 0);
 		cost.observed_ns = a->on_ns + (are_off(a->state) ? 0 : spent);
+		kernel__held_up(kernel, &held_up);
+		if (held_up.ns > a->held_up_before_ns)
+			cost.held_up_until_ns =
+				kernel->held_up_until_ns ? now_ns : kernel->held_up_ended_ns;
 	}
 	*ret_cost = cost;
 }

@@ -133,6 +133,7 @@ static void come_back(struct kernel *kernel, uint64_t now)
 	}
 	kernel->held_up.ns += now - kernel->held_up_since_ns;
 	kernel->held_up_until_ns = 0;
+	kernel->held_up_ended_ns = now;
 }
 
 /* Less and less often, as budget.c does it. */

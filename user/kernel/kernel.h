@@ -248,8 +248,9 @@ struct kernel_cost {
 	uint64_t trap_ns; /* estimated: hits times one trap's cost */
 	uint64_t bpf_ns;  /* estimated: run time of all programs, all targets; see bpf_known */
 	bool bpf_known;
-	uint64_t paused_ns;   /* how long the call probes were off */
-	uint64_t observed_ns; /* how long they were on */
+	uint64_t paused_ns;	   /* how long the call probes were off */
+	uint64_t observed_ns;	   /* how long they were on */
+	uint64_t held_up_until_ns; /* until then all were off (kernel__held_up); 0: they were not */
 };
 
 /*

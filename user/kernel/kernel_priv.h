@@ -207,6 +207,7 @@ struct attached {
 	uint64_t retry_ns;	/* how long the probes stay off this time; UINT64_MAX: as long as
 				   those of another target that shares them */
 	unsigned over;		/* checks in a row over the budget */
+	uint64_t held_up_before_ns; /* what kernel__held_up had when it was attached */
 	/* the same of the probes on collections' ends, which do not come back */
 	uint64_t gc_checked_ns, gc_checked_hits;
 	unsigned gc_over;
@@ -253,6 +254,7 @@ struct kernel {
 	/* when probes that did not come on again are tried next, if there are any */
 	struct retry left;
 	struct kernel_held_up held_up;
+	uint64_t held_up_ended_ns; /* the last time */
 };
 
 /* NULL: it is not attached. */

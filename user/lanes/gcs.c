@@ -77,16 +77,16 @@ int gcs__fill(struct lanes *l)
 	for (size_t i = 0; i < threads->n; i++)
 		pub->gc.wait_ns += threads->v[i].states_ns[ST_GC_WAIT];
 	pub->gc.known = gcs->known;
+	pub->gc.missed = gcs->missed;
+	pub->gc.before = gcs->before;
+	pub->gc.counted_ns = gcs->counted_ns;
+	pub->gc.before_known = gcs->before_known;
 	if (gcs->known)
 		err = fill_events(l);
 	if (!err && gcs->full)
 		err = lanes__lack(l, "no exact GC pauses: there were more than a million "
 				     "collections; a shorter session has room for all of "
 				     "them");
-	if (!err && gcs->unplaced)
-		err = lanes__lack(l,
-				  "no exact GC pauses: of %llu collections only the end is known",
-				  (unsigned long long)gcs->unplaced);
 	/* of some, all is known; of the others, only the bound */
 	if (!err && (gcs->known ? !seen_gcs__all(gcs) : !gcs->has_probes || gcs->off_ns))
 		gc_infer__fill(l);

@@ -59,6 +59,9 @@ enum pic_gc_reason {
 struct pic_alloc {
 	bool known;
 	uint64_t from_ns, to_ns; /* what comes before and after is not known */
+	/* How long the probes on collections were on, if they came off meanwhile: neither of this
+	 * nor of the heap anything is known after that; 0: they did not. */
+	uint64_t observed_ns;
 	uint64_t bytes;
 	/* In large objects, of `large_of_bytes`: of the rest of `bytes` that is not known, as the
 	 * probes were taken off that would have shown it. */
@@ -119,7 +122,9 @@ struct pic_heap {
 	uint64_t majors; /* collections of all generations */
 	/* after the last of them, or the last collection if there was none */
 	struct pic_heap_point last;
-	uint64_t most_live_bytes;
+	/* the most after any collection, what has died since the last major one among it; and after
+	 * any major one */
+	uint64_t most_live_bytes, most_major_bytes;
 	/* at the last collection's end */
 	struct pic_heap_gen gens[PIC_HEAP_GENS];
 	uint32_t n_gens;	/* 0: not known */

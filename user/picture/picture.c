@@ -359,6 +359,20 @@ int picture__unsampled(struct picture *pic, const char *title, uint32_t *ret_sta
 	return err ? err : picture__add_stack(pic, frames, ARRAY_SIZE(frames), ret_stack);
 }
 
+uint64_t pic_target__gcs_missed(const struct pic_target *target)
+{
+	const struct pic_gc *gc = &target->gc;
+
+	if (gc->logged)
+		return 0;
+	if (target->calls_missed && !gc->before_known)
+		return PIC_GCS_UNKNOWN;
+	/* the count shows those alone that another one was seen after */
+	if (target->held_up_until_ns > MAX(gc->counted_ns, target->attach_ns))
+		return PIC_GCS_UNKNOWN;
+	return gc->missed + (target->calls_missed ? gc->before : 0);
+}
+
 /* ── readers ─────────────────────────────────────────────────────────────────────────────── */
 
 const struct pic_session *picture__session(const struct picture *pic)

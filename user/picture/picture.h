@@ -406,6 +406,12 @@ struct pic_gc {
 	uint64_t observed_ns; /* inferred: how long the marks were there; what there was of
 				 collections meanwhile is in the target's gcs, and in these two */
 	uint64_t observed_count, observed_pause_ns;
+	/* Not inferred, by the runtime's own count of them: how many ended among those that were
+	 * seen and were not, and how many before the first one of them in the process's life. */
+	uint64_t missed, before;
+	uint64_t counted_ns; /* the last end that has that count; 0: none */
+	bool before_known;
+	bool logged; /* they are an eventlog's, which has them all */
 };
 
 /* What was so at the same time in several lanes. */
@@ -502,7 +508,9 @@ struct pic_target {
 	uint64_t probe_hits, bpf_ns, trap_ns_estimated, user_cpu_ns, max_rss_bytes,
 		probes_paused_ns;
 	bool bpf_ns_known;
-	bool calls_missed; /* safe calls may have been made before the probes came */
+	uint64_t
+		held_up_until_ns; /* until then all probes were off for a while; 0: they were not */
+	bool calls_missed; /* it began in the session, and may have worked before the probes came */
 	bool cost_known; /* false: a session whose end is not known; losses are not known either */
 	const char **missing;
 	size_t n_missing;
@@ -517,6 +525,11 @@ struct pic_program {
 	char s[256];
 };
 struct pic_program pic_target__program(const struct pic_target *target);
+
+/* Collections of the session that are not in its sums; PIC_GCS_UNKNOWN: nobody knows how many, if
+ * any. Only if they are not inferred. */
+#define PIC_GCS_UNKNOWN UINT64_MAX
+uint64_t pic_target__gcs_missed(const struct pic_target *target);
 
 /* Processes of one program that ended, and of which only sums are kept; see `targets` for others.
  */

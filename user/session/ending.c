@@ -94,6 +94,7 @@ static void set_cost(struct session *s, uint64_t now)
 			k.probe_hits = ended->probe_hits;
 			k.trap_ns = ended->trap_ns;
 			k.paused_ns = ended->paused_ns;
+			k.held_up_until_ns = ended->held_up_until_ns;
 		}
 		cost = (struct intake_cost){
 			.probe_hits = k.probe_hits,
@@ -104,6 +105,7 @@ static void set_cost(struct session *s, uint64_t now)
 			.max_rss_bytes = max_rss,
 			.user_cpu_ns = user_cpu,
 			.calls_missed = m->calls_missed,
+			.held_up_until_ns = k.held_up_until_ns,
 		};
 		intake__set_cost(s->in, m->pid, &cost);
 	}

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "export/alloc.h"
 #include "export/totals.h"
 #include "json_priv.h"
 
@@ -246,20 +247,26 @@ static void add_function(struct report *r, cJSON *functions, const struct pic_fu
 	add_bool(r, o, "approximate", f->approximate);
 }
 
-static void add_gc(struct report *r, cJSON *target, const struct pic_gc *gc)
+static void add_gc(struct report *r, cJSON *target, const struct pic_target *t)
 {
-	bool exact = gc->known && !gc->inferred, observed = gc->observed_ns != 0;
+	const struct pic_gc *gc = &t->gc;
+	uint64_t missed = pic_target__gcs_missed(t);
+	bool seen = gc->known && !gc->inferred, exact = seen && !missed;
+	bool observed = gc->observed_ns != 0;
 	cJSON *o = add_object(r, target, "gc");
 
-	add_known(r, o, "count", known_if(exact, gc->count));
-	add_known(r, o, "pause_ns", known_if(exact, gc->pause_ns));
-	add_known(r, o, "pause_at_most_ns", known_if(gc->known, gc->pause_ns));
-	add_known(r, o, "max_pause_ns", known_if(exact, gc->max_pause_ns));
+	add_known(r, o, "count", known_if(seen, gc->count));
+	add_known(r, o, "missed", known_if(seen && missed != PIC_GCS_UNKNOWN, missed));
+	add_real(r, o, "observed_share", gc__observed_share(t));
+	add_known(r, o, "pause_ns", known_if(seen, gc->pause_ns));
+	add_known(r, o, "pause_at_most_ns",
+		  known_if(gc->known && (gc->inferred || exact), gc->pause_ns));
+	add_known(r, o, "max_pause_ns", known_if(seen, gc->max_pause_ns));
 	add_known(r, o, "observed_ns", known_if(observed, gc->observed_ns));
 	add_known(r, o, "observed_count", known_if(observed, gc->observed_count));
 	add_known(r, o, "observed_pause_ns", known_if(observed, gc->observed_pause_ns));
 	/* no log knows the OS threads that wait */
-	add_known(r, o, "wait_ns", known_if(exact && !session__log_alone(r->pic), gc->wait_ns));
+	add_known(r, o, "wait_ns", known_if(seen && !session__log_alone(r->pic), gc->wait_ns));
 	add(r, o, "exact", gc->known ? cJSON_CreateBool(exact) : cJSON_CreateNull());
 }
 
@@ -406,7 +413,7 @@ static void add_target(struct report *r, cJSON *targets, const struct pic_target
 	list = add_array(r, o, "unsafe_calls");
 	for (size_t i = 0; i < t->n_unsafe_calls; i++)
 		add_unsafe(r, list, &t->unsafe_calls[i]);
-	add_gc(r, o, &t->gc);
+	add_gc(r, o, t);
 	json__allocation(r, o, t);
 	json__heap(r, o, t);
 	list = add_array(r, o, "functions");

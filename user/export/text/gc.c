@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The text report's table of collections: by generation, how long they paused the program, and how
  * long they had to wait before they could begin. */
+#include "export/alloc.h"
 #include "text_priv.h"
 
 #define WAIT_SHOWN  1.0 /* percent of the session */
@@ -25,9 +26,9 @@ static void add(struct kind *k, const struct pic_gc_event *gc)
 	k->max_sync_ns = MAX(k->max_sync_ns, gc->sync_ns);
 }
 
-static void add_row(struct table *table, const struct kind *k)
+static void add_row(struct table *table, const struct kind *k, bool all)
 {
-	table__cell(table, human__count(k->count).s);
+	table__cellf(table, "%s%s", all ? "" : "≥ ", human__count(k->count).s);
 	text__cell_duration(table, k->pause_ns);
 	text__cell_duration(table, k->pause_ns / k->count);
 	text__cell_duration(table, k->max_pause_ns);
@@ -52,6 +53,7 @@ static int put_table(const struct text *t)
 		{"wait", COL_RIGHT, "waited before", 0},
 		{"longest wait", COL_RIGHT, "waited before", 0},
 	};
+	bool all = t->target->gc.inferred || !pic_target__gcs_missed(t->target);
 	struct kind kinds[GENERATIONS + 1] = {0};
 	struct table *table;
 	size_t rows = 0;
@@ -74,7 +76,7 @@ static int put_table(const struct text *t)
 			table__cellf(table, "%zu", i);
 		else
 			table__cell(table, rows == 1 ? "all" : "not known");
-		add_row(table, &kinds[i]);
+		add_row(table, &kinds[i], all);
 	}
 	return text__print(t, NULL, table, 0, "");
 }
@@ -92,9 +94,27 @@ static int put_observed(const struct text *t)
 	return t->target->n_gcs ? put_table(t) : 0;
 }
 
+static void put_missed(const struct text *t, uint64_t missed)
+{
+	const struct pic_target *target = t->target;
+
+	if (missed != PIC_GCS_UNKNOWN)
+		fprintf(t->out,
+			"  %s more %s not seen, by the runtime's own count: %.1f %% of all were\n",
+			human__count(missed).s,
+			plural(missed, "collection was", "collections were"),
+			100 * gc__observed_share(target));
+	else if (target->calls_missed && !target->gc.before_known)
+		fputs("  collections before the probes on them were there are not counted\n",
+		      t->out);
+	else
+		fputs("  collections while the probes were off are not counted\n", t->out);
+}
+
 int text__gc(const struct text *t)
 {
 	const struct pic_gc *gc = &t->target->gc;
+	uint64_t missed = gc->inferred ? 0 : pic_target__gcs_missed(t->target);
 	char title[128];
 	int err = 0;
 
@@ -102,8 +122,10 @@ int text__gc(const struct text *t)
 		return 0;
 	snprintf(title, sizeof(title),
 		 "Garbage collection: the program was paused for %s%s, %.1f %% of the session",
-		 gc->inferred ? "at most about " : "", human__duration(gc->pause_ns).s,
-		 human__percent(gc->pause_ns, t->wall_ns));
+		 gc->inferred ? "at most about "
+		 : missed     ? "at least "
+			      : "",
+		 human__duration(gc->pause_ns).s, human__percent(gc->pause_ns, t->wall_ns));
 	text__section(t, title);
 	if (gc->inferred) {
 		fputs("  inferred from the samples in the runtime: how many collections there "
@@ -114,11 +136,13 @@ int text__gc(const struct text *t)
 	} else if (t->target->n_gcs) {
 		err = put_table(t);
 	} else {
-		fprintf(t->out, "  %s %s%s%s\n", human__count(gc->count).s,
+		fprintf(t->out, "  %s%s %s%s%s\n", missed ? "≥ " : "", human__count(gc->count).s,
 			plural(gc->count, "collection", "collections"),
 			gc->count ? ", longest " : "",
 			gc->count ? human__duration(gc->max_pause_ns).s : "");
 	}
+	if (!err && missed)
+		put_missed(t, missed);
 	if (human__percent(gc->wait_ns, t->wall_ns) >= WAIT_SHOWN)
 		fprintf(t->out, "  threads slept for %s, all together, until collections ended\n",
 			human__duration(gc->wait_ns).s);

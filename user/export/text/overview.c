@@ -174,7 +174,10 @@ static void add_process(struct bars *b, const struct process *p)
 	snprintf(label, sizeof(label), "%d %.16s%s", (int)p->target->pid, or_empty(p->target->comm),
 		 where);
 	if (gc->known && gc->pause_ns)
-		snprintf(pause, sizeof(pause), "%s%s", gc->inferred ? "≤ " : "",
+		snprintf(pause, sizeof(pause), "%s%s",
+			 gc->inferred			     ? "≤ "
+			 : pic_target__gcs_missed(p->target) ? "≥ "
+							     : "",
 			 human__duration(gc->pause_ns).s);
 	bars__add(b, LANE_THREAD, &p->sum, true, pause, label);
 }
