@@ -7,18 +7,29 @@
 
 /* ── calls that were not all counted ─────────────────────────────────────────────────────── */
 
-/* A program that makes `calls` in 30 s of which the probes saw `share`: `exact` as it is. */
-static struct diff_report *counted(unsigned calls, double share, const char *exact, double paused)
+struct functions {
+	char s[2048];
+};
+
+static struct functions some_functions(void)
 {
-	char json[4096], functions[2048] = "";
-	struct diff_report *r;
+	struct functions f = {""};
 	size_t n = 0;
 
 	for (unsigned i = 0; i < 6; i++)
-		n += (size_t)snprintf(functions + n, sizeof(functions) - n,
+		n += (size_t)snprintf(f.s + n, sizeof(f.s) - n,
 				      "%s{\"name\":\"f%u\",\"module\":\"M\",\"kind\":\"haskell\","
 				      "\"self_samples\":330,\"self_ns\":3333333333}",
 				      i ? "," : "", i);
+	return f;
+}
+
+/* A program that makes `calls` in 30 s of which the probes saw `share`: `exact` as it is. */
+static struct diff_report *counted(unsigned calls, double share, const char *exact, double paused)
+{
+	char json[4096];
+	struct diff_report *r;
+
 	snprintf(
 		json, sizeof(json),
 		"{\"safescope\":{},\"session\":{\"duration_ns\":3e10,\"frequency_hz\":99},"
@@ -27,7 +38,7 @@ static struct diff_report *counted(unsigned calls, double share, const char *exa
 		"{\"probes_paused_ns\":%.0f},\"safe_calls\":[{\"function\":\"%s\",\"caller\":"
 		"\"Main.q\",\"calls\":%.0f,\"cpu_ns\":%.0f,\"p50_ns\":10000,\"exact\":%s,"
 		"\"observed_share\":%g}]}]}",
-		functions, paused * 3e10, calls ? "step" : "other", calls * share,
+		some_functions().s, paused * 3e10, calls ? "step" : "other", calls * share,
 		calls * share * 1e4, exact, share);
 	assert_int_equal(read(json, &r), 0);
 	return r;
@@ -120,6 +131,65 @@ static void test_calls_missed(void **state)
 		assert_int_equal(find(d, DIFF_CALLS, "step")->verdict, 0);
 		free_counted(a, b, d, text);
 	}
+}
+
+/* ── collections and allocation of which not all was seen ────────────────────────────────── */
+
+static struct diff_report *collected(const char *gc, const char *observed_ns)
+{
+	char json[8192];
+	struct diff_report *r;
+
+	snprintf(json, sizeof(json),
+		 "{\"safescope\":{},\"session\":{\"duration_ns\":3e10,\"frequency_hz\":99},"
+		 "\"targets\":[{\"comm\":\"Srv\",\"capabilities\":1,\"lanes\":[{\"kind\":"
+		 "\"thread\",\"cpu_ns\":20000000000,\"states\":{}}],\"functions\":[%s],"
+		 "\"gc\":{%s},\"allocation\":{\"observed_ns\":%s,\"bytes\":8e10,\"samples\":9000,"
+		 "\"sampled_bytes\":8e10,\"functions\":[{\"name\":\"f0\",\"module\":\"M\","
+		 "\"kind\":\"haskell\",\"self_samples\":9000,\"self_bytes\":8e10}]}}]}",
+		 some_functions().s, gc, observed_ns);
+	assert_int_equal(read(json, &r), 0);
+	return r;
+}
+
+/* Those that were missed count; where nobody counted them, none is compared. */
+static void test_collections_missed(void **state)
+{
+	static const char all[] = "\"count\":4000,\"missed\":0,\"pause_ns\":4e9,\"exact\":true";
+	static const char some[] =
+		"\"count\":1000,\"missed\":3000,\"pause_ns\":1e9,\"exact\":false";
+	static const char unsure[] =
+		"\"count\":1000,\"missed\":null,\"pause_ns\":1e9,\"exact\":false";
+	struct diff_report *a = collected(all, "null"), *b = collected(some, "null"), *c;
+
+	(void)state;
+	assert_int_equal(a->programs[0].gcs, 4000);
+	assert_int_equal(b->programs[0].gcs, 4000);
+	assert_int_equal(b->programs[0].gc_pause_ns, 4000000000);
+	c = collected(unsure, "null");
+	assert_int_equal(c->programs[0].gcs, 0);
+	diff_report__free(a);
+	diff_report__free(b);
+	diff_report__free(c);
+}
+
+/* The probes of B came off: what it has is the beginning. */
+static void test_allocation_in_part(void **state)
+{
+	static const char all[] = "\"count\":4000,\"missed\":0,\"pause_ns\":4e9,\"exact\":true";
+	struct diff_report *a = collected(all, "null"), *b = collected(all, "5e8");
+	struct diff *d;
+	char *text;
+
+	(void)state;
+	assert_int_equal(a->programs[0].alloc_samples, 9000);
+	compare_counted(a, b, NULL, &d, &text);
+	assert_non_null(strstr(text, "allocation is not compared: the probes on collections of B "
+				     "came off"));
+	for (size_t i = 0; i < d->pairs[0].n_rows; i++)
+		assert_true(d->pairs[0].rows[i].section != DIFF_ALLOC &&
+			    d->pairs[0].rows[i].section != DIFF_ALLOC_FUNCTIONS);
+	free_counted(a, b, d, text);
 }
 
 /* ── functions without names ─────────────────────────────────────────────────────────────── */
@@ -233,6 +303,8 @@ int main(void)
 		cmocka_unit_test(test_calls_not_all_counted),
 		cmocka_unit_test(test_calls_nearly_all_counted),
 		cmocka_unit_test(test_calls_missed),
+		cmocka_unit_test(test_collections_missed),
+		cmocka_unit_test(test_allocation_in_part),
 		cmocka_unit_test(test_other_build),
 		cmocka_unit_test(test_same_build),
 		cmocka_unit_test(test_places),

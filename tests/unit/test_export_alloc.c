@@ -318,12 +318,61 @@ static void test_text(void **state)
 			 "57.7 %; too few to rely on");
 	assert_has(text, "53.3");
 	assert_has(text, "8.00 MB");
-	assert_has(text, "10.0 MB live after the last of 1 major collection; at most 30.0 MB");
+	assert_has(text, "10.0 MB live after the last of 1 major collection; at most 10.0 MB after "
+			 "one, and 30.0 MB between them, with what had died");
 	assert_has(text, "█");
 	free(text);
 	text = render(kit.pic, "text", WEIGHT_CPU, true, &len);
 	assert_has(text, "Allocation, by module");
 	assert_has(text, "nurseries");
+	free(text);
+	timeline__free(kit.tl);
+}
+
+/* The probes came off, and the session went on: that is with all that is of the time before. */
+static void test_came_off(void **state)
+{
+	const struct cJSON *o, *target;
+	struct kit kit;
+	union rec r;
+	size_t len;
+	cJSON *root;
+	char *text;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 100000));
+	put_alloc(&kit, T0 + 100000, 0, 1);
+	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 110000));
+	put_heap(&kit, T0 + 110000, 0, 4 * MB, 20 * MB, false);
+	for (unsigned i = 1; i < 6; i++)
+		put_heap(&kit, T0 + 110000 + i * 10000, i, 4 * MB + i * MB, i * MB, true);
+	mk_gc(&r, 7, WIRE_GC_OFF, T0 + 200000);
+	put(&kit, &r);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 500000));
+	assert_int_equal(timeline__finish(kit.tl, END), 0);
+	text = render(timeline__picture(kit.tl), "text", WEIGHT_CPU, false, &len);
+	assert_has(text, "Allocation: at least 9.00 MB");
+	assert_has(text, "in the first 200 µs, before the probes on collections came off "
+			 "(--max-overhead); what came after");
+	assert_has(text, "in the first 200 µs, before the probes on collections came off "
+			 "(--max-overhead); how it went on");
+	assert_null(strstr(text, "a minute"));
+	free(text);
+	text = render(kit.pic, "html", WEIGHT_CPU, false, &len);
+	assert_has(text, "by samples of allocation, in the first 200 µs, before");
+	free(text);
+	text = render(kit.pic, "json", WEIGHT_CPU, false, &len);
+	root = cJSON_Parse(text);
+	assert_non_null(root);
+	target = cJSON_GetArrayItem(at(root, "targets"), 0);
+	o = at(target, "allocation");
+	assert_true(cJSON_IsFalse(at(o, "exact")));
+	assert_int_equal(at(o, "observed_ns")->valueint, 200000);
+	assert_int_equal(at(at(target, "heap"), "observed_ns")->valueint, 200000);
+	assert_int_equal(at(at(target, "heap"), "most_major_bytes")->valueint, 5 * MB);
+	cJSON_Delete(root);
 	free(text);
 	timeline__free(kit.tl);
 }
@@ -521,11 +570,12 @@ static void test_top(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_folded), cmocka_unit_test(test_speedscope),
-		cmocka_unit_test(test_pprof),  cmocka_unit_test(test_otlp),
-		cmocka_unit_test(test_html),   cmocka_unit_test(test_json),
-		cmocka_unit_test(test_text),   cmocka_unit_test(test_chrome),
-		cmocka_unit_test(test_page),   cmocka_unit_test(test_top),
+		cmocka_unit_test(test_folded),	 cmocka_unit_test(test_speedscope),
+		cmocka_unit_test(test_pprof),	 cmocka_unit_test(test_otlp),
+		cmocka_unit_test(test_html),	 cmocka_unit_test(test_json),
+		cmocka_unit_test(test_text),	 cmocka_unit_test(test_chrome),
+		cmocka_unit_test(test_page),	 cmocka_unit_test(test_top),
+		cmocka_unit_test(test_came_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

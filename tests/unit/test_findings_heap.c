@@ -112,6 +112,11 @@ static void test_bounded_pauses(void **state)
 	find(&t, busy(), 1, &found);
 	assert_int_equal(the_only(&found, "large_objects")->ns, 24 * MS);
 	picture__free(found.pic);
+	t.alloc.observed_ns = 200 * MS;
+	find(&t, busy(), 1, &found);
+	assert_says(the_only(&found, "large_objects"),
+		    "400 of 500 collections in the time in which they were observed");
+	picture__free(found.pic);
 	/* they were short as long as they were seen; they never were */
 	t.gc.observed_pause_ns = 9 * MS;
 	none(&t);
@@ -175,6 +180,10 @@ static void test_growth(void **state)
 	none(&t);
 	t.heap.growth_span_ns = 9 * UINT64_C(1000000000);
 	t.heap.majors = 5;
+	none(&t);
+	/* the probes came off: it is of the beginning alone */
+	t.heap.majors = 10;
+	t.alloc.observed_ns = 9 * UINT64_C(1000000000);
 	none(&t);
 }
 

@@ -40,6 +40,7 @@ struct diff_program {
 	uint64_t alloc_bytes;	       /* 0: not known */
 	uint64_t alloc_sampled, alloc_samples;
 	uint64_t alloc_gcs; /* collections by which it is known */
+	bool alloc_in_part; /* of one of the processes not all was seen: these are 0 */
 	/* in large objects, of so many of the bytes: of the others it is not known */
 	uint64_t large_bytes, large_of_bytes;
 };

@@ -128,6 +128,7 @@ static void read_allocation(struct diff_report *r, uint32_t program, const cJSON
 	const cJSON *alloc = cJSON_GetObjectItemCaseSensitive(target, "allocation"), *reason;
 	struct diff_program *p = &r->programs[program];
 
+	p->alloc_in_part |= number(alloc, "observed_ns") != 0;
 	p->alloc_bytes += number(alloc, "bytes");
 	p->alloc_sampled += number(alloc, "sampled_bytes");
 	p->alloc_samples += number(alloc, "samples");
@@ -183,6 +184,31 @@ static void read_calls(struct diff_report *r, uint32_t program, const cJSON *tar
 	}
 }
 
+/* Those that were not seen are taken for as long as the others, and are not known where nobody
+ * counted them. */
+static void add_gcs(struct diff_program *p, const cJSON *gc)
+{
+	uint64_t n = number(gc, "count"), missed = number(gc, "missed");
+	double each = (double)number(gc, "pause_ns") / (double)MAX(n, 1U);
+
+	if (cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(gc, "exact")) && !missed)
+		return;
+	p->gcs += n + missed;
+	p->gc_pause_ns += (uint64_t)(each * (double)(n + missed));
+}
+
+/* The beginning of a session is nothing to compare with another one. */
+static void leave_out_parts(struct diff_report *r)
+{
+	for (uint32_t i = 0; i < r->n_programs; i++) {
+		struct diff_program *p = &r->programs[i];
+
+		if (p->alloc_in_part)
+			p->alloc_bytes = p->alloc_sampled = p->alloc_samples = p->alloc_gcs =
+				p->large_bytes = p->large_of_bytes = 0;
+	}
+}
+
 static void read_target(struct diff_report *r, const cJSON *target)
 {
 	const cJSON *gc = cJSON_GetObjectItemCaseSensitive(target, "gc");
@@ -207,8 +233,7 @@ static void read_target(struct diff_report *r, const cJSON *target)
 	else if (strcmp(p->build_id, string(target, "build_id")) != 0)
 		p->build_id[0] = '\0';
 	p->parallel |= number(target, "capabilities") > 1;
-	p->gcs += number(gc, "count");
-	p->gc_pause_ns += number(gc, "pause_ns");
+	add_gcs(p, gc);
 	/* of calls that were never seen, too */
 	paused = (double)number(cost, "probes_paused_ns") / (double)MAX(r->duration_ns, 1U);
 	p->calls_unsure = MAX(p->calls_unsure, (uint32_t)(MIN(paused, 1) * DIFF_WHOLE));
@@ -237,6 +262,7 @@ static int read_report(void *ctx, void *out)
 	r->frequency_hz = number(session, "frequency_hz");
 	cJSON_ArrayForEach (target, targets)
 		read_target(r, target);
+	leave_out_parts(r);
 	cJSON_Delete(root);
 	return 0;
 }

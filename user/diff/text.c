@@ -305,7 +305,14 @@ static int put_basis(FILE *out, const struct diff *d, const struct diff_pair *pa
 				"estimated%s\n",
 				side ? "B" : "A",
 				per_call ? ", and so is all that is for each of them" : "");
-	if (!pair->a->alloc_samples != !pair->b->alloc_samples)
+	if (pair->a->alloc_in_part || pair->b->alloc_in_part)
+		fprintf(out,
+			"  allocation is not compared: the probes on collections of %s came off "
+			"(--max-overhead)\n",
+			!pair->b->alloc_in_part	  ? "A"
+			: !pair->a->alloc_in_part ? "B"
+						  : "both");
+	else if (!pair->a->alloc_samples != !pair->b->alloc_samples)
 		fprintf(out, "  allocation is not compared: %s has no samples of it\n",
 			pair->a->alloc_samples ? "B" : "A");
 	free(comm);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alloc.h"
 #include "binaries.h"
 #include "carriers.h"
 #include "packed.h"
@@ -89,8 +90,9 @@ static void put_head(struct writer *w, enum export_weight weight)
 	const struct pic_session *session = picture__session(w->pic);
 	Pprof__Profile head = PPROF__PROFILE__INIT;
 	Pprof__ValueType type[ARRAY_SIZE(values)], *all[ARRAY_SIZE(values)];
+	const struct alloc_part part = alloc__part_of(w->pic, w->only);
 	char comment[128];
-	int64_t comment_id;
+	int64_t comments[2];
 
 	for (size_t i = 0; i < w->n_values; i++) {
 		uint8_t k = w->value[i];
@@ -104,7 +106,7 @@ static void put_head(struct writer *w, enum export_weight weight)
 			head.default_sample_type = type[i].type;
 	}
 	snprintf(comment, sizeof(comment), "safescoped %s, %s", session->version, session->mode);
-	comment_id = string_of(w, comment);
+	comments[0] = string_of(w, comment);
 	head.n_sample_type = w->n_values;
 	head.sample_type = all;
 	head.time_nanos = (int64_t)session->start_unix_ns;
@@ -113,8 +115,9 @@ static void put_head(struct writer *w, enum export_weight weight)
 		head.period_type = &type[CPU_VALUE];
 		head.period = (int64_t)session->period_ns;
 	}
-	head.n_comment = 1;
-	head.comment = &comment_id;
+	comments[1] = string_of(w, part.s);
+	head.n_comment = *part.s ? 2 : 1;
+	head.comment = comments;
 	put(w, &head);
 }
 

@@ -103,8 +103,9 @@ static void find_growth(struct finder *f)
 	uint64_t span = heap->growth_span_ns, live = heap->last.live_bytes;
 	double least = heap->growth - heap->growth_error;
 
-	if (!heap->growth_known || heap->majors < GROWTH_MAJORS || span < GROWTH_SPAN_NS ||
-	    live < GROWTH_LIVE ||
+	/* how a program begins is not how it grows */
+	if (f->t->alloc.observed_ns || !heap->growth_known || heap->majors < GROWTH_MAJORS ||
+	    span < GROWTH_SPAN_NS || live < GROWTH_LIVE ||
 	    least * ((double)span / 60e9) * 100 < (double)live * GROWTH_PERCENT)
 		return;
 	finding__add(f, "heap_grows", paused(f).ns, NULL,
@@ -114,6 +115,12 @@ static void find_growth(struct finder *f)
 		     human__bytes(human__whole(heap->growth)).s,
 		     human__bytes(human__whole(heap->growth_error)).s, human__bytes(live).s,
 		     growing(f));
+}
+
+/* What there is of allocation and the heap where the probes on collections came off. */
+static const char *in_part(const struct finder *f)
+{
+	return f->t->alloc.observed_ns ? " in the time in which they were observed" : "";
 }
 
 static void find_futile(struct finder *f)
@@ -127,11 +134,11 @@ static void find_futile(struct finder *f)
 		return;
 	finding__add(f, "futile_major_gcs", ns, NULL,
 		     "%s of %s freed less than %d %% of what was live (%s), and paused the program "
-		     "for %s: fewer come with a larger factor: %s",
+		     "for %s%s: fewer come with a larger factor: %s",
 		     human__count(heap->futile_majors).s,
 		     finding__counted(heap->majors, "major collection", "major collections").s,
 		     MAJOR_FREED_LITTLE_PERCENT, human__bytes(heap->last.live_bytes).s,
-		     human__duration(ns).s, finding__rts(f, "-F4"));
+		     human__duration(ns).s, in_part(f), finding__rts(f, "-F4"));
 }
 
 static uint64_t rate(const struct pic_alloc *alloc)
@@ -157,11 +164,11 @@ static void find_large(struct finder *f)
 		return;
 	finding__add(f, "large_objects", paused(f).ns, NULL,
 		     "Large objects are %.0f %% of what is allocated (%s a second), and asked for "
-		     "%s of %s: buffers that are used again make fewer, or a higher limit: %s",
+		     "%s of %s%s: buffers that are used again make fewer, or a higher limit: %s",
 		     human__percent(alloc->large_bytes, alloc->large_of_bytes),
 		     human__bytes(rate(alloc)).s, human__count(alloc->reasons[GC_REASON_LARGE]).s,
 		     finding__counted(alloc->collections, "collection", "collections").s,
-		     finding__rts(f, "-AL256m"));
+		     in_part(f), finding__rts(f, "-AL256m"));
 }
 
 static void find_one(struct finder *f)

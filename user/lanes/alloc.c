@@ -280,11 +280,14 @@ static int fill_spans(struct lanes *l, struct pic_target *pub)
 
 int allocated__fill(struct lanes *l)
 {
+	const struct seen_gcs *gcs = &l->seen->gcs;
 	struct pic_target *pub = l->seen->pub;
 	bool exited;
 	int err = book_rest(l);
 
 	pub->alloc = l->allocated.sums;
+	if (gcs->came_off)
+		pub->alloc.observed_ns = gcs->off_ns - MIN(gcs->off_ns, pub->attach_ns);
 	if (!err)
 		err = fill_rows(l, &pub->alloc);
 	if (!err)

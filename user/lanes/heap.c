@@ -75,6 +75,8 @@ int heap_curve__add(struct heap_curve *c, const struct alloc_reading *r, uint64_
 	if (point.major || !h->majors)
 		h->last = point;
 	h->majors += point.major;
+	if (point.major)
+		h->most_major_bytes = MAX(h->most_major_bytes, r->live);
 	/* of what survived the collection before this one, little is gone */
 	if (point.major && before &&
 	    point.live_bytes >= before - before / 100 * MAJOR_FREED_LITTLE_PERCENT)
@@ -136,6 +138,7 @@ static void leave_out_last(const struct heap_curve *c, struct pic_heap *h)
 
 	h->last = before->last;
 	h->majors = before->majors;
+	h->most_major_bytes = before->most_major_bytes;
 	h->futile_majors = before->futile_majors;
 	memcpy(h->gens, before->gens, sizeof(h->gens));
 	h->n_gens = before->n_gens;

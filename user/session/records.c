@@ -124,9 +124,10 @@ void records__gc_off(struct session *s)
 		rec.h.ns = time__monotonic_ns();
 		on_record(s, &rec, sizeof(rec));
 		intake__add_missing(s->in, pid,
-				    "no exact GC pauses: the collections were so many that the "
-				    "probes on them cost too much and came off; a larger "
-				    "--max-overhead keeps them on");
+				    "no exact GC pauses, and nothing of allocation and the heap "
+				    "from then on: the collections were so many that the probes on "
+				    "them cost too much and came off; a larger --max-overhead "
+				    "keeps them on");
 	}
 }
 

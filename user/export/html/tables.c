@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "export/alloc.h"
 #include "export/calls.h"
 #include "export/columns.h"
 #include "html_priv.h"
@@ -175,8 +176,11 @@ static void put_allocators(struct table_out *t, const struct picture *pic,
 		{"allocated, itself", "bytes"}, {"allocated, with what it calls", "bytes"},
 		{"samples, itself", "count"},	{"samples, with what it calls", "count"},
 	};
+	char title[192];
 
-	begin(t, "allocation", "What allocates, by samples of allocation");
+	snprintf(title, sizeof(title), "What allocates, by samples of allocation%s%.140s",
+		 alloc->observed_ns ? ", " : "", alloc__part(alloc).s);
+	begin(t, "allocation", title);
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
 		add_column(t, columns[i][0], columns[i][1]);
 	begin_rows(t);

@@ -63,7 +63,8 @@ void json__allocation(struct report *r, cJSON *target, const struct pic_target *
 	add_time(r, o, "from_ns", alloc->from_ns);
 	add_time(r, o, "to_ns", alloc->to_ns);
 	add_u64(r, o, "bytes", alloc->bytes);
-	add_bool(r, o, "exact", !alloc->caps_left_out);
+	add_known(r, o, "observed_ns", known_if(alloc->observed_ns, alloc->observed_ns));
+	add_bool(r, o, "exact", !alloc->caps_left_out && !alloc->observed_ns);
 	add_known(r, o, "rate_per_s",
 		  known_if(alloc->to_ns > alloc->from_ns,
 			   per_second(alloc->bytes, alloc->to_ns - alloc->from_ns)));
@@ -167,7 +168,8 @@ static void add_census(struct report *r, cJSON *o, const struct pic_census *c)
 /* The collections that this was the oldest generation of. */
 static void add_collected(struct report *r, cJSON *o, const struct pic_target *t, uint32_t no)
 {
-	bool exact = t->gc.known && !t->gc.inferred && t->n_gcs == t->gc.count;
+	bool exact = t->gc.known && !t->gc.inferred && t->n_gcs == t->gc.count &&
+		     !pic_target__gcs_missed(t);
 	uint64_t n = 0, ns = 0;
 
 	for (size_t i = 0; i < t->n_gcs; i++) {
@@ -192,12 +194,14 @@ void json__heap(struct report *r, cJSON *target, const struct pic_target *t)
 	if (!heap->known)
 		return;
 	o = add_object(r, target, "heap");
+	add_known(r, o, "observed_ns", known_if(t->alloc.observed_ns, t->alloc.observed_ns));
 	add_u64(r, o, "majors", heap->majors);
 	add_bool(r, o, "after_major", heap->last.major);
 	add_time(r, o, "live_ns", heap->last.ns);
 	add_u64(r, o, "live_bytes", heap->last.live_bytes);
 	add_u64(r, o, "most_live_bytes", heap->most_live_bytes);
 	add_u64(r, o, "live_max_bytes", heap->most_live_bytes);
+	add_known(r, o, "most_major_bytes", known_if(heap->majors, heap->most_major_bytes));
 	add_u64(r, o, "slop_bytes", heap->slop_bytes);
 	add_known(r, o, "nursery_bytes", known_if(heap->nursery_bytes, heap->nursery_bytes));
 	add_known(r, o, "held_bytes", known_if(heap->held_bytes, heap->held_bytes));

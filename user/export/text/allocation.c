@@ -21,6 +21,8 @@ static void put_quality(const struct text *t)
 {
 	const struct pic_alloc *alloc = &t->target->alloc;
 
+	if (alloc->observed_ns)
+		fprintf(t->out, "  %s; what came after that is not known\n", alloc__part(alloc).s);
 	if (!alloc->samples) {
 		fputs("  no collection shows who allocated it\n", t->out);
 		return;
@@ -118,7 +120,8 @@ int text__allocation(const struct text *t)
 
 	if (!alloc->known || !alloc->bytes)
 		return 0;
-	snprintf(title, sizeof(title), "Allocation: %s, %s a second", human__bytes(alloc->bytes).s,
+	snprintf(title, sizeof(title), "Allocation: %s%s, %s a second",
+		 alloc->observed_ns ? "at least " : "", human__bytes(alloc->bytes).s,
 		 human__bytes(rate(alloc)).s);
 	if (alloc->large_of_bytes)
 		snprintf(title + strlen(title), sizeof(title) - strlen(title),

@@ -25,19 +25,36 @@ static void put_held(const struct text *t, const struct pic_heap *heap)
 		fprintf(t->out, ", at most %s", human__bytes(heap->most_held_bytes).s);
 }
 
+/* What is read after collections of younger generations alone has what died in older ones. */
+static void put_most(const struct text *t, const struct pic_heap *heap)
+{
+	if (!heap->majors) {
+		fprintf(t->out, "; at most %s", human__bytes(heap->most_live_bytes).s);
+		return;
+	}
+	fprintf(t->out, "; at most %s after one", human__bytes(heap->most_major_bytes).s);
+	if (heap->most_live_bytes > heap->most_major_bytes)
+		fprintf(t->out, ", and %s between them, with what had died",
+			human__bytes(heap->most_live_bytes).s);
+}
+
 static void put_live(const struct text *t)
 {
 	const struct pic_heap *heap = &t->target->heap;
+	const struct pic_alloc *alloc = &t->target->alloc;
 
+	if (alloc->observed_ns)
+		fprintf(t->out, "  %s; how it went on is not known\n", alloc__part(alloc).s);
 	fprintf(t->out, "  %s live after the last", human__bytes(heap->last.live_bytes).s);
 	if (heap->majors)
 		fprintf(t->out, " of %s major %s", human__count(heap->majors).s,
 			plural(heap->majors, "collection", "collections"));
 	else
 		fputs(" collection; none was a major one, and what has died is among it", t->out);
-	if (heap->growth_known)
+	/* how a program begins is not how it grows */
+	if (heap->growth_known && !alloc->observed_ns)
 		put_growth(t, heap);
-	fprintf(t->out, "; at most %s", human__bytes(heap->most_live_bytes).s);
+	put_most(t, heap);
 	if (heap__survival(heap) >= 0)
 		fprintf(t->out, "; %.1f %% of what is allocated survives the youngest generation",
 			100 * heap__survival(heap));
@@ -80,7 +97,7 @@ static void put_curve(const struct text *t)
 		part = (double)MIN(last, heap->most_live_bytes) / (double)heap->most_live_bytes;
 		fputs(bars[MIN((size_t)(part * N_BARS), (size_t)N_BARS - 1)], t->out);
 	}
-	fprintf(t->out, " live, 0 to %s\n", human__bytes(heap->most_live_bytes).s);
+	fprintf(t->out, " after collections, 0 to %s\n", human__bytes(heap->most_live_bytes).s);
 }
 
 static int put_generations(const struct text *t)
