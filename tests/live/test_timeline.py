@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import time
 from pathlib import Path
 
 import eventlog_truth
@@ -274,7 +275,31 @@ def test_collections_beyond_the_budget(t):
           f"at most {got['pause_at_most_ns']}, the runtime says {paused}")
     check(0 < got["observed_count"] < want["num_GCs"] and 0 < got["observed_pause_ns"] < got["observed_ns"] < wall,
           f"observed: {got}, the runtime says {want}")
-    check(all(c["exact"] for c in t.report().target()["safe_calls"]), "the call probes came off")
+    target = t.report().target()
+    check(all(c["exact"] for c in target["safe_calls"]), "the call probes came off")
+    alloc, heap = target["allocation"], target["heap"]
+    check(alloc["exact"] is False and alloc["observed_ns"] == heap["observed_ns"] == got["observed_ns"],
+          f"{alloc['bytes']} bytes, observed for {alloc['observed_ns']} ns, the heap for {heap['observed_ns']}")
+
+
+def test_collections_while_held_up(t):
+    """The daemon is stopped for longer than the probes stay on: the runtime has counted what was missed."""
+    if GHC_ROOT:
+        raise NotHere("its statistics are in the root")
+    stats = t.dir / "statistics"
+    target = t.target("Work", "alloc", 12, rts=("-A1m", f"-t{stats}", "--machine-readable"))
+    session = t.attach(target, *ALWAYS, formats="json,text")
+    target.go()
+    time.sleep(2)
+    session.signal(signal.SIGSTOP)
+    time.sleep(4)
+    session.signal(signal.SIGCONT)
+    check(session.wait(120) == 0, f"safescoped: {session.err.seen}")
+    want, got = machine_readable(stats), t.report().target()["gc"]
+    check(got["exact"] is False and got["missed"] > 0, f"{got}, the runtime says {want['num_GCs']} collections")
+    check(0 <= want["num_GCs"] - got["count"] - got["missed"] <= 2, f"{got}, the runtime says {want['num_GCs']} collections")
+    check(abs(got["observed_share"] - got["count"] / (got["count"] + got["missed"])) < 0.001, f"{got}")
+    check(got["pause_at_most_ns"] is None, f"{got}")
 
 
 @cases("-A64k", "-A1m")
