@@ -126,11 +126,42 @@ static void given_up(void **state)
 	end(&h);
 }
 
+/*
+ * Before the loop turned at all something took long, the first target's attach: the keeper has
+ * taken the probes off by then, which the calibration's begin and end, two of them, must not hide.
+ */
+static void before_the_loop(void **state)
+{
+	struct kernel_held_up held_up;
+	uint64_t began;
+	struct held h;
+
+	(void)state;
+	begin(&h);
+	began = time__monotonic_ns();
+	held_up__begin(&h.kernel);
+	for (int ms = 0; !keeper__times_taken(h.kernel.keeper) && ms < PATIENCE_MS; ms += TURN_MS)
+		poll(NULL, 0, TURN_MS);
+	assert_true(keeper__times_taken(h.kernel.keeper) > 0);
+	assert_int_equal(h.kernel.held_up.times, 0);
+	held_up__begin(&h.kernel);
+	held_up__begin(&h.kernel);
+	assert_int_equal(kernel__beat(&h.kernel), 0);
+	assert_int_equal(h.kernel.held_up.times, 1);
+	assert_in_range(h.kernel.held_up_since_ns, began, began + SECOND);
+	assert_true(h.gc.held_up && !h.gc.on);
+	kernel__held_up(&h.kernel, &held_up);
+	assert_true(held_up.ns >= SECOND);
+	assert_int_equal(held_up.times, 1);
+	end(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tried_again),
 		cmocka_unit_test(given_up),
+		cmocka_unit_test(before_the_loop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,11 +24,6 @@ static void beat(struct kernel *kernel, uint64_t now)
 	keeper__beat(kernel->keeper);
 }
 
-void held_up__begin(struct kernel *kernel)
-{
-	beat(kernel, time__monotonic_ns());
-}
-
 static void hold_up(struct kernel *kernel, uint64_t now)
 {
 	struct attached *a = NULL;
@@ -151,18 +146,39 @@ static void try_left(struct kernel *kernel, uint64_t now)
 	}
 }
 
-int kernel__beat(struct kernel *kernel)
+/*
+ * What the keeper has taken off since the last turn must be found before there is another one:
+ * since when it was is known by the last one alone.
+ */
+static void turn(struct kernel *kernel, uint64_t now)
 {
-	uint64_t now = time__monotonic_ns(), taken = keeper__times_taken(kernel->keeper);
+	uint64_t taken = keeper__times_taken(kernel->keeper);
 
-	if (!keeper__works(kernel->keeper))
-		return -ENOLINK;
 	/* the programs have noticed it by themselves (target_of() in bpf/maps.bpf.h) by then */
 	if (now - kernel->beat_ns > WIRE_HELD_UP_NS * machine__slowness() ||
 	    taken != kernel->times_taken)
 		hold_up(kernel, now);
 	kernel->times_taken = taken;
 	beat(kernel, now);
+}
+
+void held_up__begin(struct kernel *kernel)
+{
+	uint64_t now = time__monotonic_ns();
+
+	if (kernel->beat_ns)
+		turn(kernel, now);
+	else
+		beat(kernel, now);
+}
+
+int kernel__beat(struct kernel *kernel)
+{
+	uint64_t now = time__monotonic_ns();
+
+	if (!keeper__works(kernel->keeper))
+		return -ENOLINK;
+	turn(kernel, now);
 	leases__turn(kernel, now);
 	if (kernel->held_up_until_ns && now >= kernel->held_up_until_ns && may_come_back(kernel))
 		come_back(kernel, now);

@@ -329,7 +329,7 @@ void budget__stop(struct kernel *kernel, struct attached *a, enum probe_kind kin
 
 /* ── held_up.c ───────────────────────────────────────────────────────────────────────────── */
 
-/* From now on the loop is to turn. */
+/* From now on the loop is to turn: what held it up before has ended. */
 void held_up__begin(struct kernel *kernel);
 
 /* ── attached.c ──────────────────────────────────────────────────────────────────────────── */
