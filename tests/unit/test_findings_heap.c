@@ -155,6 +155,7 @@ static void test_growth(void **state)
 	struct pic_target t = {.heap = {.known = true,
 					.majors = 10,
 					.growth_known = true,
+					.growth_goes_on = true,
 					.growth = 600e6,
 					.growth_error = 100e6,
 					.growth_span_ns = 9 * UINT64_C(1000000000),
@@ -181,8 +182,18 @@ static void test_growth(void **state)
 	t.heap.growth_span_ns = 9 * UINT64_C(1000000000);
 	t.heap.majors = 5;
 	none(&t);
-	/* the probes came off: it is of the beginning alone */
+	/* it did, and does no more; it was all that the program did */
 	t.heap.majors = 10;
+	t.heap.growth_goes_on = false;
+	none(&t);
+	t.heap.growth_goes_on = true;
+	t.heap.whole_run = true;
+	none(&t);
+	t.heap.whole_run = false;
+	find(&t, busy(), 1, &found);
+	the_only(&found, "heap_grows");
+	picture__free(found.pic);
+	/* the probes came off: it is of the beginning alone */
 	t.alloc.observed_ns = 9 * UINT64_C(1000000000);
 	none(&t);
 }

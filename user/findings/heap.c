@@ -103,9 +103,10 @@ static void find_growth(struct finder *f)
 	uint64_t span = heap->growth_span_ns, live = heap->last.live_bytes;
 	double least = heap->growth - heap->growth_error;
 
-	/* how a program begins is not how it grows */
-	if (f->t->alloc.observed_ns || !heap->growth_known || heap->majors < GROWTH_MAJORS ||
-	    span < GROWTH_SPAN_NS || live < GROWTH_LIVE ||
+	/* what a program builds up, and lets go or ends with, is no leak; nor is how it begins */
+	if (f->t->alloc.observed_ns || !heap->growth_known || !heap->growth_goes_on ||
+	    heap->whole_run || heap->majors < GROWTH_MAJORS || span < GROWTH_SPAN_NS ||
+	    live < GROWTH_LIVE ||
 	    least * ((double)span / 60e9) * 100 < (double)live * GROWTH_PERCENT)
 		return;
 	finding__add(f, "heap_grows", paused(f).ns, NULL,

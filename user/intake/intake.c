@@ -263,6 +263,7 @@ int intake__update_target(struct intake *in, const struct target_info *info)
 
 	if (!s || s->ended)
 		return -ENOENT;
+	s->from_start = true;
 	take_info(in, s, info);
 	return tap__report(in, 0, &input);
 }

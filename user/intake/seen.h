@@ -360,6 +360,7 @@ struct seen {
 	bool ended;
 	bool has_snapshot;
 	bool was_cut;	  /* its part of the picture began with a cut */
+	bool from_start;  /* its runtime was not initialised yet when it joined */
 	size_t n_missing; /* pub's first sentences: they hold for the process, not for one window */
 	uint64_t snap_ns; /* of the snapshot as it joined; 0: none yet */
 	uint64_t joined_ns;

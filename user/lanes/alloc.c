@@ -6,6 +6,9 @@
 #include "ledger/sums.h"
 #include "lanes_priv.h"
 
+/* The exit code of a program whose heap had reached its limit (rts/include/Rts.h). */
+#define EXIT_HEAPOVERFLOW 251
+
 /* The one owner in its ledger. */
 #define OWNER 0
 
@@ -295,5 +298,10 @@ int allocated__fill(struct lanes *l)
 	if (!err)
 		err = allocators__fill(l->pic, pub);
 	exited = pub->end && !strcmp(pub->end, "exited");
-	return err ? err : heap_curve__fill(&l->allocated.heap, exited, l->pic, &pub->heap);
+	if (!err)
+		err = heap_curve__fill(&l->allocated.heap, exited, l->pic, &pub->heap);
+	if (!err)
+		pub->heap.whole_run = exited && pub->exit_code != EXIT_HEAPOVERFLOW &&
+				      l->seen->from_start && !l->seen->was_cut;
+	return err;
 }

@@ -9,6 +9,9 @@
 #define MAX_POINTS 4096
 /* Fewer major collections say nothing of growth. */
 #define MIN_GROWTH 4
+/* What is live in the end, of the most that ever was, where a heap still grows: how much is live as
+ * a collection comes varies by chance, but not by more than that. */
+#define NEAR_MOST_PERCENT 90
 
 void heap_curve__free(struct heap_curve *c)
 {
@@ -97,34 +100,64 @@ static double student(size_t freedom)
 	return freedom < ARRAY_SIZE(t) ? t[freedom] : 2.0 + 2.5 / (double)freedom;
 }
 
-/* A straight line by least squares through what is live after major collections. */
-static void find_growth(const struct heap_points *p, size_t n, struct pic_heap *h)
+struct line {
+	bool known;
+	double slope, error; /* bytes a minute */
+};
+
+/* By least squares through what is live after major collections. */
+static struct line line_through(const struct pic_heap_point *v, size_t n)
 {
-	double x0, y0 = 0, mean_x = 0, mean_y = 0, xx = 0, xy = 0, yy = 0, rest;
+	double x0, mean_x = 0, mean_y = 0, xx = 0, xy = 0, yy = 0, rest;
+	struct line line = {0};
 
 	if (n < MIN_GROWTH)
-		return;
-	x0 = (double)p->v[0].ns;
+		return line;
+	x0 = (double)v[0].ns;
 	for (size_t i = 0; i < n; i++) {
-		mean_x += ((double)p->v[i].ns - x0) / 60e9 / (double)n;
-		y0 += (double)p->v[i].live_bytes / (double)n;
+		mean_x += ((double)v[i].ns - x0) / 60e9 / (double)n;
+		mean_y += (double)v[i].live_bytes / (double)n;
 	}
-	mean_y = y0;
 	for (size_t i = 0; i < n; i++) {
-		double x = ((double)p->v[i].ns - x0) / 60e9 - mean_x;
-		double y = (double)p->v[i].live_bytes - mean_y;
+		double x = ((double)v[i].ns - x0) / 60e9 - mean_x;
+		double y = (double)v[i].live_bytes - mean_y;
 
 		xx += x * x;
 		xy += x * y;
 		yy += y * y;
 	}
 	if (xx <= 0)
+		return line;
+	line.known = true;
+	line.slope = xy / xx;
+	rest = yy - line.slope * xy;
+	line.error = student(n - 2) * sqrt((rest > 0 ? rest : 0) / (double)(n - 2) / xx);
+	return line;
+}
+
+static bool goes_on(const struct pic_heap_point *v, size_t n)
+{
+	size_t later = MAX(n - n / 2, (size_t)MIN_GROWTH);
+	struct line line = line_through(v + n - later, later);
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < n; i++)
+		most = MAX(most, v[i].live_bytes);
+	return line.known && line.slope > line.error &&
+	       v[n - 1].live_bytes >= most / 100 * NEAR_MOST_PERCENT;
+}
+
+static void find_growth(const struct heap_points *p, size_t n, struct pic_heap *h)
+{
+	struct line line = line_through(p->v, n);
+
+	if (!line.known)
 		return;
 	h->growth_known = true;
 	h->growth_span_ns = p->v[n - 1].ns - p->v[0].ns;
-	h->growth = xy / xx;
-	rest = yy - h->growth * xy;
-	h->growth_error = student(n - 2) * sqrt((rest > 0 ? rest : 0) / (double)(n - 2) / xx);
+	h->growth = line.slope;
+	h->growth_error = line.error;
+	h->growth_goes_on = goes_on(p->v, n);
 }
 
 /*

@@ -141,6 +141,12 @@ struct pic_heap {
 	/* What is live after major collections, each minute more, and half the width of the
 	 * interval that has it in 19 of 20 cases. Only if growth_known. */
 	bool growth_known;
+	/* In the end, too: their later half alone grows beyond its error, and after the last one
+	 * hardly less is live than after any. */
+	bool growth_goes_on;
+	/* It is the heap of a program from its start to its end, which it came to by itself: that
+	 * it grew may be all that it had to do. */
+	bool whole_run;
 	double growth, growth_error;
 	uint64_t growth_span_ns; /* from the first of these collections to the last one */
 	/* major collections that freed less than MAJOR_FREED_LITTLE_PERCENT of what was live */

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Heaps that grow: what is a leak, and what a program builds up. */
+#include "test_timeline_kit.h"
+
+#define SECOND 1000000000ULL
+#define MB     1000000ULL
+
+/* Live after a major collection. */
+struct live {
+	double s;
+	uint64_t mb;
+};
+
+static uint64_t at_s(double s)
+{
+	return T0 + (uint64_t)(s * (double)SECOND);
+}
+
+static void put_major(struct kit *kit, const struct live *live, uint64_t number)
+{
+	struct wire_heap heap = {.number = number,
+				 .large_words = 0,
+				 .live_words = live->mb * MB / 8,
+				 .reason = WIRE_ALLOC_NURSERY,
+				 .generation = 1,
+				 .n_gens = 2};
+
+	heap.h = (struct wire_hdr){.ns = at_s(live->s),
+				   .tgid = PID,
+				   .tid = 7,
+				   .type = WIRE_HEAP,
+				   .size = sizeof(heap)};
+	heap.gens[1].n_words = heap.live_words;
+	assert_int_equal(intake__record(kit->in, &heap, sizeof(heap)), 0);
+}
+
+enum { FROM_START = 1, EXITS = 2 };
+
+static bool grows(const struct live *v, size_t n, unsigned how, const char *end,
+		  struct pic_heap *ret_heap)
+{
+	const struct target_info info = {.pid = PID, .comm = "prog", .capabilities = 2};
+	const struct live nothing = {v[n - 1].s + 0.1, 0};
+	const struct pic_target *t;
+	bool found = false;
+	struct kit kit;
+	union rec r;
+
+	kit_new(&kit);
+	put(&kit, mk_sample(&r, 7, T0 + 1000, WIRE_WHERE_HASKELL, HS(1), RET(HS(0)), STOP));
+	if (how & FROM_START)
+		assert_int_equal(intake__update_target(kit.in, &info), 0);
+	for (size_t i = 0; i < n; i++)
+		put_major(&kit, &v[i], i);
+	/* the last one of a program that exits by itself */
+	if (how & EXITS && end[0] == 'e')
+		put_major(&kit, &nothing, n);
+	if (how & EXITS)
+		assert_int_equal(intake__end_target(kit.in, PID, end, at_s(v[n - 1].s + 0.2)), 0);
+	assert_int_equal(timeline__finish(kit.tl, at_s(v[n - 1].s + 1)), 0);
+	t = picture__target(timeline__picture(kit.tl), 0);
+	for (size_t i = 0; i < t->n_findings; i++)
+		found |= !strcmp(t->findings[i].kind, "heap_grows");
+	*ret_heap = t->heap;
+	timeline__free(kit.tl);
+	return found;
+}
+
+/* A compiler's heap: it grows for most of the time, and falls in the last two minutes. */
+static void test_falls(void **state)
+{
+	static const struct live v[] = {{0.3, 1}, {0.6, 2},  {1, 3},	 {2, 6},     {5, 10},
+					{12, 18}, {90, 200}, {113, 292}, {234, 224}, {241, 142}};
+	struct pic_heap heap;
+
+	(void)state;
+	for (unsigned how = 0; how <= (FROM_START | EXITS); how++) {
+		assert_false(grows(v, ARRAY_SIZE(v), how, "exited 0", &heap));
+		/* the line through all of it has no doubt */
+		assert_true(heap.growth_known && heap.majors == ARRAY_SIZE(v));
+		assert_true((heap.growth - heap.growth_error) * 4 > 0.2 * 142e6);
+		assert_int_equal(heap.last.live_bytes, 142 * MB);
+	}
+	/* had it gone on, it would be one */
+	assert_true(grows(v, ARRAY_SIZE(v) - 2, 0, "", &heap));
+}
+
+static void test_goes_on(void **state)
+{
+	struct live v[40];
+	struct pic_heap heap;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(v); i++)
+		v[i] = (struct live){1 + (double)i, 20 + 5 * i + i % 3};
+	for (size_t n = 6; n <= ARRAY_SIZE(v); n++)
+		assert_true(grows(v, n, 0, "", &heap));
+	/* it ended, and nobody knows what it was before; or it goes on */
+	assert_true(grows(v, ARRAY_SIZE(v), EXITS, "exited 0", &heap));
+	assert_true(grows(v, ARRAY_SIZE(v), FROM_START, "", &heap));
+	/* that was all of its life, and it was long enough for it */
+	assert_false(grows(v, ARRAY_SIZE(v), FROM_START | EXITS, "exited 0", &heap));
+	assert_false(grows(v, ARRAY_SIZE(v), FROM_START | EXITS, "exited 1", &heap));
+	/* it was not */
+	assert_true(grows(v, ARRAY_SIZE(v), FROM_START | EXITS, "exited 251", &heap));
+	assert_true(grows(v, ARRAY_SIZE(v), FROM_START | EXITS, "killed 9", &heap));
+	/* a tenth of the most is chance, a third is not */
+	v[ARRAY_SIZE(v) - 1].mb = 200;
+	assert_true(grows(v, ARRAY_SIZE(v), 0, "", &heap));
+	v[ARRAY_SIZE(v) - 1].mb = 145;
+	assert_false(grows(v, ARRAY_SIZE(v), 0, "", &heap));
+	/* it is full for half of the time */
+	for (size_t i = 18; i < ARRAY_SIZE(v); i++)
+		v[i].mb = 110 + i % 3;
+	assert_false(grows(v, ARRAY_SIZE(v), 0, "", &heap));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_falls),
+		cmocka_unit_test(test_goes_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
