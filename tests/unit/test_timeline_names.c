@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Names that become better while a session goes on, and what was recorded before they did. */
+/* Names that become better while a session goes on, and what was recorded before they did; the time
+ * of the probes themselves. */
 #include "picture/make.h"
 #include "test_timeline_kit.h"
 
@@ -130,6 +131,63 @@ static void test_site_of_next_window(void **state)
 	timeline__free(kit.tl);
 }
 
+static void check_probed(uint64_t ip, const uint64_t *frames, const char *expect, const char *own)
+{
+	const struct target_info info = {.pid = PID,
+					 .comm = "prog",
+					 .gc_end = {.found = FOUND_CODE, .addr = RTS(1) + 8},
+					 .tick = {.addr = RTS(2) + 8}};
+	const struct pic_target *t;
+	const struct pic_lane *lane;
+	struct kit kit;
+	union rec r;
+
+	kit_new(&kit);
+	assert_int_equal(intake__update_target(kit.in, &info), 0);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, END - 1000));
+	put(&kit,
+	    mk_sample(&r, 7, END - 500, WIRE_WHERE_RTS, ip, frames[0], frames[1], frames[2], STOP));
+	t = finish(&kit);
+	lane = lane_of(t, 7);
+	assert_int_equal(lane->n_slices, 1);
+	assert_string_equal(stack_text(kit.pic, lane->slices[0].stack), expect);
+	for (size_t i = 0; i < t->n_functions; i++)
+		assert_int_equal(t->functions[i].self_samples, !strcmp(t->functions[i].name, own));
+	timeline__free(kit.tl);
+}
+
+/* What runs right at a probed place is in the probe's trap, and not the function's time. */
+static void test_probed(void **state)
+{
+	static const struct {
+		uint64_t ip, frames[3];
+		const char *expect, *own;
+	} cases[] = {
+		{RTS(1) + 8,
+		 {CIP(RTS(1) + 8), CRET(RTS(2))},
+		 "[RTS];r2;r1;[safescoped's probe]",
+		 "[safescoped's probe]"},
+		/* the stack without it */
+		{RTS(1) + 8,
+		 {CRET(RTS(2))},
+		 "[RTS];r2;r1;[safescoped's probe]",
+		 "[safescoped's probe]"},
+		/* the next instruction; who calls from there; a place that has no probe */
+		{RTS(1) + 10, {CIP(RTS(1) + 10), CRET(RTS(2))}, "[RTS];r2;r1", "r1"},
+		{RTS(3), {CIP(RTS(3)), CRET(RTS(1) + 8)}, "[RTS];r1;r3", "r3"},
+		{RTS(2) + 8, {CIP(RTS(2) + 8), CRET(RTS(3))}, "[RTS];r3;r2", "r2"},
+		/* an interrupt at that very place */
+		{RTS(1) + 8,
+		 {FR(WIRE_FRAME_KERNEL, 0x1234), CIP(RTS(1) + 8), CRET(RTS(2))},
+		 "[RTS];r2;r1;[unmapped]",
+		 "[unmapped]"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		check_probed(cases[i].ip, cases[i].frames, cases[i].expect, cases[i].own);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -137,6 +195,7 @@ int main(void)
 		cmocka_unit_test(test_renamed_after_a_meeting),
 		cmocka_unit_test(test_one_name_for_two),
 		cmocka_unit_test(test_site_of_next_window),
+		cmocka_unit_test(test_probed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

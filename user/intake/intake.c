@@ -157,6 +157,17 @@ static const char *text_of(struct intake *in, const char *text)
 	return picture__string(in->pic, text ? text : "");
 }
 
+static void take_probed(struct seen *s, const struct target_info *info)
+{
+	const struct target_probe *const probes[] = {&info->suspend,  &info->resume,
+						     &info->tick,     &info->gc_sync,
+						     &info->gc_start, &info->gc_end};
+
+	_Static_assert(ARRAY_SIZE(probes) == ARRAY_SIZE(s->probed), "a place for each");
+	for (size_t i = 0; i < ARRAY_SIZE(probes); i++)
+		s->probed[i] = probes[i]->found ? probes[i]->addr : 0;
+}
+
 static void take_info(struct intake *in, struct seen *s, const struct target_info *info)
 {
 	char comm[sizeof(info->comm) + 1] = {0};
@@ -188,6 +199,7 @@ static void take_info(struct intake *in, struct seen *s, const struct target_inf
 	pub->capabilities = info->capabilities;
 	s->caps_at_attach = info->capabilities;
 	s->call_record_ns = info->wire.call_record_ns;
+	take_probed(s, info);
 	s->gcs.has_probes = info->gc_start.found && info->gc_end.found;
 	s->gcs.start_addr = info->gc_start.found ? info->gc_start.addr : 0;
 	s->gcs.end_addr = info->gc_end.found ? info->gc_end.addr : 0;

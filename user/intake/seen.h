@@ -402,6 +402,7 @@ struct seen {
 	struct seen_points starved;
 	struct intake_cost cost, cost_before; /* totals: now, and at the last cut */
 	size_t cut_gcs, cut_starved;	      /* how many of them went with the last cut */
+	uint64_t probed[6];		      /* where its probes are; 0: there is none */
 };
 
 /* The process that was added last with that pid; NULL: none. */

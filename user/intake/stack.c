@@ -7,6 +7,8 @@
 
 #include "intake_priv.h"
 
+#define PROBE_FRAME "[safescoped's probe]"
+
 struct part {
 	uint32_t *v; /* leaf first; room for MAX_PART */
 	uint32_t n;
@@ -67,11 +69,47 @@ static int take_kernel(struct taker *t, uint64_t frame)
 	return 0;
 }
 
+static bool is_probed(const struct seen *s, uint64_t addr)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(s->probed); i++)
+		if (addr && s->probed[i] == addr)
+			return true;
+	return false;
+}
+
+/*
+ * A thread that runs right at a probed place is in the probe's trap, which takes a thousand times
+ * as long as the instruction there does: that is no time of the function's.
+ */
+static int take_trap(struct taker *t, uint64_t frame)
+{
+	const struct pic_frame probe = {.name = PROBE_FRAME,
+					.module = "",
+					.package = "",
+					.file = "kernel",
+					.src = "",
+					.kind = TF_KERNEL};
+	uint64_t ip = t->raw->ip & WIRE_FRAME_ADDR_MASK;
+	uint32_t no;
+	int err;
+
+	/* above the kernel's frames that are left it is something else */
+	if (!t->raw->sampled || t->c.n || t->hs.n || (frame & WIRE_FRAME_ADDR_MASK) != ip ||
+	    !is_probed(t->s, ip))
+		return 0;
+	err = picture__add_frame(t->in->pic, &probe, &no);
+	if (!err)
+		push(t, &t->c, no);
+	return err;
+}
+
 static int take_c(struct taker *t, uint64_t frame)
 {
 	struct seen_addr name;
 	int err = name__addr(t->in, t->s, frame, &name);
 
+	if (!err && !t->in_hs)
+		err = take_trap(t, frame);
 	if (err)
 		return err;
 	if (t->in_hs) {
