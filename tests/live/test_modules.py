@@ -15,7 +15,7 @@ import time
 import urllib.error
 import urllib.request
 
-from harness import SAFESCOPED, Report, Skip, cases, check, program, run
+from harness import SAFESCOPED, Report, Skip, cases, check, profile_run, program, run
 
 # Of the samples' frames. Debian's libraries for GHC are linked by sections, of which only what is
 # used stays, and few of them have a mark: there the module is a guess, and is marked as one.
@@ -178,6 +178,21 @@ def test_among_archives(t, way):
     check(packages >= RIGHT_PACKAGE * every, f"package: {packages} of {every}: {wrong}")
     check(right_library >= RIGHT_AMONG_ARCHIVES * library, f"module: {right_library} of {library}: {wrong}")
     check(sure <= WRONG_AND_SURE * every, f"wrong: {sure} of {every}: {wrong}")
+
+
+@cases("thr", "thr.stripped")
+def test_runtime(t, way):
+    """All of the runtime's code is of its package: with symbols and without, and its code in Cmm, too."""
+    _, report, _ = profile_run(t, "Alloc", "split", 3, way=way, rts=("-A64k",),
+                               options=("--max-overhead", "100", "-F", "999"))
+    functions = report.target()["functions"]
+    ours = [f for f in functions if f["kind"] in ("gc", "rts") or re.match(r"~?((__)?stg_|\[RTS\]\+|\[GC\]\+)", f["name"])]
+    print(f"  {way}: {len(ours)} functions, {sorted(f['name'] for f in ours if f['kind'] == 'haskell')} in Cmm")
+    check(any(f["kind"] == "haskell" for f in ours) and any(f["kind"] == "gc" for f in ours), f"no such code: {functions}")
+    wrong = [(f["name"], f["package"]) for f in ours if f["package"] != "rts"]
+    check(not wrong, f"not in the package rts: {wrong}")
+    wrong = [f["name"] for f in functions if f["package"] == "rts" and f not in ours]
+    check(not wrong, f"in the package rts: {wrong}")
 
 
 def session_of(t, target):

@@ -11,6 +11,7 @@
 
 #define MB 1000000ULL
 
+/* Leaf 0: the runtime's code in Cmm alone. */
 static void put_alloc(struct kit *kit, uint64_t ns, uint32_t cap, unsigned leaf)
 {
 	struct {
@@ -24,8 +25,8 @@ static void put_alloc(struct kit *kit, uint64_t ns, uint32_t cap, unsigned leaf)
 	r.alloc.rts.cap_no = cap;
 	r.alloc.stack.nframes = 2;
 	r.alloc.stack.end = WIRE_END_COMPLETE;
-	r.frames[0] = RET(HS(leaf));
-	r.frames[1] = RET(HS(0));
+	r.frames[0] = leaf ? RET(HS(leaf)) : IP(CMM);
+	r.frames[1] = leaf ? RET(HS(0)) : RET(UPD);
 	assert_int_equal(intake__record(kit->in, &r, sizeof(r)), 0);
 }
 
@@ -377,6 +378,69 @@ static void test_came_off(void **state)
 	timeline__free(kit.tl);
 }
 
+/* A line of the text with both. */
+static void assert_row(const char *text, const char *name, const char *module)
+{
+	for (const char *at = strstr(text, name); at; at = strstr(at + 1, name)) {
+		size_t len = strcspn(at, "\n");
+
+		if (memmem(at, len, module, strlen(module)))
+			return;
+	}
+	fail_msg("no row has `%s` and `%s`:\n%s", name, module, text);
+}
+
+/* The runtime's code in Cmm is its own, though it is compiled as Haskell code is; so is C code. */
+static void test_rts_code(void **state)
+{
+	const struct export_opts opts = {0};
+	const struct pic_target *t;
+	struct top_frame *frame;
+	char *text = NULL;
+	struct kit kit;
+	union rec r;
+	size_t len;
+	FILE *out;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_sample(&r, 7, T0 + 5000, WIRE_WHERE_HASKELL, CMM, IP(CMM), RET(HS(1)), STOP));
+	put(&kit, mk_sample(&r, 7, T0 + 9000, WIRE_WHERE_RTS, GCFN(3), CIP(GCFN(3)), STOP));
+	put_heap(&kit, T0 + 10000, 0, MB, MB, false);
+	put_alloc(&kit, T0 + 100000, 0, 0);
+	put_heap(&kit, T0 + 110000, 1, 4 * MB, 20 * MB, false);
+	put_alloc(&kit, T0 + 200000, 0, 1);
+	put_heap(&kit, T0 + 210000, 2, 6 * MB, 20 * MB, false);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 500000));
+	assert_int_equal(timeline__finish(kit.tl, END), 0);
+	kit.pic = timeline__picture(kit.tl);
+	t = picture__target(kit.pic, 0);
+	for (size_t i = 0; i < t->n_functions; i++)
+		assert_string_equal(t->functions[i].package,
+				    !strcmp(t->functions[i].name, "Main.h1") ? "" : "rts");
+	text = render(kit.pic, "text", WEIGHT_CPU, true, &len);
+	/* of both tables, of time and of allocation */
+	assert_row(strstr(text, "Top functions"), " [RTS]+0x1230 ", " (RTS)");
+	assert_row(strstr(text, "Top functions"), " g3 ", " (RTS)");
+	assert_row(strstr(text, "Allocation: "), " [RTS]+0x1230 ", " (RTS)");
+	assert_row(strstr(text, "Allocation, by module"), " (RTS) ", " rts");
+	assert_null(strstr(text, "(no module)"));
+	free(text);
+	text = NULL;
+	out = open_memstream(&text, &len);
+	assert_int_equal(export_top.write(out, kit.pic, &opts), 0);
+	assert_int_equal(fclose(out), 0);
+	frame = (struct top_frame *)text;
+	assert_string_equal(frame->processes[0].allocators[0].name, "[RTS]+0x1230");
+	assert_string_equal(frame->processes[0].allocators[0].module, "(RTS)");
+	for (unsigned i = 0; i < frame->processes[0].n_functions; i++)
+		assert_string_equal(frame->processes[0].functions[i].module, "(RTS)");
+	assert_int_equal(frame->processes[0].n_functions, 2);
+	free(text);
+	timeline__free(kit.tl);
+}
+
 static void test_chrome(void **state)
 {
 	double held = 0, sampled = 0, from = 0, rate = 0, all = 0;
@@ -575,7 +639,7 @@ int main(void)
 		cmocka_unit_test(test_html),	 cmocka_unit_test(test_json),
 		cmocka_unit_test(test_text),	 cmocka_unit_test(test_chrome),
 		cmocka_unit_test(test_page),	 cmocka_unit_test(test_top),
-		cmocka_unit_test(test_came_off),
+		cmocka_unit_test(test_came_off), cmocka_unit_test(test_rts_code),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

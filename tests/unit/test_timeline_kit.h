@@ -25,6 +25,7 @@
 #define GCFN(n) (0x400000ULL + (n)*0x1000ULL)
 #define SITE(n) (0x500000ULL + (n)*0x1000ULL)
 #define UPD	0x600000ULL /* stg_upd_frame */
+#define CMM	0x601000ULL /* the same without a symbol */
 #define NEAR(n) (0x700000ULL + (n)*0x1000ULL)
 #define NO_SITE 0x5ff000ULL /* nothing is known of it */
 
@@ -109,7 +110,8 @@ static inline void kit_name(void *ctx, uint64_t frame, struct code_name *ret)
 		ret->code = CODE_GC;
 		break;
 	case 6:
-		ret->name = "stg_upd_frame";
+		ret->name = n ? "[RTS]+0x1230" : "stg_upd_frame";
+		ret->package = "rts";
 		ret->code = CODE_HASKELL;
 		break;
 	default:

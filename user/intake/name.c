@@ -145,6 +145,9 @@ static int add_named(struct intake *in, const struct code_name *name, unsigned k
 	struct buf buf;
 	int err;
 
+	/* its code in Cmm has it by its symbols */
+	if (frame.kind == TF_RTS || frame.kind == TF_GC)
+		frame.package = "rts";
 	buf__init(&buf, STRTAB_MAX_STRING);
 	err = qualified(name, &buf);
 	if (!err) {

@@ -25,7 +25,7 @@ static bool is_code(const struct pic_frame *frame)
  */
 static bool is_runtime(const struct pic_frame *frame)
 {
-	return frame->kind == TF_RTS || !strncmp(frame->name, "stg_", 4);
+	return picture__is_rts(frame->kind, frame->package) || !strncmp(frame->name, "stg_", 4);
 }
 
 /* The frame that allocates. */

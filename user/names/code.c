@@ -255,19 +255,28 @@ static bool named_by_strings(struct names *names, const struct image *image, uin
 	return true;
 }
 
-/* What stands before the offset of code that has no name. */
-static void offset_in(struct names *names, const struct image *image, uint64_t vaddr,
-		      enum code_class code, char *out, size_t size)
+/* The runtime's code in Cmm, which is compiled as Haskell code is. */
+static bool is_cmm(struct names *names, const struct image *image, uint64_t vaddr)
 {
-	const struct rts_text *text =
-		image == names->of.rts->image && code == CODE_HASKELL ? rts_text_of(names) : NULL;
+	const struct rts_text *text = image == names->of.rts->image ? rts_text_of(names) : NULL;
 
-	if (code == CODE_GC)
+	return text && rts_text__is_cmm(text, vaddr);
+}
+
+/* What stands before the offset of code that has no name; with its package. */
+static void offset_in(struct names *names, const struct image *image, uint64_t vaddr,
+		      struct code_name *n, char *out, size_t size)
+{
+	bool cmm = n->code == CODE_HASKELL && is_cmm(names, image, vaddr);
+
+	if (n->code == CODE_GC)
 		snprintf(out, size, "[GC]");
-	else if (code == CODE_RTS || (text && rts_text__is_cmm(text, vaddr)))
+	else if (n->code == CODE_RTS || cmm)
 		snprintf(out, size, "[RTS]");
 	else
 		snprintf(out, size, "[%.255s]", image->base);
+	if (cmm)
+		n->package = intern(names, "rts");
 }
 
 /* A place that no symbol names. */
@@ -287,7 +296,7 @@ static void name_offset(struct names *names, struct image *image, uint64_t vaddr
 	else if (n->code == CODE_HASKELL)
 		vaddr = names__block(names, image, vaddr);
 	elf__vaddr_to_offset(image->elf, vaddr, &offset);
-	offset_in(names, image, vaddr, n->code, in, sizeof(in));
+	offset_in(names, image, vaddr, n, in, sizeof(in));
 	snprintf(text, sizeof(text), "%s+0x%llx", in, (unsigned long long)offset);
 	n->name = intern(names, text);
 	n->source = NAME_NONE;

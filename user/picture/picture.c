@@ -390,6 +390,11 @@ const struct pic_target *picture__target(const struct picture *pic, size_t i)
 	return i < pic->n_targets ? &pic->targets[i]->pub : NULL;
 }
 
+bool picture__is_rts(enum pic_frame_kind kind, const char *package)
+{
+	return kind == TF_RTS || kind == TF_GC || (package && !strcmp(package, "rts"));
+}
+
 const struct pic_frame *picture__frame(const struct picture *pic, uint32_t index)
 {
 	return index < pic->frames.n ? &pic->frames.v[index] : NULL;

@@ -117,6 +117,10 @@ struct pic_frame {
 	bool approximate;
 };
 
+/* Whether it is GHC's runtime's: its functions in C, and its code in Cmm, which is of the kind that
+ * Haskell code is. */
+bool picture__is_rts(enum pic_frame_kind kind, const char *package);
+
 /* Where code is: in an executable mapping of a file. */
 struct pic_place {
 	uint64_t address;	     /* in the process */

@@ -56,7 +56,7 @@ static int take_functions(struct top_process *p, const struct pic_target *t)
 		qsort(all, n, sizeof(const struct pic_function *), by_self);
 	for (size_t i = 0; i < MIN(n, (size_t)TOP_FUNCTIONS); i++) {
 		struct top_function *f = &p->functions[p->n_functions++];
-		bool rts = all[i]->kind == TF_RTS || all[i]->kind == TF_GC;
+		bool rts = picture__is_rts(all[i]->kind, all[i]->package);
 
 		copy(f->name, sizeof(f->name), all[i]->name);
 		copy(f->module, sizeof(f->module),
@@ -92,7 +92,8 @@ static void take_allocation(struct top_process *p, const struct picture *pic,
 			continue;
 		p->n_allocators++;
 		copy(f->name, sizeof(f->name), frame->name);
-		copy(f->module, sizeof(f->module), frame->kind == TF_RTS ? "(RTS)" : frame->module);
+		copy(f->module, sizeof(f->module),
+		     picture__is_rts(frame->kind, frame->package) ? "(RTS)" : frame->module);
 		f->self = a->self_bytes;
 		f->total = a->total_bytes;
 	}

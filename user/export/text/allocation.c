@@ -78,7 +78,7 @@ static int put_functions(const struct text *t, uint64_t whole)
 		table__cell(table, human__bytes(a->self_bytes).s);
 		table__cell(table, name);
 		name += *name == '~';
-		table__cell(table, frame->kind == TF_RTS ? "(RTS)"
+		table__cell(table, picture__is_rts(frame->kind, frame->package) ? "(RTS)"
 				   : len && !strncmp(name, module, len) && name[len] == '.'
 					   ? ""
 					   : module);
@@ -105,7 +105,9 @@ static int put_modules(const struct text *t, uint64_t whole)
 
 		add_share(table, m->bytes, whole);
 		table__cell(table, human__bytes(m->bytes).s);
-		table__cell(table, *m->module ? m->module : "(no module)");
+		table__cell(table, *m->module			? m->module
+				   : !strcmp(m->package, "rts") ? "(RTS)"
+								: "(no module)");
 		table__cell(table, m->package);
 	}
 	return text__print(t, "Allocation, by module", table, alloc->n_modules, "modules");

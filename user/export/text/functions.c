@@ -39,7 +39,7 @@ static const char *module_of(const struct pic_function *f)
 	const char *name = or_empty(f->name), *module = or_empty(f->module);
 	size_t len = strlen(module);
 
-	if (f->kind == TF_RTS || f->kind == TF_GC)
+	if (picture__is_rts(f->kind, f->package))
 		return "(RTS)";
 	if (f->kind == TF_KERNEL)
 		return "(kernel)";
