@@ -12,7 +12,7 @@ PROBE = "[safescoped's probe]"
 PROBED = ("stat_startGCSync", "stat_startGC", "stat_endGC", "suspendThread", "resumeThread", "handle_tick")
 
 
-@cases("thr", "dyn", "nothr")
+@cases("thr", "dyn", "v.stripped")
 def test_traps(t, way):
     """A program that collects without end: a trap takes longer than all of the function."""
     saved = t.dir / "p.capture"
@@ -27,7 +27,8 @@ def test_traps(t, way):
     # and some of it is where the trap returns to
     check(sum(own.values()) <= 0.15 * trap["self_samples"] + 3, f"as the functions' own: {own}, in the trap {trap}")
     check(trap["total_samples"] == trap["self_samples"], f"something is above the trap: {trap}")
-    subprocess.run([SAFESCOPED, "--replay", saved, "-o", t.dir / "again", "-f", "json"], check=True, capture_output=True)
+    subprocess.run([SAFESCOPED, "--replay", saved, "-o", t.dir / "again", "-f", "json"], check=True,
+                   capture_output=True)
     again = json.loads((t.dir / "again.json").read_text())["targets"][0]["functions"]
     check(again == target["functions"], "a replay has other functions")
 
