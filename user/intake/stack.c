@@ -79,16 +79,17 @@ static bool is_probed(const struct seen *s, uint64_t addr)
 
 /*
  * A thread that runs right at a probed place is in the probe's trap, which takes a thousand times
- * as long as the instruction there does: that is no time of the function's.
+ * as long as the instruction there does: that is no time of the function's. The kernel's frames are
+ * there only where they are asked for, so this is none of them.
  */
 static int take_trap(struct taker *t, uint64_t frame)
 {
 	const struct pic_frame probe = {.name = PROBE_FRAME,
 					.module = "",
 					.package = "",
-					.file = "kernel",
+					.file = "safescoped",
 					.src = "",
-					.kind = TF_KERNEL};
+					.kind = TF_FOREIGN};
 	uint64_t ip = t->raw->ip & WIRE_FRAME_ADDR_MASK;
 	uint32_t no;
 	int err;
