@@ -5,12 +5,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/nsfs.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -390,56 +388,4 @@ int proc__pidfd(pid_t pid, int *ret_fd)
 		return -errno;
 	*ret_fd = fd;
 	return 0;
-}
-
-/* ── on whose account ────────────────────────────────────────────────────────────────────── */
-
-/* user_namespaces(7): they nest this deep at most. */
-#define USER_NS_MAX_DEPTH 33
-
-static bool is_own_ns(int fd)
-{
-	struct stat own, its;
-
-	return fstat(fd, &its) == 0 && stat("/proc/self/ns/user", &own) == 0 &&
-	       own.st_dev == its.st_dev && own.st_ino == its.st_ino;
-}
-
-/* Who made the outermost user namespace, of those around the process, that is not ours. */
-static int ns_owner(pid_t pid, uid_t *ret_uid)
-{
-	int fd, err = -ENOENT;
-	char path[64];
-	uid_t uid;
-
-	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	for (int depth = 0; depth < USER_NS_MAX_DEPTH && fd >= 0 && !is_own_ns(fd); depth++) {
-		/* ioctl_ns(2) */
-		int parent = ioctl(fd, NS_GET_PARENT);
-
-		if (ioctl(fd, NS_GET_OWNER_UID, &uid) == 0) {
-			*ret_uid = uid;
-			err = 0;
-		}
-		fd__close(&fd);
-		fd = parent;
-	}
-	fd__close(&fd);
-	return err;
-}
-
-int proc__account(pid_t pid, uid_t *ret_uid)
-{
-	uid_t uids[PROC_UIDS];
-	int err;
-
-	if (ns_owner(pid, ret_uid) == 0)
-		return 0;
-	err = proc__uids(pid, uids);
-	if (!err)
-		*ret_uid = uids[0];
-	return err;
 }

@@ -72,6 +72,11 @@ int proc__parse_uids(const char *text, size_t len, uid_t ret_uids[PROC_UIDS]);
 /* Of a process. -ESRCH; -ENOENT: no such line. */
 int proc__uids(pid_t pid, uid_t ret_uids[PROC_UIDS]);
 
+/* The parent in the PPid line of a status file's text; 0: it has none here. -ENOENT. */
+int proc__parse_parent(const char *text, size_t len, pid_t *ret_pid);
+/* The id outside of the first one in a uid_map file's text. -ENODATA: none is mapped. */
+int proc__parse_uid_map(const char *text, size_t len, uid_t *ret_uid);
+
 struct proc_map {
 	uint64_t start, end, offset, ino;
 	uint32_t dev_major, dev_minor;
@@ -123,7 +128,9 @@ int proc__pidfd(pid_t pid, int *ret_fd);
 
 /*
  * The user on whose account a process runs: its real user, or, in a user namespace of its own,
- * whoever made the outermost one. There all the ids that are mapped into it are his.
+ * whoever made the outermost one. There all the ids that are mapped into it are his. If root made
+ * it, as the host's daemon does for a container, it is the user that is the first one there: 0 only
+ * for what root may do outside, too.
  */
 int proc__account(pid_t pid, uid_t *ret_uid);
 

@@ -188,6 +188,46 @@ int proc__parse_clock(const char *text, size_t len, int64_t *ret_ns)
 	return 0;
 }
 
+int proc__parse_parent(const char *text, size_t len, pid_t *ret_pid)
+{
+	static const char key[] = "\nPPid:\t";
+	const char *end = text + len;
+	const char *p = memmem(text, len, key, sizeof(key) - 1);
+	uint64_t value = 0;
+
+	/* as NSpid above */
+	if (!p)
+		return -ENOENT;
+	p += sizeof(key) - 1;
+	if (!take_number(&p, end, 10, &value) || value > INT32_MAX)
+		return -ENOENT;
+	*ret_pid = (pid_t)value;
+	return 0;
+}
+
+int proc__parse_uid_map(const char *text, size_t len, uid_t *ret_uid)
+{
+	const char *p = text, *end = text + len;
+	uint64_t first = UINT64_MAX;
+
+	while (p < end) {
+		const char *line_end = memchr(p, '\n', (size_t)(end - p)) ?: end;
+		uint64_t inside, outside;
+
+		skip_spaces(&p, line_end);
+		if (take_number(&p, line_end, 10, &inside) && inside < first) {
+			skip_spaces(&p, line_end);
+			/* (uid_t)-1: ours has no such id */
+			if (take_number(&p, line_end, 10, &outside) && outside < UINT32_MAX) {
+				first = inside;
+				*ret_uid = (uid_t)outside;
+			}
+		}
+		p = line_end < end ? line_end + 1 : end;
+	}
+	return first == UINT64_MAX ? -ENODATA : 0;
+}
+
 /* seq_path() (fs/seq_file.c) writes a line break in a path as \012 and leaves all else as it is. */
 static void unescape(char *path)
 {
