@@ -2,6 +2,7 @@
 /* The files that targets share: the same one while it is the same, kept for a while, then freed. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -19,6 +22,7 @@
 #include "base/base.h"
 #include "process/file.h"
 #include "process/image.h"
+#include "process/origin.h"
 #include "target/target.h"
 #include "temp_dir.h"
 
@@ -499,6 +503,68 @@ static void t_many_one_after_the_other(void **state)
 	images__free(&images);
 }
 
+/* On whose account a file of root's is read that user 4242 maps. */
+static int reader_of(const char *path, uid_t *ret_user, bool *ret_roots)
+{
+	int err, fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct file *file;
+
+	if (fd < 0)
+		return -errno;
+	*ret_roots = origin__is_roots(0, fd);
+	err = file__get_for(NULL, 0, 4242, fd, "true", &file);
+	if (err)
+		return err;
+	err = file->elf_err;
+	if (!err)
+		*ret_user = elf__user(file->elf);
+	file__put(file);
+	return err;
+}
+
+/* 0: as it should be; 1: there can be no such mount; 2 and more: what is wrong. */
+static int look_at_brought(void)
+{
+	char command[256];
+	uid_t user = 1;
+	bool roots;
+
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("brought", dir, "tmpfs", 0, NULL))
+		return 1;
+	snprintf(command, sizeof(command), "cp /bin/true %s/true", dir);
+	if (system(command))
+		return 2;
+	snprintf(command, sizeof(command), "%s/true", dir);
+	if (reader_of(command, &user, &roots) || roots || user != 4242)
+		return 3;
+	/* the host's own */
+	if (reader_of("/bin/true", &user, &roots) || user != (roots ? 0U : 4242U))
+		return 4;
+	return 0;
+}
+
+/* Who owns a file on a file system that the host has not mounted, or only for a user, is nothing to
+ * go by: it is read aside, as others' files are, and on the account of who maps it. */
+static void t_brought(void **state)
+{
+	int status = -1;
+	pid_t child;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(look_at_brought());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 1)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -512,6 +578,7 @@ int main(void)
 		cmocka_unit_test(t_bad_descriptor),
 		cmocka_unit_test(t_discover_none),
 		cmocka_unit_test(t_users),
+		cmocka_unit_test(t_brought),
 		cmocka_unit_test(t_room_comes),
 		cmocka_unit_test(t_not_copied),
 		cmocka_unit_test(t_rewritten),

@@ -220,7 +220,6 @@ static int in_container(int up, int down, uid_t maker)
 		if (unshare(CLONE_NEWUSER))
 			return 1;
 		within = getpid();
-		within = getpid();
 		return write(up, &within, sizeof(within)) != sizeof(within) || pause();
 	}
 	if (read(down, &go, 1) != 1)

@@ -259,9 +259,14 @@ static void same_heads(const char *path)
 {
 	struct elf_file *here, *aside;
 
-	assert_int_equal(elf__open_fd(open(path, O_RDONLY | O_CLOEXEC), path, &here), 0);
-	assert_int_equal(elf__open_copy(open(path, O_RDONLY | O_CLOEXEC), path, 4711, &aside), 0);
+	assert_int_equal(elf__open_fd_for(open(path, O_RDONLY | O_CLOEXEC), path, ELF_OF_HOST,
+					  CONFINE_NOBODY, &here),
+			 0);
+	assert_int_equal(
+		elf__open_fd_for(open(path, O_RDONLY | O_CLOEXEC), path, ELF_COPY, 4711, &aside),
+		0);
 	assert_int_equal(elf__user(aside), 4711);
+	assert_false(aside->roots);
 	assert_memory_equal(&here->heads, &aside->heads, sizeof(here->heads));
 	assert_memory_equal(here->sections, aside->sections,
 			    here->heads.n_sections * sizeof(*here->sections));
@@ -269,16 +274,24 @@ static void same_heads(const char *path)
 	elf__free(aside);
 }
 
-/* Of what a user namespace's other users own, the one whose namespace it is pays for it. */
+/* Of what a user namespace's other users own, the one whose namespace it is pays for it. Whose a
+ * file is by its owner counts only on a file system that the host mounted. */
 static void paid_by(void **state)
 {
 	const struct {
+		enum elf_source source;
 		uid_t owner, account, pays;
+		bool roots;
 	} cases[] = {
-		{100001, 4242, 4242},
-		{100001, CONFINE_NOBODY, 100001},
-		{100001, 0, 100001},
-		{0, 4242, 0},
+		{ELF_OF_ANYBODY, 100001, 4242, 4242, false},
+		{ELF_OF_ANYBODY, 100001, CONFINE_NOBODY, 100001, false},
+		{ELF_OF_ANYBODY, 100001, 0, 100001, false},
+		{ELF_OF_ANYBODY, 0, 4242, 4242, false},
+		{ELF_OF_ANYBODY, 0, CONFINE_NOBODY, CONFINE_NOBODY, false},
+		{ELF_OF_ANYBODY, 0, 0, 0, false},
+		{ELF_OF_HOST, 100001, 4242, 4242, false},
+		{ELF_OF_HOST, 0, 4242, 0, true},
+		{ELF_COPY, 0, 4242, 4242, false},
 	};
 
 	(void)state;
@@ -294,8 +307,10 @@ static void paid_by(void **state)
 		assert_int_equal(system(command), 0);
 		assert_int_equal(fchown(fd, cases[i].owner, 0), 0);
 		assert_int_equal(unlink(path), 0);
-		assert_int_equal(elf__open_fd_for(fd, path, cases[i].account, &elf), 0);
+		assert_int_equal(
+			elf__open_fd_for(fd, path, cases[i].source, cases[i].account, &elf), 0);
 		assert_int_equal(elf__user(elf), cases[i].pays);
+		assert_int_equal(elf->roots, cases[i].roots);
 		elf__free(elf);
 	}
 }
@@ -309,7 +324,7 @@ static void heads_aside(void **state)
 	same_heads("tests/data/tiny.elf");
 	same_heads("/proc/self/exe");
 	assert_int_equal(write(fd, "#!/bin/sh", 9), 9);
-	assert_int_equal(elf__open_copy(fd, "script", 4711, &elf), -ENOEXEC);
+	assert_int_equal(elf__open_fd_for(fd, "script", ELF_COPY, 4711, &elf), -ENOEXEC);
 	assert_null(elf);
 }
 

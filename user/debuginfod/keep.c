@@ -113,7 +113,7 @@ static int copy(struct keeping *k)
 	free(buf);
 	if (err || k->done < k->size)
 		return err ? err : -EAGAIN;
-	/* a server wrote it: by its owner it is one of those that are read aside (elf.h) */
+	/* a server wrote it: it is read on its owner's account (elf.h), and not on root's */
 	return geteuid() == 0 && fchown(k->to, NOBODY, NOBODY) < 0 ? -errno : 0;
 }
 

@@ -48,21 +48,27 @@ static bool is_nearly_empty(const struct stat *st)
 
 /*
  * Root is trusted (see user/README.md, "Threat model"): nobody attacks by a file that only root has
- * written, and most of what a host runs is such.
+ * written, and most of what a host runs is such. Who owns a file on a file system that somebody
+ * brought was up to him.
  */
-static bool is_roots(const struct stat *st)
+static bool is_roots(const struct stat *st, enum elf_source source)
 {
-	return st->st_uid == 0 && !(st->st_mode & (S_IWGRP | S_IWOTH));
+	return source == ELF_OF_HOST && st->st_uid == 0 && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* `account`: of the process that maps it, or CONFINE_NOBODY. root's own has no limit to share. */
-static uid_t payer(const struct stat *st, uid_t account)
+/*
+ * `account`: of the process that maps it, or CONFINE_NOBODY. root's own has no limit to share, and
+ * what a process of root's maps is its owner's.
+ */
+static uid_t payer(const struct stat *st, bool roots, uid_t account)
 {
-	return st->st_uid && account && account != CONFINE_NOBODY ? account : st->st_uid;
+	if (roots)
+		return 0;
+	return account && (account != CONFINE_NOBODY || !st->st_uid) ? account : st->st_uid;
 }
 
-/* `copy`: it was made for that user, whoever owns it. */
-static int open_fd(int fd, const char *name, bool copy, uid_t account, struct elf_file **ret_elf)
+static int open_fd(int fd, const char *name, enum elf_source source, uid_t account,
+		   struct elf_file **ret_elf)
 {
 	struct elf_file *elf = NULL;
 	struct stat st;
@@ -93,14 +99,14 @@ static int open_fd(int fd, const char *name, bool copy, uid_t account, struct el
 	err = new_elf(name, &elf);
 	if (err)
 		goto out;
-	elf->user = copy ? account : payer(&st, account);
+	elf->roots = is_roots(&st, source);
+	elf->user = source == ELF_COPY ? account : payer(&st, elf->roots, account);
 	elf->stored = MIN((uint64_t)st.st_blocks * 512, (uint64_t)st.st_size);
 	err = elf_map__open(fd, (size_t)st.st_size, &elf->map);
 	if (err)
 		goto out;
 	elf->data = elf->map.data;
 	elf->size = elf->map.size;
-	elf->roots = !copy && is_roots(&st);
 	err = elf->roots ? elf_heads__parse(elf) : elf_heads__parse_aside(elf);
 	/* the reader of DWARF changes it, in a copy */
 	if (!err && has_debug_info(elf)) {
@@ -118,17 +124,13 @@ out:
 
 int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf)
 {
-	return open_fd(fd, name, false, CONFINE_NOBODY, ret_elf);
+	return open_fd(fd, name, ELF_OF_ANYBODY, CONFINE_NOBODY, ret_elf);
 }
 
-int elf__open_fd_for(int fd, const char *name, uid_t account, struct elf_file **ret_elf)
+int elf__open_fd_for(int fd, const char *name, enum elf_source source, uid_t account,
+		     struct elf_file **ret_elf)
 {
-	return open_fd(fd, name, false, account, ret_elf);
-}
-
-int elf__open_copy(int fd, const char *name, uid_t user, struct elf_file **ret_elf)
-{
-	return open_fd(fd, name, true, user, ret_elf);
+	return open_fd(fd, name, source, account, ret_elf);
 }
 
 int elf__open_bytes(const void *data, size_t size, const char *name, struct elf_file **ret_elf)

@@ -39,18 +39,24 @@ struct elf_file;
  * Takes the descriptor over (also on failure). `name` is for messages. -ENOEXEC: no ELF;
  * -EMEDIUMTYPE: ELF, but not 64-bit little-endian, or of another processor than arch.h's; -EFBIG,
  * also for a large file that is nearly all holes, which costs its owner nothing;
- * -EINVAL: damaged beyond use; -ENFILE: too many files are mapped already. What others than root
- * may have written is parsed aside (below), on its owner's account: -EBUSY, -ETIMEDOUT, -EIO then,
- * which say nothing of the file.
+ * -EINVAL: damaged beyond use; -ENFILE: too many files are mapped already. It is parsed aside
+ * (below), on its owner's account: -EBUSY, -ETIMEDOUT, -EIO then, which say nothing of the file.
  */
 int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf);
+
+/* Where a file is from. */
+enum elf_source {
+	ELF_OF_ANYBODY = 0, /* not known, or a file system whose owners may be anybody's choice */
+	ELF_OF_HOST,	    /* a file system of the host's: whose file it is by its owner */
+	ELF_COPY,	    /* made for the user on whose account it is, whoever owns it */
+};
 /*
  * The same for a process that maps it and runs on this account: that of what is not root's. One
- * user may have files of many owners, those of his user namespaces.
+ * user may have files of many owners, those of his user namespaces. What only root can have written
+ * is parsed here.
  */
-int elf__open_fd_for(int fd, const char *name, uid_t account, struct elf_file **ret_elf);
-/* The same for a copy that was made for `user`, whoever owns it. */
-int elf__open_copy(int fd, const char *name, uid_t user, struct elf_file **ret_elf);
+int elf__open_fd_for(int fd, const char *name, enum elf_source source, uid_t account,
+		     struct elf_file **ret_elf);
 /* The same over bytes that the caller keeps (tests, fuzzing). */
 int elf__open_bytes(const void *data, size_t size, const char *name, struct elf_file **ret_elf);
 void elf__free(struct elf_file *elf);

@@ -29,6 +29,15 @@ struct place {
 	const struct image *image;
 };
 
+/* Takes fd over, of a file that was opened through the mounts of that process (0: our own). */
+static int open_elf(pid_t mounts, int fd, const char *path, uid_t account,
+		    struct elf_file **ret_elf)
+{
+	enum elf_source source = origin__is_roots(mounts, fd) ? ELF_OF_HOST : ELF_OF_ANYBODY;
+
+	return elf__open_fd_for(fd, path, source, account, ret_elf);
+}
+
 /*
  * Whether a debug file may speak for the image. By our own paths: if nobody can have written it
  * who could not have written the image's file. By the process's: its names are for it alone, but
@@ -138,7 +147,7 @@ static struct elf_file *open_debug(const struct place *p, int fd, const char *pa
 {
 	struct elf_file *elf;
 
-	if (elf__open_fd_for(fd, path, p->image->account, &elf) < 0)
+	if (open_elf(p->mounts, fd, path, p->image->account, &elf) < 0)
 		return NULL;
 	if (elf__n_symbols(elf, ELF_SYMTAB) > 1)
 		return elf;
@@ -305,7 +314,7 @@ struct image *debugfile__image_of(const char *path, const struct images *images)
 	struct image *found = NULL;
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
-	if (fd < 0 || elf__open_fd(fd, path, &elf) < 0)
+	if (fd < 0 || open_elf(0, fd, path, CONFINE_NOBODY, &elf) < 0)
 		return NULL;
 	for (size_t i = 0; i < images->n && !found; i++)
 		if (images->images[i]->elf && same_build_id(elf, images->images[i]->elf))
@@ -350,7 +359,7 @@ int debugfile__take(const char *path, bool force, struct image *image)
 		return 0;
 	}
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	err = fd < 0 ? -errno : elf__open_fd(fd, path, &elf);
+	err = fd < 0 ? -errno : open_elf(0, fd, path, CONFINE_NOBODY, &elf);
 	if (err < 0) {
 		log_error("--symbols %s: %s; give the unstripped twin of %s", path,
 			  err == -ENOEXEC || err == -EMEDIUMTYPE

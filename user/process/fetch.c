@@ -164,7 +164,10 @@ int fetch__open(pid_t pid, int path_fd, const struct stat *st, uid_t user,
 		fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 		if (fd < 0)
 			return -errno;
-		*ret_fetched = (struct fetched){.fd = fd};
+		*ret_fetched = (struct fetched){
+			.fd = fd,
+			.is_roots = origin.reach == ORIGIN_OWNED,
+		};
 		return 0;
 	}
 	if (st->st_size <= 0 || (uint64_t)st->st_size > FETCH_MAX_FILE || !copies() ||

@@ -35,6 +35,7 @@ int fetch__find(int root, const char *path, uid_t user, int *ret_fd);
 struct fetched {
 	int fd;	       /* to be read; the caller's */
 	bool is_copy;  /* in memory: fetch__release() when it is not used any more */
+	bool is_roots; /* of a file system of the host's, and only root can have written it */
 	uint64_t copy; /* its number */
 	uid_t user;
 };

@@ -177,12 +177,15 @@ static void load(struct file *file, pid_t pid, const uid_t *uid, int path_fd, co
 {
 	struct fetched fetched = {.fd = -1};
 	uid_t account = account_of(pid, uid);
+	enum elf_source source;
 
 	file->elf_err = fetch__open(pid, path_fd, st, account, &fetched);
-	if (!file->elf_err)
-		file->elf_err = fetched.is_copy
-					? elf__open_copy(fetched.fd, name, fetched.user, &file->elf)
-					: elf__open_fd_for(fetched.fd, name, account, &file->elf);
+	if (!file->elf_err) {
+		source = fetched.is_copy    ? ELF_COPY
+			 : fetched.is_roots ? ELF_OF_HOST
+					    : ELF_OF_ANYBODY;
+		file->elf_err = elf__open_fd_for(fetched.fd, name, source, account, &file->elf);
+	}
 	if (file->elf_err)
 		fetch__release(&fetched);
 	else

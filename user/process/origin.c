@@ -325,3 +325,11 @@ void origin__of(pid_t pid, int fd, uid_t uid, struct origin *ret_origin)
 		origin.reach = ORIGIN_LOCAL;
 	*ret_origin = origin;
 }
+
+bool origin__is_roots(pid_t pid, int fd)
+{
+	struct origin origin;
+
+	origin__of(pid, fd, 0, &origin);
+	return origin.reach == ORIGIN_OWNED;
+}

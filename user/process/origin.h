@@ -34,6 +34,9 @@ struct origin {
  */
 void origin__of(pid_t pid, int fd, uid_t uid, struct origin *ret_origin);
 
+/* Whether the host mounted its file system, and only root can have written it. As above. */
+bool origin__is_roots(pid_t pid, int fd);
+
 /* ── the parts that take text, for tests ─────────────────────────────────────────────────── */
 
 /*
