@@ -9,11 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "confine/confine.h"
 #include "process/debugfile.h"
 
 static int parse(const char *bytes, size_t size, char name[DEBUGLINK_NAME], uint32_t *crc)
@@ -188,12 +191,103 @@ static void by_option(void **state)
 	assert_int_equal(take(f, "a0.stripped", "a", false), -EINVAL);
 }
 
+/* One process's image of a file that others share. */
+static bool finds_of(const struct files *f, const char *name, struct file *file)
+{
+	struct image image;
+	bool found;
+
+	open_image(f, name, &image);
+	image.file = file;
+	assert_int_equal(debugfile__look(getpid(), &image), 0);
+	found = image.debug != NULL;
+	assert_true(image.debug == file->debug);
+	image.debug = NULL;
+	close_image(&image);
+	return found;
+}
+
+/*
+ * Where a process has the file, as in a namespace of its own, decides what its .gnu_debuglink leads
+ * to there, and nothing for other processes, but that what was found is for all.
+ */
+static void for_each_process(void **state)
+{
+	const struct files *f = *state;
+	struct file file = {0};
+
+	if (!f->have)
+		skip();
+	assert_false(finds_of(f, "three/a", &file));
+	assert_false(finds_of(f, "two/a", &file));
+	assert_true(finds_of(f, "one/a", &file));
+	assert_true(finds_of(f, "three/a", &file));
+	elf__free(file.debug);
+}
+
+/* Where there is no turn, or no time, nothing is known: it is looked for again. */
+static void later(void **state)
+{
+	const struct files *f = *state;
+	const struct timespec pause = {.tv_sec = 1};
+	struct file file = {0};
+	struct image image;
+
+	if (!f->have)
+		skip();
+	open_image(f, "one/a", &image);
+	image.file = &file;
+	image.account = 4242;
+	/* he has been waited for too long already */
+	confine__waited(image.account, CONFINE_USER_NS + 100000000ULL, 0);
+	assert_int_equal(debugfile__look(getpid(), &image), -EBUSY);
+	assert_null(image.debug);
+	/* not at once */
+	assert_int_equal(debugfile__look(getpid(), &image), -EBUSY);
+	/* others have it meanwhile */
+	assert_true(finds_of(f, "one/a", &file));
+	elf__free(file.debug);
+	file.debug = NULL;
+	/* and he, once he has time again */
+	for (int i = 0; i < 100 && debugfile__look(getpid(), &image); i++)
+		nanosleep(&pause, NULL);
+	assert_non_null(image.debug);
+	assert_ptr_equal(file.debug, image.debug);
+	close_image(&image);
+}
+
+/* The same of what is looked for once for all processes. */
+static void no_descriptor(void **state)
+{
+	const struct files *f = *state;
+	const struct timespec pause = {.tv_nsec = 100000000};
+	struct rlimit was, none;
+	struct file file = {0};
+	struct image image;
+
+	if (!f->have)
+		skip();
+	open_image(f, "one/a", &image);
+	image.file = &file;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = was.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(debugfile__look(getpid(), &image), -EBUSY);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	assert_false(file.debug_tried);
+	for (int i = 0; i < 100 && debugfile__look(getpid(), &image); i++)
+		nanosleep(&pause, NULL);
+	assert_non_null(image.debug);
+	assert_true(file.debug_tried);
+	close_image(&image);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(link_section),
-		cmocka_unit_test(by_debuglink),
-		cmocka_unit_test(by_option),
+		cmocka_unit_test(link_section), cmocka_unit_test(by_debuglink),
+		cmocka_unit_test(by_option),	cmocka_unit_test(for_each_process),
+		cmocka_unit_test(later),	cmocka_unit_test(no_descriptor),
 	};
 
 	return cmocka_run_group_tests(tests, make_files, remove_files);

@@ -183,11 +183,61 @@ static void test_has_not(void **state)
 	end(&f);
 }
 
+/* A process that has the file at this place. */
+static void map_at(struct fixture *f, struct file_cache *cache, const char *path, const char *at)
+{
+	struct names_of of = {.images = &f->images, .rts = &f->rts};
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	f->images.cache = cache;
+	assert_int_equal(images__of_file(&f->images, fd, path, at, true), 0);
+	close(fd);
+	f->rts.image = f->images.images[0];
+	assert_int_equal(names__new(&of, &f->names), 0);
+}
+
+/* What is found by where another process has the file takes the place of the names that the first
+ * one made without it, for both. */
+static void test_another_place(void **state)
+{
+	struct fixture f, first = {0}, second = {0};
+	struct file_cache *cache;
+	char command[320], path[96], at[96];
+
+	(void)state;
+	if (system("command -v objcopy >/dev/null 2>&1") != 0 || !make(&f))
+		skip();
+	snprintf(command, sizeof(command),
+		 "cd %s && mkdir with && strip -g -o with/a.debug full && "
+		 "objcopy --add-gnu-debuglink=with/a.debug a linked",
+		 f.dir);
+	assert_int_equal(system(command), 0);
+	snprintf(path, sizeof(path), "%s/linked", f.dir);
+	snprintf(at, sizeof(at), "%s/with/linked", f.dir);
+	assert_int_equal(file_cache__new(&cache), 0);
+	map_at(&first, cache, path, "/nowhere/linked");
+	map_at(&second, cache, path, at);
+	first.addr = second.addr = f.addr;
+	assert_ptr_equal(first.rts.image->file, second.rts.image->file);
+	assert_string_not_equal(name(&first).name, "ours");
+	assert_string_equal(name(&second).name, "ours");
+	first.addr++;
+	assert_string_equal(name(&first).name, "ours");
+	names__free(first.names);
+	names__free(second.names);
+	images__free(&first.images);
+	images__free(&second.images);
+	file_cache__free(cache);
+	end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fails_at_first),
 		cmocka_unit_test(test_has_not),
+		cmocka_unit_test(test_another_place),
 	};
 
 	return cmocka_run_group_tests_name("names_download", tests, NULL, NULL);

@@ -39,7 +39,7 @@ static void free_rts_text(void *text)
 
 /* What is kept with a file; symbols and DWARF also with an image whose debug file is its own. */
 static const struct slot_key symbols_key = {.free = free_symbols};
-/* Those without the ones that are being downloaded, or that a server may have later. */
+/* Those of the file alone: a debug file may be downloaded, or another process's path lead to it. */
 static const struct slot_key early_symbols_key = {.free = free_symbols};
 static const struct slot_key rts_text_key = {.free = free_rts_text};
 static const struct slot_key haskell_key; /* not NULL: the file may hold code of GHC's */
@@ -59,14 +59,14 @@ static int read_symbols(const struct elf_file *elf, const struct elf_file *debug
 static const struct symbols *symbols_of(struct names *names, struct image *image)
 {
 	bool early = names__awaits_download(names, image);
-	const struct slot_key *key =
-		names__may_be_downloaded(names, image) ? &early_symbols_key : &symbols_key;
+	const struct slot_key *key;
 	struct symbols *made = NULL;
 	struct slots *slots;
 	void *symbols;
 	int err;
 
-	debugfile__look(names->of.pid, image);
+	early |= debugfile__look(names->of.pid, image) != 0;
+	key = names__debug_file(image) ? &symbols_key : &early_symbols_key;
 	slots = image->debug_is_own ? &image->slots : &image->file->slots;
 	names->incomplete |= early;
 	if (slots__get(slots, key, &symbols))

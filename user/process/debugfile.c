@@ -14,6 +14,7 @@
 #include <zlib.h>
 
 #include "base/base.h"
+#include "base/retry.h"
 #include "confine/confine.h"
 #include "fetch.h"
 #include "origin.h"
@@ -21,13 +22,23 @@
 #define DEBUG_DIR   "/usr/lib/debug"
 #define MAX_RANGES  64
 #define CHECKSUM_MS 3000
+/* What there was no time, or no turn, to look for is looked for again after this time. */
+#define LOOK_AGAIN_NS 500000000ULL
 
 /* Where a debug file is looked for. */
 struct place {
 	int root;     /* the directory that its paths begin at */
 	pid_t mounts; /* the process whose mounts those are; 0: our own */
 	const struct image *image;
+	int err; /* why something was not looked at; 0: all that there is was */
 };
+
+/* What shows nothing of whether there is a debug file. -EREMOTEIO: see fetch.h. */
+static void note(struct place *p, int err)
+{
+	if (retry__shows_nothing(err) || err == -EREMOTEIO)
+		p->err = err;
+}
 
 /* Takes fd over, of a file that was opened through the mounts of that process (0: our own). */
 static int open_elf(pid_t mounts, int fd, const char *path, uid_t account,
@@ -71,7 +82,7 @@ static bool is_systems(const struct place *p, const char *path)
 }
 
 /* Opens a path as the process that has this root would. */
-static int open_in(const struct place *p, const char *path)
+static int open_in(struct place *p, const char *path)
 {
 	struct open_how how = {
 		.flags = O_PATH | O_CLOEXEC,
@@ -81,18 +92,21 @@ static int open_in(const struct place *p, const char *path)
 	char link[64];
 
 	/* O_PATH first: it opens no device and waits for no writer */
-	if (is_systems(p, path))
+	if (is_systems(p, path)) {
 		path_fd = (int)syscall(SYS_openat2, p->root, path, &how, sizeof(how));
-	else
-		err = fetch__find(p->root, path, elf__user(p->image->elf), &path_fd);
-	if (err || path_fd < 0)
-		return err ? err : -errno;
-	if (may_speak(p, path_fd)) {
+		err = path_fd < 0 ? -errno : 0;
+	} else {
+		/* where the process mapped it from, whoever owns the file */
+		err = fetch__find(p->root, path, p->image->account, &path_fd);
+	}
+	if (!err && may_speak(p, path_fd)) {
 		snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
 		fd = open(link, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+		err = fd < 0 ? -errno : 0;
 	}
 	fd__close(&path_fd);
-	return fd;
+	note(p, err);
+	return err ? err : fd;
 }
 
 static bool same_build_id(const struct elf_file *a, const struct elf_file *b)
@@ -127,14 +141,15 @@ static int read_checksum(void *ctx, void *out)
 	return -EFBIG;
 }
 
-static int checksum(const struct place *p, int fd, uint32_t *ret_crc)
+static int checksum(struct place *p, int fd, uint32_t *ret_crc)
 {
 	const struct confine how = {
-		.name = "safescoped:crc", .user = elf__user(p->image->elf), .fds = &fd, .n_fds = 1};
+		.name = "safescoped:crc", .user = p->image->account, .fds = &fd, .n_fds = 1};
 	void *out;
 	int err = confine__aside(&how, CHECKSUM_MS, CONFINE_HONEST_NS, read_checksum, &fd,
 				 sizeof(*ret_crc), &out);
 
+	note(p, err);
 	if (err)
 		return err;
 	*ret_crc = *(uint32_t *)out;
@@ -143,11 +158,13 @@ static int checksum(const struct place *p, int fd, uint32_t *ret_crc)
 }
 
 /* Takes fd over. NULL: no ELF file of use. */
-static struct elf_file *open_debug(const struct place *p, int fd, const char *path)
+static struct elf_file *open_debug(struct place *p, int fd, const char *path)
 {
 	struct elf_file *elf;
+	int err = open_elf(p->mounts, fd, path, p->image->account, &elf);
 
-	if (open_elf(p->mounts, fd, path, p->image->account, &elf) < 0)
+	note(p, err);
+	if (err)
 		return NULL;
 	if (elf__n_symbols(elf, ELF_SYMTAB) > 1)
 		return elf;
@@ -155,7 +172,7 @@ static struct elf_file *open_debug(const struct place *p, int fd, const char *pa
 	return NULL;
 }
 
-static struct elf_file *by_build_id(const struct place *p)
+static struct elf_file *by_build_id(struct place *p)
 {
 	const struct image *image = p->image;
 	char id[41], path[128];
@@ -196,7 +213,7 @@ int debugfile__parse_link(const uint8_t *data, uint64_t size, char ret_name[DEBU
 	return 0;
 }
 
-static struct elf_file *by_link(const struct place *p)
+static struct elf_file *by_link(struct place *p)
 {
 	const struct image *image = p->image;
 	static const char *const forms[] = {"%.*s/%s", "%.*s/.debug/%s", DEBUG_DIR "%.*s/%s"};
@@ -219,8 +236,9 @@ static struct elf_file *by_link(const struct place *p)
 		if (fd < 0)
 			continue;
 		if (checksum(p, fd, &crc) < 0 || crc != want) {
-			log_verbose("%s: its checksum is not the one in %s: not used", path,
-				    image->base);
+			log_verbose("%s: its checksum is not the one in %s, or was not made: not "
+				    "used",
+				    path, image->base);
 			fd__close(&fd);
 			continue;
 		}
@@ -231,28 +249,38 @@ static struct elf_file *by_link(const struct place *p)
 	return NULL;
 }
 
-static struct elf_file *look_in(const struct place *p)
+static int open_root(struct place *p, const char *path)
 {
-	struct elf_file *elf = p->root < 0 ? NULL : by_build_id(p);
-
-	return elf || p->root < 0 ? elf : by_link(p);
+	p->root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (p->root >= 0)
+		return 0;
+	note(p, -errno);
+	return -1;
 }
 
-/* By the host's paths, once for a file. */
-static struct elf_file *look_at_host(const struct image *image)
+/*
+ * By the host's paths. Under a file's build-id there is the same for all processes, and it is
+ * looked for once; the place that a process has the file at is its own, and only what is found by
+ * that is for all. *ret_err: why something was not looked at.
+ */
+static struct elf_file *look_at_host(const struct image *image, int *ret_err)
 {
 	struct place p = {.image = image};
-	struct elf_file *debug;
+	struct elf_file *debug = NULL;
+	struct file *file = image->file;
 
-	if (image->file && image->file->debug_tried)
-		return image->file->debug;
-	p.root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	debug = look_in(&p);
-	fd__close(&p.root);
-	if (image->file) {
-		image->file->debug_tried = true;
-		image->file->debug = debug;
+	if (open_root(&p, "/") == 0) {
+		if (!file || !file->debug_tried)
+			debug = by_build_id(&p);
+		if (file)
+			file->debug_tried |= debug || !p.err;
+		if (!debug)
+			debug = by_link(&p);
 	}
+	fd__close(&p.root);
+	if (file)
+		file->debug = debug;
+	*ret_err = p.err;
 	return debug;
 }
 
@@ -273,29 +301,31 @@ static bool has_own_mounts(pid_t pid)
 }
 
 /* On the account of the process's user, since no other process has it. */
-static struct elf_file *look_at_its_own(pid_t pid, const struct image *image)
+static struct elf_file *look_at_its_own(pid_t pid, const struct image *image, int *ret_err)
 {
 	struct place p = {.image = image, .mounts = pid};
-	struct elf_file *debug;
+	struct elf_file *debug = NULL;
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/root", pid);
-	p.root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	debug = look_in(&p);
+	if (open_root(&p, path) == 0) {
+		debug = by_build_id(&p);
+		if (!debug)
+			debug = by_link(&p);
+	}
 	fd__close(&p.root);
+	if (p.err)
+		*ret_err = p.err;
 	return debug;
 }
 
-void debugfile__look(pid_t pid, struct image *image)
+static int look(pid_t pid, struct image *image)
 {
-	if (image->debug_tried || !image->elf)
-		return;
-	image->debug_tried = true;
-	if (elf__n_symbols(image->elf, ELF_SYMTAB) > 1 && !(image->file && image->file->debug))
-		return;
-	image->debug = look_at_host(image);
+	int err = 0;
+
+	image->debug = look_at_host(image, &err);
 	if (!image->debug && pid && has_own_mounts(pid)) {
-		image->debug = look_at_its_own(pid, image);
+		image->debug = look_at_its_own(pid, image, &err);
 		if (image->debug && image->file &&
 		    file_cache__charge(image->file->cache, image->account, image,
 				       image->file->size) < 0) {
@@ -306,6 +336,29 @@ void debugfile__look(pid_t pid, struct image *image)
 	}
 	if (image->debug)
 		log_verbose("%s: symbols from %s", image->base, elf__name(image->debug));
+	return image->debug ? 0 : err;
+}
+
+int debugfile__look(pid_t pid, struct image *image)
+{
+	uint64_t now;
+
+	if (!image->elf)
+		return 0;
+	/* another process may have found it */
+	if (!image->debug && image->file)
+		image->debug = image->file->debug;
+	if (image->debug || image->debug_tried || elf__n_symbols(image->elf, ELF_SYMTAB) > 1)
+		return 0;
+	now = time__monotonic_ns();
+	if (retry__waits(&image->debug_again, now))
+		return -EBUSY;
+	if (look(pid, image)) {
+		retry__begin(&image->debug_again, now, LOOK_AGAIN_NS, RETRY_LONGEST_NS);
+		return -EBUSY;
+	}
+	image->debug_tried = true;
+	return 0;
 }
 
 struct image *debugfile__image_of(const char *path, const struct images *images)

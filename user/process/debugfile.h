@@ -18,9 +18,11 @@
 
 /*
  * Looks for the debug file of an image that has no .symtab; image->debug is it, or stays NULL, and
- * image->debug_is_own says whose. Looks once for each image.
+ * image->debug_is_own says whose. Looks once for each image: another process of the same file may
+ * have it at a place that leads to one. -EBUSY: there was no time to look everywhere, and it is to
+ * be called again.
  */
-void debugfile__look(pid_t pid, struct image *image);
+int debugfile__look(pid_t pid, struct image *image);
 
 /*
  * Takes --symbols FILE for the image. Its build-id must be the image's, or without build-ids its

@@ -66,7 +66,8 @@ struct file {
 	struct retry again;	/* … and for those that have it open: there are many of them */
 	struct retry put_off;	/* of file__put_off() */
 	struct fetched fetched; /* what holds the copy that was read, if it is one */
-	bool debug_tried, debug_given;
+	bool debug_tried;	/* by its build-id, which all processes have */
+	bool debug_given;
 	struct slots slots; /* what rooms above have made of it; freed before the ELF files */
 
 	uint32_t refs;

@@ -35,9 +35,10 @@ struct image {
 	struct slots slots; /* what rooms above have made of a debug file of its own */
 	uint64_t bias;	    /* address in the process − address in the file */
 	bool is_exe;
-	bool stays; /* it is kept, mapped or not: the runtime's */
-	bool goes;  /* of image.c, which makes room */
-	bool came;  /* of image.c: it was read only now */
+	bool stays;		  /* it is kept, mapped or not: the runtime's */
+	bool goes;		  /* of image.c, which makes room */
+	bool came;		  /* of image.c: it was read only now */
+	struct retry debug_again; /* of debugfile.c, where there was no time to look */
 };
 
 /* Why nothing is known of a file that is mapped. */

@@ -163,7 +163,11 @@ static int analyse(pid_t pid, struct image *image, struct rts **ret_rts)
 	err = rts__maybe_in(image->elf);
 	if (err <= 0)
 		return err ? err : -ENOENT;
-	debugfile__look(pid, image);
+	/* without one less would be found, for all processes; but what only this one's place of the
+	 * file leads to is not waited for */
+	err = debugfile__look(pid, image);
+	if (err && !image->file->debug_tried)
+		return err;
 	/* here, so that they are read once: they will be wanted again, and the child has them */
 	err = elf__fdes(image->elf, &fdes, &n_fdes);
 	/* without them less would be found, for good */
