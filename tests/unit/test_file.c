@@ -527,7 +527,7 @@ static int look_at_brought(void)
 {
 	char command[256];
 	uid_t user = 1;
-	bool roots;
+	bool roots = true;
 
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	    mount("brought", dir, "tmpfs", 0, NULL))

@@ -147,7 +147,7 @@ static uid_t of_container(pid_t pid, const struct outer_ns *ns, uid_t real)
 
 int proc__account(pid_t pid, uid_t *ret_uid)
 {
-	struct outer_ns ns;
+	struct outer_ns ns = {0};
 	uid_t uids[PROC_UIDS];
 	int none = find_outer_ns(pid, &ns), err;
 
