@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hostile import NOBODY, OUT, as_nobody, build, haskell, start, whole_host
 from harness import SLOWNESS, Skip, check, run
-from test_system import dump, maps_of_processes
+from test_system import dump, maps_of
 
 # Of a process's files so many have unwind rows, and there are so many numbers for those of all
 # (bpf/wire.h).
@@ -201,7 +201,7 @@ def test_threads_that_end_at_once_leave_nothing(t):
     attacker = many_threads(t, trigger, "MANY_THREADS=8")
     trigger.touch()
     session = whole_host(t)
-    threads = maps_of_processes(session)["threads"]
+    threads = maps_of(session)["threads"]
     environment = {**os.environ, "LD_PRELOAD": str(OUT / "libmany_threads.so"), "MANY_THREADS": "8", "MANY_THREADS_WHEN": str(trigger)}
 
     def run_one(_):

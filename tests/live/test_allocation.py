@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 from harness import BPFTOOL, GHC_ROOT, SAFESCOPED, Skip, Target, cases, check, check_near, profile_run, program, run
-from test_system import maps_of_processes, stop, whole_host
+from test_system import maps_of, stop, whole_host
 
 # Points of a share.
 CENTRES = 1.5
@@ -228,7 +228,7 @@ def test_number_comes_again(t):
     t.started.append(target)
     # struct wire_heap_state: after 20 bytes, of how many collections one is looked at
     left = struct.pack("<20xI584x", 65536)
-    subprocess.run([BPFTOOL, "map", "update", "id", str(maps_of_processes(session)["heaps"]),
+    subprocess.run([BPFTOOL, "map", "update", "id", str(maps_of(session)["heaps"]),
                     "key", "hex", *target.pid.to_bytes(4, "little").hex(" ").split(),
                     "value", "hex", *left.hex(" ").split()], check=True)
     target.go()
