@@ -46,7 +46,7 @@ def test_time_namespace(t, how):
     stats = t.dir / "statistics"
     target = in_time_namespace(t, seconds, [program("Work", "thr"), "alloc", 4,
                                             "+RTS", f"-t{stats}", "--machine-readable", "-A2m", "-RTS"])
-    session = t.attach(target, *options)
+    session = t.attach(target, "--max-overhead", "1000", *options)
     target.go()
     target.wait()
     check(session.wait() == 0, f"{session.err.seen}")
