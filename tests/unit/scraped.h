@@ -15,6 +15,7 @@
 
 #include "base/base.h"
 #include "metrics/metrics_priv.h"
+#include "picture/make.h"
 
 struct series {
 	char *key; /* name and labels */
@@ -219,6 +220,16 @@ static inline bool near(double a, uint64_t ns, double rest)
 	double seconds = (double)ns / 1e9, gap = a > seconds ? a - seconds : seconds - a;
 
 	return gap <= rest;
+}
+
+/* A process that is made up. */
+static inline struct pic_target target_of(pid_t pid, const char *comm)
+{
+	return (struct pic_target){.pid = pid,
+				   .comm = comm,
+				   .exe = "/bin/x",
+				   .ghc_version = "9.0.2",
+				   .way = "rts_thr"};
 }
 
 #endif

@@ -2,17 +2,7 @@
 /* Collections: their parts, who waits for them, and whom they wait for. */
 #include "picture/figures.h"
 #include "picture/make.h"
-#include "test_timeline_kit.h"
-
-static void put_gc(struct kit *kit, pid_t tid, unsigned point, uint64_t ns)
-{
-	union rec r;
-
-	mk_gc(&r, tid, point, ns);
-	r.gc.generation = 1;
-	r.gc.number = 41;
-	put(kit, &r);
-}
+#include "test_timeline_gc.h"
 
 static void test_parts(void **state)
 {
@@ -53,16 +43,6 @@ static void test_parts(void **state)
 	timeline__free(kit.tl);
 }
 
-static void put_end(struct kit *kit, pid_t tid, uint64_t sync, uint64_t start, uint64_t end)
-{
-	union rec r;
-
-	mk_gc(&r, tid, WIRE_GC_END, end);
-	r.gc.sync_ns = sync;
-	r.gc.start_ns = start;
-	put(kit, &r);
-}
-
 /* With a probe on the end alone: the runtime's own notes have the rest. */
 static void test_by_ends(void **state)
 {
@@ -95,156 +75,6 @@ static void test_by_ends(void **state)
 	assert_true(t->gc.known && !t->gc.inferred);
 	assert_int_equal(t->gc.count, 4);
 	assert_int_equal(t->gc.pause_ns, 20000 + 4000 + 1000 + 4000);
-	timeline__free(kit.tl);
-}
-
-/* One more, which ends at 35000, with a note of another time; then a window and what comes after
- * it. */
-static void check_unplaced(uint64_t start, unsigned missed)
-{
-	struct kit kit;
-	union rec r;
-	const struct pic_target *t;
-	struct picture *window;
-
-	kit_new(&kit);
-	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
-	put_end(&kit, 7, 0, T0 + 15000, T0 + 20000);
-	put_end(&kit, 7, 0, start, T0 + 35000);
-	put_end(&kit, 7, 0, T0 + 40000, T0 + 41000);
-	assert_int_equal(timeline__window(kit.tl, T0 + 50000, &window), 0);
-	t = picture__target(window, 0);
-	assert_int_equal(t->n_gcs, 3 - missed);
-	assert_true(t->gc.known && !t->gc.inferred);
-	assert_int_equal(t->gc.count, 3 - missed);
-	assert_int_equal(pic_target__gcs_missed(t), missed);
-	picture__free(window);
-	put_end(&kit, 7, 0, T0 + 60000, T0 + 61000);
-	assert_int_equal(timeline__window(kit.tl, T0 + 100000, &window), 0);
-	t = picture__target(window, 0);
-	assert_true(t->gc.known && !t->gc.inferred);
-	assert_int_equal(t->gc.count, 1);
-	assert_int_equal(pic_target__gcs_missed(t), 0);
-	picture__free(window);
-	timeline__free(kit.tl);
-}
-
-static void test_unplaced(void **state)
-{
-	(void)state;
-	check_unplaced(T0 + 30000, 0);
-	/* after its end, in another one, and not read */
-	check_unplaced(T0 + 36000, 1);
-	check_unplaced(T0 + 19000, 1);
-	check_unplaced(0, 1);
-}
-
-/* It may have begun before there were probes: what was seen since is all there is. */
-static void test_first_unplaced(void **state)
-{
-	struct kit kit;
-	union rec r;
-	const struct pic_target *t;
-
-	(void)state;
-	kit_new(&kit);
-	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
-	put_gc(&kit, 7, WIRE_GC_END, T0 + 5000);
-	put_gc(&kit, 7, WIRE_GC_START, T0 + 15000);
-	put_gc(&kit, 7, WIRE_GC_END, T0 + 35000);
-	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 100000));
-	t = finish(&kit);
-	assert_true(t->gc.known && !t->gc.inferred);
-	assert_int_equal(t->gc.count, 1);
-	assert_int_equal(pic_target__gcs_missed(t), 0);
-	timeline__free(kit.tl);
-}
-
-static void put_counted(struct kit *kit, uint64_t start, uint64_t finished)
-{
-	union rec r;
-
-	put(kit, mk_gc(&r, 7, WIRE_GC_START, start));
-	mk_gc(&r, 7, WIRE_GC_END, start + 1000);
-	r.gc.number = finished;
-	put(kit, &r);
-}
-
-static const struct pic_target *window_to(struct kit *kit, uint64_t at, struct picture **ret_window)
-{
-	assert_int_equal(timeline__window(kit->tl, at, ret_window), 0);
-	return picture__target(*ret_window, 0);
-}
-
-/* The runtime's count shows those between, across windows, and those before the first one. */
-static void test_missed(void **state)
-{
-	struct intake_cost cost = {0};
-	const struct pic_target *t;
-	struct picture *window;
-	struct kit kit;
-	union rec r;
-
-	(void)state;
-	kit_new(&kit);
-	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
-	put_counted(&kit, T0 + 10000, 18);
-	put_counted(&kit, T0 + 20000, 19);
-	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
-	t = window_to(&kit, T0 + 30000, &window);
-	assert_int_equal(t->gc.count, 2);
-	/* what was before the attach is not the session's, in a process that it has not begun */
-	assert_int_equal(pic_target__gcs_missed(t), 0);
-	((struct pic_target *)t)->calls_missed = true;
-	assert_int_equal(pic_target__gcs_missed(t), 18);
-	picture__free(window);
-	put_counted(&kit, T0 + 40000, 25);
-	/* nothing shows when this one began */
-	mk_gc(&r, 7, WIRE_GC_END, T0 + 50000);
-	r.gc.number = 26;
-	put(&kit, &r);
-	t = window_to(&kit, T0 + 60000, &window);
-	assert_int_equal(t->gc.count, 1);
-	assert_int_equal(pic_target__gcs_missed(t), 5 + 1);
-	picture__free(window);
-	/* a number that cannot be, and one that was read twice */
-	put_counted(&kit, T0 + 70000, UINT64_C(1) << 40);
-	put_counted(&kit, T0 + 80000, 26);
-	cost.calls_missed = true;
-	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
-	t = window_to(&kit, T0 + 90000, &window);
-	assert_int_equal(t->gc.count, 2);
-	assert_int_equal(pic_target__gcs_missed(t), 0);
-	picture__free(window);
-	/* no collection shows what there was before its end */
-	cost.held_up_until_ns = T0 + 95000;
-	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
-	t = window_to(&kit, T0 + 100000, &window);
-	assert_true(pic_target__gcs_missed(t) == PIC_GCS_UNKNOWN);
-	picture__free(window);
-	put_counted(&kit, T0 + 105000, 30);
-	t = window_to(&kit, T0 + 110000, &window);
-	assert_int_equal(pic_target__gcs_missed(t), 3);
-	picture__free(window);
-	timeline__free(kit.tl);
-}
-
-/* No count at all: of a process that began in the session nobody knows. */
-static void test_not_counted(void **state)
-{
-	const struct intake_cost cost = {.calls_missed = true};
-	const struct pic_target *t;
-	struct kit kit;
-	union rec r;
-
-	(void)state;
-	kit_new(&kit);
-	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
-	put_counted(&kit, T0 + 10000, WIRE_GC_NO_NUMBER);
-	t = finish(&kit);
-	assert_int_equal(pic_target__gcs_missed(t), 0);
-	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
-	assert_true(pic_target__gcs_missed(t) == PIC_GCS_UNKNOWN);
 	timeline__free(kit.tl);
 }
 
@@ -611,15 +441,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_by_ends),
-		cmocka_unit_test(test_unplaced),
-		cmocka_unit_test(test_first_unplaced),
 		cmocka_unit_test(test_too_many),
 		cmocka_unit_test(test_given_up),
 		cmocka_unit_test(test_held_up),
 		cmocka_unit_test(test_inferred),
 		cmocka_unit_test(test_came_off),
-		cmocka_unit_test(test_missed),
-		cmocka_unit_test(test_not_counted),
 		cmocka_unit_test(test_figures_when_off),
 		cmocka_unit_test(test_cut_before_start),
 		cmocka_unit_test(test_end_lost),

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Metrics of safe calls by their places: which have series, what is shown of them, bounds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "metrics/metrics_priv.h"
+#include "picture/make.h"
+#include "scraped.h"
+
+#define MS    UINT64_C(1000000)
+#define SITES 30
+
+static double count_of(const struct scraped *s, unsigned n)
+{
+	char label[32];
+
+	snprintf(label, sizeof(label), "site=\"f+%u\"", n);
+	return sum_of(s, "safescoped_safe_call_seconds_count", label);
+}
+
+/*
+ * As many places as there are slots have series; the others are one. Which ones are the busiest
+ * changes, and what all series grow by, one that is new from 0, are the calls since: none of them
+ * sinks, and none is counted twice.
+ */
+static void busiest_places(void **state)
+{
+	struct figures_site v[SITES] = {0};
+	struct figures f = {.sites = v, .n_sites = SITES};
+	char names[SITES][16];
+	struct sites sites = {0};
+	uint64_t was[SITES + 1] = {0}, others = 0;
+	unsigned seed = 11, ended = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < SITES; i++) {
+		snprintf(names[i], sizeof(names[i]), "f+%u", i);
+		v[i].addr = i + 1;
+		v[i].function = v[i].caller = v[i].place = names[i];
+	}
+	for (unsigned step = 0; step < 2000; step++) {
+		bool closed = step % 37 == 36, has[SITES + 1] = {false};
+		uint64_t calls = 0, grown = 0;
+		unsigned used = 0;
+
+		/* each has its time in which it is busy */
+		for (unsigned i = 0; i < SITES; i++) {
+			unsigned n = (unsigned)rand_r(&seed) % (step / 50 % SITES == i ? 90 : 3);
+
+			v[i].hist[0] += n;
+			v[i].wall_ns += n * MS;
+			calls += n;
+		}
+		if (step % 5 == 4)
+			sites__choose(&sites, &f);
+		sites__take(&sites, &f, closed);
+		for (unsigned i = 0; i < METRICS_MAX_SITES; i++) {
+			const struct site_slot *slot = &sites.slots[i];
+
+			if (!slot->used)
+				continue;
+			used++;
+			has[slot->addr] = true;
+			assert_true(slot->sums.hist[0].shown >= was[slot->addr]);
+			grown += slot->sums.hist[0].shown - was[slot->addr];
+			was[slot->addr] = slot->sums.hist[0].shown;
+		}
+		assert_int_equal(used, METRICS_MAX_SITES);
+		for (unsigned i = 1; i <= SITES; i++) {
+			ended += was[i] && !has[i];
+			was[i] = has[i] ? was[i] : 0;
+		}
+		assert_true(sites.others.hist[0].shown >= others);
+		grown += sites.others.hist[0].shown - others;
+		others = sites.others.hist[0].shown;
+		assert_int_equal(grown, calls);
+		for (unsigned i = 0; closed && i < SITES; i++) {
+			v[i].hist[0] = 0;
+			v[i].wall_ns = 0;
+		}
+	}
+	assert_true(ended > 20);
+	sites__free(&sites);
+}
+
+/* The first ones are those that are busiest then. */
+static void first_places(void **state)
+{
+	struct figures_site v[SITES] = {0};
+	struct pic_target t = target_of(1, "prog");
+	struct figures f = {.target = &t, .sites = v, .n_sites = SITES};
+	char names[SITES][16];
+	struct metrics *m;
+	struct scraped s;
+
+	(void)state;
+	for (unsigned i = 0; i < SITES; i++) {
+		snprintf(names[i], sizeof(names[i]), "f+%u", i);
+		v[i] = (struct figures_site){.addr = i + 1,
+					     .function = "f",
+					     .caller = "g",
+					     .place = names[i],
+					     .wall_ns = i * MS};
+		v[i].hist[5] = i;
+	}
+	assert_int_equal(metrics__new(&m), 0);
+	metrics__take(m, &f, false);
+	s = scrape(m);
+	for (unsigned i = 0; i < SITES; i++)
+		assert_true(count_of(&s, i) == (i >= SITES - METRICS_MAX_SITES ? i : 0));
+	assert_true(2 * sum_of(&s, "safescoped_safe_call_seconds_count", "[others]") ==
+		    (SITES - METRICS_MAX_SITES) * (SITES - METRICS_MAX_SITES - 1));
+	/* 1.048576 ms: 2^20 ns */
+	assert_true(2 * sum_of(&s, "safescoped_safe_call_seconds_bucket", "le=\"0.001048576\"") ==
+		    SITES * (SITES - 1));
+	assert_true(sum_of(&s, "safescoped_safe_call_seconds_bucket", "le=\"0.000262144\"") == 0);
+	scraped_free(&s);
+	metrics__free(m);
+}
+
+/* Two places in files of odd names, of which only the offsets differ, stay two. */
+static void places_of_odd_names(void **state)
+{
+	struct figures_site v[2] = {0};
+	char places[2][120];
+	struct metrics *m;
+	struct scraped s;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		memset(places[i], '\x01', 100);
+		snprintf(places[i] + 100, 20, "+0x%x", 0x100 + i);
+		v[i] = (struct figures_site){
+			.addr = i + 1, .function = "f", .caller = "g", .place = places[i]};
+		v[i].hist[0] = i + 1;
+		v[i].wall_ns = MS;
+	}
+	assert_int_equal(metrics__new(&m), 0);
+	{
+		struct pic_target t = target_of(1, "prog");
+		struct figures f = {.target = &t, .sites = v, .n_sites = 2};
+
+		metrics__take(m, &f, false);
+	}
+	s = scrape(m);
+	assert_true(sum_of(&s, "safescoped_safe_call_seconds_count", "+0x100\"") == 1);
+	assert_true(sum_of(&s, "safescoped_safe_call_seconds_count", "+0x101\"") == 2);
+	scraped_free(&s);
+	metrics__free(m);
+}
+
+/* A file that is mapped twice has two series of one place. */
+static void places_of_one_name(void **state)
+{
+	struct figures_site v[2] = {0};
+	struct metrics *m;
+	struct scraped s;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		v[i] = (struct figures_site){.addr = 0x1000 * (i + 1),
+					     .function = "f",
+					     .caller = "g",
+					     .place = "a.so+0x1"};
+		v[i].hist[0] = i + 1;
+		v[i].wall_ns = (2 - i) * MS;
+	}
+	assert_int_equal(metrics__new(&m), 0);
+	{
+		struct pic_target t = target_of(1, "prog");
+		struct figures f = {.target = &t, .sites = v, .n_sites = 2};
+
+		metrics__take(m, &f, false);
+	}
+	s = scrape(m);
+	assert_true(sum_of(&s, "safescoped_safe_call_seconds_count", "\"a.so+0x1\"") == 1);
+	assert_true(sum_of(&s, "safescoped_safe_call_seconds_count", "\"a.so+0x1@0x2000\"") == 2);
+	scraped_free(&s);
+	metrics__free(m);
+}
+
+/* The longest there may be has room. */
+static void longest_text(void **state)
+{
+	struct figures_site v[SITES] = {0};
+	char name[20000], labels[40000];
+	struct buf out = {0};
+	struct metrics *m;
+
+	(void)state;
+	memset(name, '\x1f', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	memset(labels, 'x', sizeof(labels) - 1);
+	labels[sizeof(labels) - 1] = '\0';
+	assert_int_equal(metrics__new(&m), 0);
+	for (unsigned i = 0; i < SITES; i++) {
+		v[i] = (struct figures_site){.addr = i + 1,
+					     .function = labels,
+					     .caller = labels,
+					     .place = name,
+					     .interruptible = true};
+		v[i].hist[0] = UINT64_MAX / 64;
+		v[i].wall_ns = UINT64_MAX / 64;
+	}
+	for (unsigned i = 0; i < METRICS_MAX_TARGETS; i++) {
+		/* the beginning of its file's name */
+		struct pic_target t =
+			target_of((pid_t)i + 1, "\x1f\x1f\x1f\x1f\x1f\x1f\x1f\x1f\x1f\x1f\x1f\x1f"
+						"\x1f\x1f\x1f");
+		struct figures f = {.no = i, .target = &t, .sites = v, .n_sites = SITES};
+
+		t.exe = name;
+		for (unsigned k = 0; k < ST_MAX; k++)
+			f.thread_ns[k] = UINT64_MAX / 2;
+		metrics__take(m, &f, false);
+	}
+	buf__init(&out, METRICS_MAX_TEXT);
+	assert_int_equal(metrics__write(m, &out), 0);
+	buf__free(&out);
+	metrics__free(m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(busiest_places),      cmocka_unit_test(first_places),
+		cmocka_unit_test(places_of_odd_names), cmocka_unit_test(places_of_one_name),
+		cmocka_unit_test(longest_text),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
