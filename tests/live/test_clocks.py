@@ -29,16 +29,16 @@ def in_time_namespace(t, seconds, command):
     return target
 
 
-def check_as_ghc_counts(gc, said):
-    """Each collection is there, and as long as the runtime says."""
+def check_as_ghc_counts(gc, counted):
+    """Each collection is there, and as long as the runtime has it."""
     check(gc["exact"] is True, f"not exact: {gc}")
-    check(said["num_GCs"] > 50 and 0 <= said["num_GCs"] - gc["count"] <= BEFORE,
-          f"{gc['count']} collections of {said['num_GCs']}")
-    check_near("time of collections", gc["pause_ns"], 1e9 * said["GC_wall_seconds"],
-               0.1e9 * said["GC_wall_seconds"] + 20000 * said["num_GCs"])
+    check(counted["num_GCs"] > 50 and 0 <= counted["num_GCs"] - gc["count"] <= BEFORE,
+          f"{gc['count']} collections of {counted['num_GCs']}")
+    check_near("time of collections", gc["pause_ns"], 1e9 * counted["GC_wall_seconds"],
+               0.1e9 * counted["GC_wall_seconds"] + 20000 * counted["num_GCs"])
 
 
-# behind by more than a machine that has just booted has been up is not possible
+# a clock cannot be set back to before the machine's boot
 @cases("100000 -F 19", "-20 -F 19", "100000 -F 199")
 def test_time_namespace(t, how):
     """At a low rate a collection's end alone is probed, and the runtime's notes show its begin."""
@@ -50,8 +50,8 @@ def test_time_namespace(t, how):
     target.go()
     target.wait()
     check(session.wait() == 0, f"{session.err.seen}")
-    said = {k: float(v) for k, v in re.findall(r'\("(\w+)", "([0-9.]+)"\)', stats.read_text())}
-    check_as_ghc_counts(t.report().target()["gc"], said)
+    counted = {k: float(v) for k, v in re.findall(r'\("(\w+)", "([0-9.]+)"\)', stats.read_text())}
+    check_as_ghc_counts(t.report().target()["gc"], counted)
 
 
 @cases("", "--monotonic=100000", "--boottime=100000")

@@ -94,40 +94,32 @@ def test_begins(t):
     counted(t, session, target)
 
 
-def test_runs_before(t):
-    """The same of one that runs when the session begins: that it could not be looked into does not show that it is none."""
+def left_out(t, start, helper):
+    """A session that has left out one that runs when it begins, whose helpers of that name were killed; with it."""
     for number in range(8):
-        target = own(t, number, owner=65534)
+        target = start(number)
         t.started.append(target)
         session = host(t)
-        killer = Killer(session.pid)
+        killer = Killer(session.pid, helper)
         check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
         killer.end()
         if killer.killed and not any(f"attached: pid {target.pid}," in line for line in session.err.seen):
-            break
+            return session, target
         session.kill()
         target.kill()
-    else:
-        raise Skip("no helper could be killed in time")
+    raise Skip("no helper could be killed in time")
+
+
+def test_runs_before(t):
+    """The same of one that runs when the session begins: that it could not be looked into does not show that it is none."""
+    session, target = left_out(t, lambda number: own(t, number, owner=65534), "safescoped:elf")
     joins(session, target, TRIED_S + PAUSE_S + 10)
     counted(t, session, target)
 
 
 def test_check_killed(t):
     """The helper that checks its runtime is killed: that is reported, and it is checked again after a pause."""
-    for _ in range(8):
-        target = Target([program("Calls"), "1", "safe_sleep_1ms=200"])
-        t.started.append(target)
-        session = host(t)
-        killer = Killer(session.pid, "safescoped:mem")
-        check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
-        killer.end()
-        if killer.killed and not any(f"attached: pid {target.pid}," in line for line in session.err.seen):
-            break
-        session.kill()
-        target.kill()
-    else:
-        raise Skip("no helper could be killed in time")
+    session, target = left_out(t, lambda _: Target([program("Calls"), "1", "safe_sleep_1ms=200"]), "safescoped:mem")
     check(any(LEFT_OUT in line and f"pid {target.pid}:" in line for line in session.err.seen), f"it said {session.err.seen}")
     joins(session, target, PAUSE_S + 10)
     counted(t, session, target)

@@ -6,55 +6,8 @@
 #include "export/export.h"
 #include "otlp.pb-c.h"
 #include "pprof.pb-c.h"
-#include "test_timeline_kit.h"
+#include "test_export_alloc.h"
 #include "top/top_priv.h"
-
-#define MB 1000000ULL
-
-/* Leaf 0: the runtime's code in Cmm alone. */
-static void put_alloc(struct kit *kit, uint64_t ns, uint32_t cap, unsigned leaf)
-{
-	struct {
-		struct wire_alloc alloc;
-		uint64_t frames[2];
-	} r = {.alloc = {.reason = WIRE_ALLOC_NURSERY}};
-
-	r.alloc.h = (struct wire_hdr){
-		.ns = ns, .tgid = PID, .tid = 7, .type = WIRE_ALLOC, .size = sizeof(r)};
-	r.alloc.rts.where = WIRE_WHERE_HASKELL;
-	r.alloc.rts.cap_no = cap;
-	r.alloc.stack.nframes = 2;
-	r.alloc.stack.end = WIRE_END_COMPLETE;
-	r.frames[0] = leaf ? RET(HS(leaf)) : IP(CMM);
-	r.frames[1] = leaf ? RET(HS(0)) : RET(UPD);
-	assert_int_equal(intake__record(kit->in, &r, sizeof(r)), 0);
-}
-
-static void put_heap(struct kit *kit, uint64_t ns, uint64_t number, uint64_t allocated,
-		     uint64_t live, bool major)
-{
-	struct {
-		struct wire_heap heap;
-		struct wire_heap_cap cap;
-	} r = {.heap = {.number = number,
-			.reason = WIRE_ALLOC_NURSERY,
-			.live_words = live / 8,
-			.copied_words = MB / 8,
-			.generation = major,
-			.n_gens = 2,
-			.n_caps = 1,
-			.all_caps = 1,
-			.held = 40 + (uint32_t)number,
-			.n_threads = major ? WIRE_HEAP_THREADS : 0,
-			.flags = WIRE_HEAP_LARGE_SEEN},
-	       .cap = {.allocated = allocated, .nursery = 1024}};
-
-	r.heap.gens[1].n_words = live / 8;
-	r.heap.gens[1].n_blocks = live / 4096 + 1;
-	r.heap.h = (struct wire_hdr){
-		.ns = ns, .tgid = PID, .tid = 7, .type = WIRE_HEAP, .size = sizeof(r)};
-	assert_int_equal(intake__record(kit->in, &r, sizeof(r)), 0);
-}
 
 /* 15 MB: 8 by h1, 6 by h2, 1 by nobody who was seen. */
 static struct picture *make(struct kit *kit)
@@ -76,21 +29,6 @@ static struct picture *make(struct kit *kit)
 	return (struct picture *)timeline__picture(kit->tl);
 }
 
-static char *render(const struct picture *pic, const char *format, enum export_weight weight,
-		    bool verbose, size_t *ret_len)
-{
-	const struct export_opts opts = {.weight = weight, .verbose = verbose};
-	const struct export_format *f = export__find(format, strlen(format));
-	char *text = NULL;
-	FILE *out = open_memstream(&text, ret_len);
-
-	assert_non_null(f);
-	assert_non_null(out);
-	assert_int_equal(f->write(out, pic, &opts), 0);
-	assert_int_equal(fclose(out), 0);
-	return text;
-}
-
 static void test_folded(void **state)
 {
 	struct kit kit;
@@ -107,14 +45,6 @@ static void test_folded(void **state)
 	assert_null(strstr(text, "h2"));
 	free(text);
 	timeline__free(kit.tl);
-}
-
-static const cJSON *at(const cJSON *object, const char *name)
-{
-	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
-
-	assert_non_null(item);
-	return item;
 }
 
 static void test_speedscope(void **state)
@@ -300,12 +230,6 @@ static void test_json(void **state)
 	timeline__free(kit.tl);
 }
 
-static void assert_has(const char *text, const char *what)
-{
-	if (!strstr(text, what))
-		fail_msg("`%s` is not in:\n%s", what, text);
-}
-
 static void test_text(void **state)
 {
 	struct kit kit;
@@ -326,117 +250,6 @@ static void test_text(void **state)
 	text = render(kit.pic, "text", WEIGHT_CPU, true, &len);
 	assert_has(text, "Allocation, by module");
 	assert_has(text, "nurseries");
-	free(text);
-	timeline__free(kit.tl);
-}
-
-/* The probes came off, and the session went on: that is with all that is of the time before. */
-static void test_came_off(void **state)
-{
-	const struct cJSON *o, *target;
-	struct kit kit;
-	union rec r;
-	size_t len;
-	cJSON *root;
-	char *text;
-
-	(void)state;
-	kit_new(&kit);
-	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
-	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 100000));
-	put_alloc(&kit, T0 + 100000, 0, 1);
-	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 110000));
-	put_heap(&kit, T0 + 110000, 0, 4 * MB, 20 * MB, false);
-	for (unsigned i = 1; i < 6; i++)
-		put_heap(&kit, T0 + 110000 + i * 10000, i, 4 * MB + i * MB, i * MB, true);
-	mk_gc(&r, 7, WIRE_GC_OFF, T0 + 200000);
-	put(&kit, &r);
-	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 500000));
-	assert_int_equal(timeline__finish(kit.tl, END), 0);
-	text = render(timeline__picture(kit.tl), "text", WEIGHT_CPU, false, &len);
-	assert_has(text, "Allocation: at least 9.00 MB");
-	assert_has(text, "in the first 200 µs, before the probes on collections came off "
-			 "(--max-overhead); what came after");
-	assert_has(text, "in the first 200 µs, before the probes on collections came off "
-			 "(--max-overhead); how it went on");
-	assert_null(strstr(text, "a minute"));
-	free(text);
-	text = render(kit.pic, "html", WEIGHT_CPU, false, &len);
-	assert_has(text, "by samples of allocation, in the first 200 µs, before");
-	free(text);
-	text = render(kit.pic, "json", WEIGHT_CPU, false, &len);
-	root = cJSON_Parse(text);
-	assert_non_null(root);
-	target = cJSON_GetArrayItem(at(root, "targets"), 0);
-	o = at(target, "allocation");
-	assert_true(cJSON_IsFalse(at(o, "exact")));
-	assert_int_equal(at(o, "observed_ns")->valueint, 200000);
-	assert_int_equal(at(at(target, "heap"), "observed_ns")->valueint, 200000);
-	assert_int_equal(at(at(target, "heap"), "most_major_bytes")->valueint, 5 * MB);
-	cJSON_Delete(root);
-	free(text);
-	timeline__free(kit.tl);
-}
-
-/* A line of the text with both. */
-static void assert_row(const char *text, const char *name, const char *module)
-{
-	for (const char *at = strstr(text, name); at; at = strstr(at + 1, name)) {
-		size_t len = strcspn(at, "\n");
-
-		if (memmem(at, len, module, strlen(module)))
-			return;
-	}
-	fail_msg("no row has `%s` and `%s`:\n%s", name, module, text);
-}
-
-/* The runtime's code in Cmm is its own, though it is compiled as Haskell code is; so is C code. */
-static void test_rts_code(void **state)
-{
-	const struct export_opts opts = {0};
-	const struct pic_target *t;
-	struct top_frame *frame;
-	char *text = NULL;
-	struct kit kit;
-	union rec r;
-	size_t len;
-	FILE *out;
-
-	(void)state;
-	kit_new(&kit);
-	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
-	put(&kit, mk_sample(&r, 7, T0 + 5000, WIRE_WHERE_HASKELL, CMM, IP(CMM), RET(HS(1)), STOP));
-	put(&kit, mk_sample(&r, 7, T0 + 9000, WIRE_WHERE_RTS, GCFN(3), CIP(GCFN(3)), STOP));
-	put_heap(&kit, T0 + 10000, 0, MB, MB, false);
-	put_alloc(&kit, T0 + 100000, 0, 0);
-	put_heap(&kit, T0 + 110000, 1, 4 * MB, 20 * MB, false);
-	put_alloc(&kit, T0 + 200000, 0, 1);
-	put_heap(&kit, T0 + 210000, 2, 6 * MB, 20 * MB, false);
-	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 500000));
-	assert_int_equal(timeline__finish(kit.tl, END), 0);
-	kit.pic = timeline__picture(kit.tl);
-	t = picture__target(kit.pic, 0);
-	for (size_t i = 0; i < t->n_functions; i++)
-		assert_string_equal(t->functions[i].package,
-				    !strcmp(t->functions[i].name, "Main.h1") ? "" : "rts");
-	text = render(kit.pic, "text", WEIGHT_CPU, true, &len);
-	/* of both tables, of time and of allocation */
-	assert_row(strstr(text, "Top functions"), " [RTS]+0x1230 ", " (RTS)");
-	assert_row(strstr(text, "Top functions"), " g3 ", " (RTS)");
-	assert_row(strstr(text, "Allocation: "), " [RTS]+0x1230 ", " (RTS)");
-	assert_row(strstr(text, "Allocation, by module"), " (RTS) ", " rts");
-	assert_null(strstr(text, "(no module)"));
-	free(text);
-	text = NULL;
-	out = open_memstream(&text, &len);
-	assert_int_equal(export_top.write(out, kit.pic, &opts), 0);
-	assert_int_equal(fclose(out), 0);
-	frame = (struct top_frame *)text;
-	assert_string_equal(frame->processes[0].allocators[0].name, "[RTS]+0x1230");
-	assert_string_equal(frame->processes[0].allocators[0].module, "(RTS)");
-	for (unsigned i = 0; i < frame->processes[0].n_functions; i++)
-		assert_string_equal(frame->processes[0].functions[i].module, "(RTS)");
-	assert_int_equal(frame->processes[0].n_functions, 2);
 	free(text);
 	timeline__free(kit.tl);
 }
@@ -634,12 +447,11 @@ static void test_top(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_folded),	 cmocka_unit_test(test_speedscope),
-		cmocka_unit_test(test_pprof),	 cmocka_unit_test(test_otlp),
-		cmocka_unit_test(test_html),	 cmocka_unit_test(test_json),
-		cmocka_unit_test(test_text),	 cmocka_unit_test(test_chrome),
-		cmocka_unit_test(test_page),	 cmocka_unit_test(test_top),
-		cmocka_unit_test(test_came_off), cmocka_unit_test(test_rts_code),
+		cmocka_unit_test(test_folded), cmocka_unit_test(test_speedscope),
+		cmocka_unit_test(test_pprof),  cmocka_unit_test(test_otlp),
+		cmocka_unit_test(test_html),   cmocka_unit_test(test_json),
+		cmocka_unit_test(test_text),   cmocka_unit_test(test_chrome),
+		cmocka_unit_test(test_page),   cmocka_unit_test(test_top),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,7 +40,7 @@ struct elf_file;
  * -EMEDIUMTYPE: ELF, but not 64-bit little-endian, or of another processor than arch.h's; -EFBIG,
  * also for a large file that is nearly all holes, which costs its owner nothing;
  * -EINVAL: damaged beyond use; -ENFILE: too many files are mapped already. It is parsed aside
- * (below), on its owner's account: -EBUSY, -ETIMEDOUT, -EIO then, which say nothing of the file.
+ * (below), on its owner's account: -EBUSY, -ETIMEDOUT, -EIO then, which show nothing of the file.
  */
 int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf);
 

@@ -62,7 +62,7 @@ struct export_cursor {
  * gzipped: it has no more than that and a lane. */
 int export_otlp__write_next(FILE *out, const struct picture *pic, const struct export_opts *opts,
 			    uint64_t max_bytes, struct export_cursor *at);
-/* As export_pprof's; *ret_any: it has a sample of something. */
+/* As export_pprof's; *ret_any (NULL: not asked for): it has a sample of something. */
 int export_pprof__write_any(FILE *out, const struct picture *pic, const struct export_opts *opts,
 			    bool *ret_any);
 

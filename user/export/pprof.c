@@ -566,7 +566,6 @@ int export_pprof__write_any(FILE *out, const struct picture *pic, const struct e
 			    bool *ret_any)
 {
 	struct writer *w = calloc(1, sizeof(*w));
-	bool any;
 	int err;
 
 	if (!w)
@@ -586,17 +585,14 @@ int export_pprof__write_any(FILE *out, const struct picture *pic, const struct e
 	binaries__free(&w->binaries);
 	strtab__free(w->strings);
 	free(w->map);
-	any = w->any;
-	free(w);
 	err = export__result(out, err);
-	if (!err)
-		*ret_any = any;
+	if (!err && ret_any)
+		*ret_any = w->any;
+	free(w);
 	return err;
 }
 
 int pprof__write(FILE *out, const struct picture *pic, const struct export_opts *opts)
 {
-	bool any;
-
-	return export_pprof__write_any(out, pic, opts, &any);
+	return export_pprof__write_any(out, pic, opts, NULL);
 }

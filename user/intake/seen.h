@@ -224,7 +224,7 @@ struct seen_gcs {
 	bool has_probes;
 	bool full;	   /* as if they had come off: there is no room for more */
 	bool came_off;	   /* and they have */
-	uint64_t ended_ns; /* the last one, as the probe said */
+	uint64_t ended_ns; /* of the last one, by its probe */
 	/* By the runtime's count: all by then, 0: not known; those of this window that are not in
 	 * v; and those before the first one that was seen. */
 	uint64_t counted, counted_ns, missed, before;

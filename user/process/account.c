@@ -76,19 +76,11 @@ static bool is_in(pid_t pid, const struct outer_ns *ns)
 	return stat(path, &st) == 0 && st.st_dev == ns->dev && st.st_ino == ns->ino;
 }
 
-static int text_of(pid_t pid, const char *name, char **ret_text, size_t *ret_len)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	return proc__text(path, 1 << 20, ret_text, ret_len);
-}
-
 static int first_mapped(pid_t pid, uid_t *ret_uid)
 {
 	char *text = NULL;
 	size_t len = 0;
-	int err = text_of(pid, "uid_map", &text, &len);
+	int err = proc__text_of(pid, 0, "uid_map", &text, &len);
 
 	if (!err)
 		err = proc__parse_uid_map(text, len, ret_uid);
@@ -100,7 +92,7 @@ static int parent_of(pid_t pid, pid_t *ret_parent)
 {
 	char *text = NULL;
 	size_t len = 0;
-	int err = text_of(pid, "status", &text, &len);
+	int err = proc__text_of(pid, 0, "status", &text, &len);
 
 	if (!err)
 		err = proc__parse_parent(text, len, ret_parent);

@@ -18,7 +18,7 @@
 
 /*
  * Looks for the debug file of an image that has no .symtab; image->debug is it, or stays NULL, and
- * image->debug_is_own says whose. Looks once for each image: another process of the same file may
+ * image->debug_is_own shows whose. Looks once for each image: another process of the same file may
  * have it at a place that leads to one. -EBUSY: there was no time to look everywhere, and it is to
  * be called again.
  */

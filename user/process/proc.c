@@ -17,25 +17,11 @@
 #include "base/base.h"
 #include "fetch.h"
 
-#define MAX_TEXT (1U << 20)
-
-/* One of the files of a process, or of one of its threads (tid > 0). */
-static int text_of(pid_t pid, pid_t tid, const char *name, char **ret_text, size_t *ret_len)
-{
-	char path[64];
-
-	if (tid > 0)
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", pid, tid, name);
-	else
-		snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	return proc__text(path, MAX_TEXT, ret_text, ret_len);
-}
-
 int proc__stat(pid_t pid, pid_t tid, struct proc_stat *ret_stat)
 {
 	char *text = NULL;
 	size_t len = 0;
-	int err = text_of(pid, tid, "stat", &text, &len);
+	int err = proc__text_of(pid, tid, "stat", &text, &len);
 
 	if (!err)
 		err = proc__parse_stat(text, len, ret_stat);
@@ -55,7 +41,7 @@ int proc__ns_pid(pid_t pid, pid_t tid, pid_t *ret_pid)
 {
 	char *text = NULL;
 	size_t len = 0;
-	int err = text_of(pid, tid, "status", &text, &len);
+	int err = proc__text_of(pid, tid, "status", &text, &len);
 
 	if (!err)
 		err = proc__parse_ns_pid(text, len, ret_pid);
@@ -65,13 +51,10 @@ int proc__ns_pid(pid_t pid, pid_t tid, pid_t *ret_pid)
 
 int proc__uids(pid_t pid, uid_t ret_uids[PROC_UIDS])
 {
-	char path[64];
 	char *text = NULL;
 	size_t len = 0;
-	int err;
+	int err = proc__text_of(pid, 0, "status", &text, &len);
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	err = proc__text(path, 1 << 20, &text, &len);
 	if (err)
 		return err;
 	err = proc__parse_uids(text, len, ret_uids);
@@ -284,7 +267,7 @@ static int clock_of_children(pid_t pid, int64_t *ret_ns)
 {
 	char *text = NULL;
 	size_t len = 0;
-	int err = text_of(pid, 0, "timens_offsets", &text, &len);
+	int err = proc__text_of(pid, 0, "timens_offsets", &text, &len);
 
 	if (!err)
 		err = proc__parse_clock(text, len, ret_ns);

@@ -112,18 +112,25 @@ int proc__parse_exit(const char *text, size_t len, int *ret_status)
 	return 0;
 }
 
+/*
+ * What comes after a key ("\nUid:") of a status file; NULL: it has none. Name: comes first and its
+ * line breaks are escaped, so such a line is the kernel's own.
+ */
+static const char *after_key(const char *text, size_t len, const char *key)
+{
+	const char *p = memmem(text, len, key, strlen(key));
+
+	return p ? p + strlen(key) : NULL;
+}
+
 int proc__parse_ns_pid(const char *text, size_t len, pid_t *ret_pid)
 {
-	static const char key[] = "\nNSpid:";
-	const char *end = text + len;
-	const char *p = memmem(text, len, key, sizeof(key) - 1);
+	const char *end = text + len, *p = after_key(text, len, "\nNSpid:");
 	uint64_t value = 0;
 	bool found = false;
 
-	/* Name: comes first and its line breaks are escaped, so this line is the kernel's own. */
 	if (!p)
 		return -ENOENT;
-	p += sizeof(key) - 1;
 	while (p < end && *p != '\n') {
 		if (*p == ' ' || *p == '\t') {
 			p++;
@@ -141,15 +148,11 @@ int proc__parse_ns_pid(const char *text, size_t len, pid_t *ret_pid)
 
 int proc__parse_uids(const char *text, size_t len, uid_t ret_uids[PROC_UIDS])
 {
-	static const char key[] = "\nUid:";
-	const char *end = text + len;
-	const char *p = memmem(text, len, key, sizeof(key) - 1);
+	const char *end = text + len, *p = after_key(text, len, "\nUid:");
 	uid_t uids[PROC_UIDS];
 
-	/* as NSpid above: no name of a process can look like this line */
 	if (!p)
 		return -ENOENT;
-	p += sizeof(key) - 1;
 	for (size_t i = 0; i < PROC_UIDS; i++) {
 		uint64_t value = 0;
 
@@ -190,15 +193,11 @@ int proc__parse_clock(const char *text, size_t len, int64_t *ret_ns)
 
 int proc__parse_parent(const char *text, size_t len, pid_t *ret_pid)
 {
-	static const char key[] = "\nPPid:\t";
-	const char *end = text + len;
-	const char *p = memmem(text, len, key, sizeof(key) - 1);
+	const char *end = text + len, *p = after_key(text, len, "\nPPid:\t");
 	uint64_t value = 0;
 
-	/* as NSpid above */
 	if (!p)
 		return -ENOENT;
-	p += sizeof(key) - 1;
 	if (!take_number(&p, end, 10, &value) || value > INT32_MAX)
 		return -ENOENT;
 	*ret_pid = (pid_t)value;

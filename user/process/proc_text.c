@@ -2,11 +2,14 @@
 /* The whole of a file in /proc. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "proc.h"
+
+#define MAX_TEXT (1U << 20)
 
 int proc__text(const char *path, size_t max, char **ret_text, size_t *ret_len)
 {
@@ -44,4 +47,15 @@ int proc__text(const char *path, size_t max, char **ret_text, size_t *ret_len)
 	*ret_text = text;
 	*ret_len = len;
 	return 0;
+}
+
+int proc__text_of(pid_t pid, pid_t tid, const char *name, char **ret_text, size_t *ret_len)
+{
+	char path[64];
+
+	if (tid > 0)
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", pid, tid, name);
+	else
+		snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	return proc__text(path, MAX_TEXT, ret_text, ret_len);
 }
