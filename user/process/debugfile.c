@@ -5,11 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -84,21 +82,14 @@ static bool is_systems(const struct place *p, const char *path)
 /* Opens a path as the process that has this root would. */
 static int open_in(struct place *p, const char *path)
 {
-	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	int path_fd = -1, fd = -EACCES, err = 0;
+	int path_fd = -1, fd = -EACCES, err;
 	char link[64];
 
 	/* O_PATH first: it opens no device and waits for no writer */
-	if (is_systems(p, path)) {
-		path_fd = (int)syscall(SYS_openat2, p->root, path, &how, sizeof(how));
-		err = path_fd < 0 ? -errno : 0;
-	} else {
-		/* where the process mapped it from, whoever owns the file */
+	if (is_systems(p, path))
+		err = fetch__find_here(p->root, path, 0, 0, &path_fd);
+	else /* where the process mapped it from, whoever owns the file */
 		err = fetch__find(p->root, path, p->image->account, &path_fd);
-	}
 	if (!err && may_speak(p, path_fd)) {
 		snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
 		fd = open(link, O_RDONLY | O_NONBLOCK | O_CLOEXEC);

@@ -199,17 +199,27 @@ struct search {
 	const char *path;
 };
 
+int fetch__find_here(int root, const char *path, uint64_t flags, uint64_t resolve, int *ret_fd)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC | flags,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve,
+	};
+	int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
 static int look_up(void *ctx, void *out)
 {
 	const struct search *s = ctx;
-	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	int fd = (int)syscall(SYS_openat2, s->root, s->path, &how, sizeof(how));
+	int fd = -1, err = fetch__find_here(s->root, s->path, 0, 0, &fd);
 
 	(void)out;
-	return fd < 0 ? -errno : pass__send(s->to, "", 1, fd, 0);
+	return err ? err : pass__send(s->to, "", 1, fd, 0);
 }
 
 /* The one descriptor; the child is over. */

@@ -31,6 +31,8 @@ int fetch__stat_path(const char *path, struct stat *ret_st);
  * time.
  */
 int fetch__find(int root, const char *path, uid_t user, int *ret_fd);
+/* The same here, where nothing on the way can hang. `flags`, `resolve`: more of openat2(2)'s. */
+int fetch__find_here(int root, const char *path, uint64_t flags, uint64_t resolve, int *ret_fd);
 
 struct fetched {
 	int fd;	       /* to be read; the caller's */

@@ -194,19 +194,15 @@ int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PAT
  */
 static bool leads_to(const char *root, const char *path, const struct stat *file)
 {
-	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED,
-	};
-	int tries = 3, fd = -1, at = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int tries = 3, fd = -1, err, at = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct stat st;
 	bool same;
 
 	/* another one renames something just now */
 	do
-		fd = at < 0 ? -1 : (int)syscall(SYS_openat2, at, path, &how, sizeof(how));
-	while (fd < 0 && errno == EAGAIN && --tries);
-	same = fd >= 0 && fetch__stat(fd, &st) == 0 && st.st_dev == file->st_dev &&
+		err = at < 0 ? -errno : fetch__find_here(at, path, O_NOFOLLOW, RESOLVE_CACHED, &fd);
+	while (err == -EAGAIN && --tries);
+	same = !err && fetch__stat(fd, &st) == 0 && st.st_dev == file->st_dev &&
 	       st.st_ino == file->st_ino;
 	fd__close(&fd);
 	fd__close(&at);
