@@ -324,6 +324,14 @@ class Session:
             line = None
         check(line is not None, f"safescoped did not attach: {self.err.seen}")
 
+    def wait_attached_to(self, pid, timeout=60):
+        """With -v: waits until a process that began, or became Haskell's, in the session is attached."""
+        try:
+            line = self.err.until(f"attached: pid {pid},", timeout)
+        except TimeoutError:
+            line = None
+        check(line is not None, f"pid {pid} was not attached: {self.err.seen}")
+
     def signal(self, number):
         self.process.send_signal(number)
 

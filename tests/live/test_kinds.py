@@ -134,12 +134,6 @@ def whole_host(t, *options):
     return session
 
 
-def attached(session, pid):
-    """Waits until a process that began, or became Haskell's, is attached."""
-    line = session.err.until(f"attached: pid {pid},", 60)
-    check(line is not None, f"pid {pid} was not found: {session.err.seen}")
-
-
 def check_library(t, pid, truth, spun):
     report = t.report()
     got = report.target(pid)
@@ -183,7 +177,7 @@ def test_loaded_by_c(t, how):
     if how == "pid":
         session = t.attach(target, *ALWAYS, *OFTEN)
     else:
-        attached(session, target.pid)
+        session.wait_attached_to(target.pid)
     target.go()
     truth = target.result()
     if how == "host":
@@ -494,7 +488,7 @@ def test_pid_comes_again(t, how):
     other = patched(t, "Calls", "thr", (b"safe_sleep_1ms", b"safe_sleep_1ms"))
     second = start_as(t, first.pid, [other, 1, "safe_sleep_1ms=70"])
     if how == "host":
-        attached(session, second.pid)
+        session.wait_attached_to(second.pid)
     second.go()
     check(second.wait() == 0, "the second failed")
     time.sleep(0.3)

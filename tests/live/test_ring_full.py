@@ -68,14 +68,6 @@ def wait_for_comm(pid, comm):
         time.sleep(0.01)
 
 
-def attached(session, target):
-    try:
-        line = session.err.until(f"attached: pid {target.pid}", 60)
-    except TimeoutError:
-        line = None
-    check(line is not None, f"pid {target.pid} was not attached: {session.err.seen}")
-
-
 def stop(session):
     session.signal(signal.SIGINT)
     check(session.wait() == 1, f"safescoped ended so: {session.err.seen}")
@@ -91,7 +83,7 @@ def test_exec(t):
     """The program ends where it became another one, and the session with it; that one is not waited for."""
     fills, target = start(t, *filler()), start(t, program("Forky"), "shell", 1, env={"FORKY_NEXT": "sleep 100"})
     session = t.session("--pid", f"{fills.pid},{target.pid}", *FEW_SAMPLES, "-o", f"{t.stem}.json", *ALWAYS)
-    attached(session, target)
+    session.wait_attached_to(target.pid)
 
     def act():
         target.go()
@@ -108,14 +100,14 @@ def test_exec_in_system(t):
     """The new program is a target of its own."""
     fills, target = start(t, *filler()), start(t, program("Forky"), "shell", 1, env={"FORKY_NEXT": calls()})
     session = t.session(*FEW_SAMPLES, "-o", f"{t.stem}.json", *ALWAYS)
-    attached(session, target)
+    session.wait_attached_to(target.pid)
 
     def act():
         target.go()
         wait_for_comm(target.pid, "Calls")
 
     held_up(session, act, fills)
-    attached(session, target)
+    session.wait_attached_to(target.pid)
     target.go()
     truth = target.result()
     stop(session)
@@ -150,7 +142,7 @@ def test_threads(t):
     """Those that end have ended then, though their process ends long after them."""
     fills, target = start(t, *filler()), start(t, program("Brief"), 4)
     session = t.session("--pid", f"{fills.pid},{target.pid}", *FEW_SAMPLES, "-o", f"{t.stem}.json", *ALWAYS)
-    attached(session, target)
+    session.wait_attached_to(target.pid)
     target.go()
     time.sleep(1)
 
