@@ -118,7 +118,7 @@ static int on_process(void *ctx, pid_t pid)
 	struct row *r;
 	int err;
 
-	if (!select__wants(list->select, pid))
+	if (select__wants(list->select, pid) <= 0)
 		return 0;
 	err = ARRAY_RESERVE(list->rows, list->cap, list->n + 1, LIST_MAX);
 	if (err)

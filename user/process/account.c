@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/retry.h"
 #include "proc.h"
 
 /* user_namespaces(7): they nest this deep at most. */
@@ -40,7 +41,7 @@ static bool is_own_ns(const struct stat *its)
 /* -ENOENT: the process is in none but ours. */
 static int find_outer_ns(pid_t pid, struct outer_ns *ret_ns)
 {
-	int fd, err = -ENOENT;
+	int fd, err = -ENOENT, up_err = 0;
 	char path[64];
 	struct stat st;
 	uid_t uid;
@@ -56,6 +57,7 @@ static int find_outer_ns(pid_t pid, struct outer_ns *ret_ns)
 			break;
 		/* ioctl_ns(2) */
 		parent = ioctl(fd, NS_GET_PARENT);
+		up_err = parent < 0 ? -errno : 0;
 		if (ioctl(fd, NS_GET_OWNER_UID, &uid) == 0) {
 			*ret_ns = (struct outer_ns){st.st_dev, st.st_ino, uid};
 			err = 0;
@@ -64,7 +66,8 @@ static int find_outer_ns(pid_t pid, struct outer_ns *ret_ns)
 		fd = parent;
 	}
 	fd__close(&fd);
-	return err;
+	/* which one is the outermost is not known then */
+	return retry__shows_nothing(up_err) ? up_err : err;
 }
 
 static bool is_in(pid_t pid, const struct outer_ns *ns)
@@ -121,20 +124,20 @@ static int first_id(pid_t pid, const struct outer_ns *ns, uid_t *ret_uid)
 }
 
 /* Where it is root's a container may be anybody's, whose first id stands for all that he has. */
-static uid_t of_container(pid_t pid, const struct outer_ns *ns, uid_t real)
+static int of_container(pid_t pid, const struct outer_ns *ns, uid_t real, uid_t *ret_uid)
 {
-	uid_t first;
+	uid_t first = 0;
+	int err = first_id(pid, ns, &first);
 
-	switch (first_id(pid, ns, &first)) {
-	case 0:
-		/* where root is root the others are who they are, too */
-		return first ? first : real;
-	case -ENODATA:
-		/* nobody can have changed his id there */
-		return real;
-	default:
-		return UNKNOWN_CONTAINER;
-	}
+	if (retry__shows_nothing(err))
+		return err;
+	/* where root is root the others are who they are, too; and where nothing is mapped yet
+	 * nobody can have changed his id */
+	if (!err || err == -ENODATA)
+		*ret_uid = first ? first : real;
+	else
+		*ret_uid = UNKNOWN_CONTAINER;
+	return 0;
 }
 
 int proc__account(pid_t pid, uid_t *ret_uid)
@@ -147,8 +150,13 @@ int proc__account(pid_t pid, uid_t *ret_uid)
 		*ret_uid = ns.owner;
 		return 0;
 	}
+	/* a look that shows nothing makes it nobody's */
+	if (retry__shows_nothing(none))
+		return none;
 	err = proc__uids(pid, uids);
-	if (!err)
-		*ret_uid = none ? uids[0] : of_container(pid, &ns, uids[0]);
+	if (!err && none)
+		*ret_uid = uids[0];
+	else if (!err)
+		err = of_container(pid, &ns, uids[0], ret_uid);
 	return err;
 }

@@ -240,7 +240,8 @@ static const struct image_map *known(const struct images *images, struct reading
 	if (!was || was->start != map->start || was->end != map->end)
 		return NULL;
 	/* tried again: the next time it may be opened */
-	if (!was->image && (!was->lack || was->lack == IMAGE_NOT_OPENED))
+	if (!was->image &&
+	    (!was->lack || was->lack == IMAGE_NOT_OPENED || was->lack == IMAGE_NOT_YET))
 		return NULL;
 	before = proc_maps__at(old->proc, map->start);
 	if (!before || before->ino != map->ino || before->dev_major != map->dev_major ||
@@ -281,6 +282,9 @@ static enum image_lack lack_of(int err, const struct image *image)
 {
 	if (err == -EDQUOT || (image && image->elf_err == -ENFILE))
 		return IMAGE_NO_ROOM;
+	/* -EREMOTEIO: see fetch__find() */
+	if (retry__shows_nothing(err) || err == -EREMOTEIO)
+		return IMAGE_NOT_YET;
 	/* the process has not ended, and it is no device */
 	if (err && err != -ESRCH && err != -ENOENT && err != -EINVAL)
 		return IMAGE_NOT_OPENED;
@@ -323,7 +327,8 @@ bool images__may_come_later(const struct images *images)
 	for (size_t i = 0; i < images->n_maps; i++) {
 		const struct image *image = images->maps[i].image;
 
-		if (image && !image->elf && (image->file->elf || image->file->again_ns))
+		if (images->maps[i].lack == IMAGE_NOT_YET ||
+		    (image && !image->elf && (image->file->elf || image->file->again_ns)))
 			return true;
 	}
 	return false;

@@ -44,7 +44,8 @@ struct image {
 /* Why nothing is known of a file that is mapped. */
 enum image_lack {
 	IMAGE_LACKS_NOTHING = 0,
-	IMAGE_NO_ROOM,	  /* the process's files, or its user's, are too many or too large */
+	IMAGE_NO_ROOM, /* the process's files, or its user's, are too many or too large */
+	IMAGE_NOT_YET, /* there was no descriptor, memory or time to open it: there may be later */
 	IMAGE_NOT_COPIED, /* fetch.h: on a file system that is not a local one, and not copied */
 	/* not even root may look at it (FUSE without allow_other), and something else has its name
 	 */
@@ -91,7 +92,8 @@ struct images {
 /* How many executable mappings, as last read, are of files that lack for this reason. */
 size_t images__left_out(const struct images *images, enum image_lack why);
 
-/* Some could not be read for want of time, or since a helper was killed: images__refresh() may. */
+/* Some could not be opened or read for want of time, descriptors or memory, or since a helper was
+ * killed: images__refresh() may. */
 bool images__may_come_later(const struct images *images);
 
 /* Reads the process's maps (again) and opens the files that are new. */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/retry.h"
 #include "fetch.h"
 
 int proc__stat(pid_t pid, pid_t tid, struct proc_stat *ret_stat)
@@ -162,7 +163,8 @@ int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PAT
 	snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", pid,
 		 (unsigned long long)map->start, (unsigned long long)map->end);
 	err = place_of(link, &fd, &st);
-	if (err == -EINVAL)
+	/* what cannot be opened just now is there all the same, whatever has its name */
+	if (err == -EINVAL || retry__shows_nothing(err))
 		return err;
 	if (err) {
 		snprintf(link, sizeof(link), "/proc/%d/exe", pid);
@@ -331,28 +333,35 @@ int proc__threads(pid_t pid, pid_t **ret_tids, size_t *ret_n)
 	return 0;
 }
 
-static bool is_over(pid_t pid, pid_t tid)
+/* 1: it is over; 0: it is not. */
+static int is_over(pid_t pid, pid_t tid)
 {
 	struct proc_stat st;
+	int err = proc__stat(pid, tid, &st);
 
-	return proc__stat(pid, tid, &st) || st.state == 'Z' || st.state == 'X';
+	if (retry__shows_nothing(err))
+		return err;
+	return err || st.state == 'Z' || st.state == 'X';
 }
 
 int proc__living_thread(pid_t pid, pid_t *ret_tid)
 {
 	pid_t *tids, tid = 0;
 	size_t n;
-	int err;
+	int err, over = is_over(pid, 0);
 
-	if (!is_over(pid, 0))
-		return -ESRCH;
+	if (over <= 0)
+		return over ? over : -ESRCH;
 	err = proc__threads(pid, &tids, &n);
 	if (err)
 		return err;
-	for (size_t i = 0; i < n && !tid; i++)
-		if (tids[i] != pid && !is_over(pid, tids[i]))
-			tid = tids[i];
+	for (size_t i = 0; i < n && !tid && over > 0; i++) {
+		over = tids[i] == pid ? 1 : is_over(pid, tids[i]);
+		tid = over ? 0 : tids[i];
+	}
 	free(tids);
+	if (over < 0)
+		return over;
 	if (!tid)
 		return -ESRCH;
 	*ret_tid = tid;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/retry.h"
 #include "cgroup.h"
 #include "proc.h"
 
@@ -91,7 +92,8 @@ int select__add(struct select_rules *rules, enum select_kind kind, const char *t
 /* What of a process rules are about, read when one asks for it. */
 struct subject {
 	pid_t pid;
-	bool known[SELECT_KINDS], gone;
+	bool known[SELECT_KINDS];
+	int err; /* of reading that; 0: nothing failed */
 	char comm[17], exe[PATH_MAX];
 	struct cgroup cgroup;
 	uid_t user;
@@ -131,15 +133,15 @@ static bool matches(struct subject *s, const struct select_rule *rule)
 
 	if (!s->known[rule->kind]) {
 		s->known[rule->kind] = true;
-		s->gone |= read_kind(s, rule->kind) != 0;
+		s->err = read_kind(s, rule->kind);
 	}
-	if (s->gone)
+	if (s->err)
 		return false;
 	return rule->kind == SELECT_USER ? s->user == rule->user
 					 : fnmatch(rule->glob, texts[rule->kind], 0) == 0;
 }
 
-bool select__wants(const struct select_rules *rules, pid_t pid)
+int select__wants(const struct select_rules *rules, pid_t pid)
 {
 	struct subject s = {.pid = pid};
 	bool has[SELECT_KINDS] = {false}, matched[SELECT_KINDS] = {false};
@@ -148,13 +150,15 @@ bool select__wants(const struct select_rules *rules, pid_t pid)
 		const struct select_rule *rule = &rules->v[i];
 		bool match = matches(&s, rule);
 
-		if (s.gone || (match && rule->exclude))
-			return false;
+		if (retry__shows_nothing(s.err))
+			return s.err;
+		if (s.err || (match && rule->exclude))
+			return 0;
 		has[rule->kind] |= !rule->exclude;
 		matched[rule->kind] |= match && !rule->exclude;
 	}
 	for (unsigned kind = 0; kind < SELECT_KINDS; kind++)
 		if (has[kind] && !matched[kind])
-			return false;
-	return true;
+			return 0;
+	return 1;
 }

@@ -41,7 +41,8 @@ int select__add(struct select_rules *rules, enum select_kind kind, const char *t
 const char *select__kind_name(enum select_kind kind);
 /* The kind of that name, "comm"; SELECT_KINDS: there is none. */
 enum select_kind select__kind(const char *name, size_t len);
-/* Whether the process is wanted. One that is gone is not, unless there are no rules. */
-bool select__wants(const struct select_rules *rules, pid_t pid);
+/* 1: the process is wanted; 0: it is not, as one that is gone, unless there are no rules. Of
+ * retry__shows_nothing()'s errors: there was no descriptor or memory to look. */
+int select__wants(const struct select_rules *rules, pid_t pid);
 
 #endif

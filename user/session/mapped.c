@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/retry.h"
 #include "session_priv.h"
 
 /* dlopen() maps a library, and what it needs, in several steps. */
@@ -120,8 +121,8 @@ static void look_at_other(struct session *s, const struct kernel_mapping *map)
 	found = discover__mapping(s->cache, map->pid, map->start, map->ino);
 	if (found == 0)
 		remember_plain(s->mapped, &key);
-	/* where there was no time for it the process is looked at again */
-	else if ((found > 0 || found == -EBUSY) && !is_exe(map))
+	/* where there was no time or descriptor for it the process is looked at again */
+	else if ((found > 0 || retry__shows_nothing(found)) && !is_exe(map))
 		follow__on_mapped(s, map->pid);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/retry.h"
 #include "process/proc.h"
 #include "session_priv.h"
 
@@ -41,7 +42,9 @@ bool program__has_ended(pid_t pid)
 	struct proc_stat stat;
 	uint64_t ino;
 	uint32_t dev;
+	int err = proc__stat(pid, 0, &stat);
 
-	return proc__stat(pid, 0, &stat) || stat.state == 'Z' || stat.state == 'X' ||
-	       !program__exe(pid, &ino, &dev);
+	if (retry__shows_nothing(err))
+		return false;
+	return err || stat.state == 'Z' || stat.state == 'X' || !program__exe(pid, &ino, &dev);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/retry.h"
 #include "process/file.h"
 #include "process/image.h"
 #include "process/proc.h"
@@ -20,6 +21,18 @@
 
 /* Not NULL: the file holds a runtime. */
 static const struct slot_key runtime_key;
+
+/*
+ * What an error of opening something of a process shows: 0: there is nothing to look at, since that
+ * is gone, or nobody may; -EMFILE, -EBUSY: nothing.
+ */
+static int shown_by(int err)
+{
+	if (err == -EMFILE)
+		return err;
+	/* -EREMOTEIO: see fetch__find() */
+	return retry__shows_nothing(err) || err == -EREMOTEIO ? -EBUSY : 0;
+}
 
 /* 1: it holds one; 0; -EBUSY: there may be time for it later. */
 static int look_into(struct file *file)
@@ -43,10 +56,10 @@ static int look_into(struct file *file)
 static int look_into_exe(struct target_cache *cache, pid_t pid, int fd)
 {
 	struct file *file;
-	int found;
+	int found, err = file__get(target_cache__files(cache), pid, fd, "/proc/PID/exe", &file);
 
-	if (file__get(target_cache__files(cache), pid, fd, "/proc/PID/exe", &file) < 0)
-		return 0;
+	if (err)
+		return shown_by(err);
 	found = look_into(file);
 	file__put(file);
 	return found;
@@ -57,11 +70,13 @@ static int look_into_map(struct target_cache *cache, pid_t pid, const struct pro
 	char path[PROC_PATH_LEN];
 	struct file *file;
 	uint64_t dev, ino;
-	int found, fd;
+	int found, fd, err;
 
-	if (proc__open_map(pid, map, path, &fd, &dev, &ino) < 0 ||
-	    file__get(target_cache__files(cache), pid, fd, map->path, &file) < 0)
-		return 0;
+	err = proc__open_map(pid, map, path, &fd, &dev, &ino);
+	if (!err)
+		err = file__get(target_cache__files(cache), pid, fd, map->path, &file);
+	if (err)
+		return shown_by(err);
 	found = look_into(file);
 	file__put(file);
 	return found;
@@ -76,12 +91,10 @@ static bool is_same_file(const struct proc_map *a, const struct proc_map *b)
 static int look_into_libraries(struct target_cache *cache, pid_t pid)
 {
 	struct proc_maps maps;
-	bool late = false;
-	int found = 0, err = proc__maps(pid, &maps);
+	int found = 0, unknown = 0, err = proc__maps(pid, &maps);
 
-	/* else it is gone, or may not be looked at */
 	if (err < 0)
-		return err == -ENOMEM || err == -EMFILE || err == -ENFILE ? -EBUSY : 0;
+		return shown_by(err);
 	for (int pass = 0; found <= 0 && pass < 2; pass++) {
 		const struct proc_map *last = NULL;
 
@@ -94,11 +107,11 @@ static int look_into_libraries(struct target_cache *cache, pid_t pid)
 				continue;
 			last = m;
 			found = look_into_map(cache, pid, m);
-			late |= found == -EBUSY;
+			unknown = found < 0 ? found : unknown;
 		}
 	}
 	proc_maps__free(&maps);
-	return found > 0 ? found : late ? -EBUSY : 0;
+	return found > 0 ? found : unknown;
 }
 
 static int open_exe(pid_t pid)
@@ -114,14 +127,16 @@ static int open_exe(pid_t pid)
 
 int discover__process(struct target_cache *cache, pid_t pid)
 {
-	int in_exe, in_libraries, fd = open_exe(pid);
+	int in_exe, in_libraries, err, fd = open_exe(pid);
 
 	/* its main thread may have exited; target__open() refuses it then */
-	if (fd == -ENOENT && proc__living_thread(pid, &pid) == 0)
-		fd = open_exe(pid);
+	if (fd == -ENOENT) {
+		err = proc__living_thread(pid, &pid);
+		fd = err ? err : open_exe(pid);
+	}
 	/* a kernel thread has no executable, and no libraries either */
 	if (fd < 0)
-		return fd == -EMFILE ? -EMFILE : 0;
+		return shown_by(fd);
 	in_exe = look_into_exe(cache, pid, fd);
 	if (in_exe > 0)
 		return in_exe;
@@ -156,11 +171,10 @@ int discover__mapping(struct target_cache *cache, pid_t pid, uint64_t start, uin
 	int fd, found, err;
 
 	err = open_mapping(pid, start, ino, &fd);
-	if (err < 0)
-		return err;
-	err = file__get(target_cache__files(cache), pid, fd, "", &file);
-	if (err < 0)
-		return err;
+	if (!err)
+		err = file__get(target_cache__files(cache), pid, fd, "", &file);
+	if (err)
+		return shown_by(err) ? shown_by(err) : err;
 	found = look_into(file);
 	file__put(file);
 	return found;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/retry.h"
 #include "elf/arch.h"
 #include "process/debugfile.h"
 #include "process/fetch.h"
@@ -66,7 +67,8 @@ void target__left_out(const struct target *target, struct target_left_out *ret_l
 {
 	ret_left_out->no_room = images__left_out(&target->images, IMAGE_NO_ROOM);
 	ret_left_out->not_copied = images__left_out(&target->images, IMAGE_NOT_COPIED);
-	ret_left_out->not_opened = images__left_out(&target->images, IMAGE_NOT_OPENED);
+	ret_left_out->not_opened = images__left_out(&target->images, IMAGE_NOT_OPENED) +
+				   images__left_out(&target->images, IMAGE_NOT_YET);
 }
 
 static int open_process(struct target *t, pid_t pid)
@@ -82,11 +84,17 @@ static int open_process(struct target *t, pid_t pid)
 		return -ESRCH;
 	}
 	if (err < 0 && err != -ESRCH) {
-		target__refuse(t, "cannot open: %s; run as root", strerror(-err));
+		target__refuse(t, "cannot open: %s; %s", strerror(-err),
+			       retry__shows_nothing(err) ? "try again" : "run as root");
 		return err;
 	}
 	if (err == 0)
 		err = proc__stat(pid, 0, &st);
+	/* no descriptor or memory to look at it: it may well be there */
+	if (retry__shows_nothing(err)) {
+		target__refuse(t, "cannot be looked at: %s; try again", strerror(-err));
+		return err;
+	}
 	if (err < 0) {
 		target__refuse(t, "no such process; --list shows the GHC programs that run");
 		return -ESRCH;
@@ -201,6 +209,11 @@ static int not_ghc(struct target *t, pid_t pid)
 			continue;
 		target__refuse(t, "there was no time to look into %s; try again",
 			       t->images.images[i]->name);
+		return -EBUSY;
+	}
+	if (images__left_out(&t->images, IMAGE_NOT_YET)) {
+		target__refuse(t, "there was no descriptor, memory or time to open what it maps; "
+				  "try again");
 		return -EBUSY;
 	}
 	if (exe && exe->elf_err == -EMEDIUMTYPE) {

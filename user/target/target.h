@@ -267,12 +267,13 @@ void target__confirmed(const struct target *target, struct target_confirmed *ret
 
 /*
  * A cheap look: 1 if the process maps a file that holds a GHC runtime, 0 if not (or it is gone, or
- * may not be looked at). -EBUSY: nobody knows, there was no time for one of the files, and there
- * may be later; -EMFILE. Each file is looked through once for a cache.
+ * may not be looked at). -EBUSY: nobody knows, there was no time or memory for one of the files,
+ * and there may be later; -EMFILE: there was no descriptor. Each file is looked through once for a
+ * cache.
  */
 int discover__process(struct target_cache *cache, pid_t pid);
-/* The same of the mapping of file `ino` at `start`; -EBUSY: there was no time for it, and there may
- * be later; -ESRCH and others if it is gone, so that nothing is known. */
+/* The same of the mapping of file `ino` at `start`; -ESRCH and others if it is gone, or may not be
+ * looked at. */
 int discover__mapping(struct target_cache *cache, pid_t pid, uint64_t start, uint64_t ino);
 /*
  * Calls fn for every process for which discover__process() does not return 0, and before_each (or

@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include "base/base.h"
+#include "base/retry.h"
 #include "names/names.h"
 #include "process/proc.h"
 #include "target_priv.h"
@@ -17,8 +18,8 @@ bool target__alive(const struct target *target)
 	if (poll(&pfd, 1, 0) != 0)
 		return false;
 	err = proc__stat(target->info.pid, 0, &st);
-	/* nothing can be opened: what is known is that it has not ended */
-	if (err == -EMFILE)
+	/* nothing can be opened or read: what is known is that it has not ended */
+	if (retry__shows_nothing(err))
 		return true;
 	return err == 0 && st.start_ticks == target->first.start_ticks;
 }

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What could not be opened for want of descriptors or memory shows nothing of a process: neither
+ * that it has ended, nor that it has no runtime, nor whose it is. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "process/image.h"
+#include "process/select.h"
+#include "target/target_priv.h"
+
+#define TINY "tests/data/tiny.elf"
+
+/* Of a path that has this in it. */
+static const char *refused;
+static int refused_err;
+
+/* The library's calls come here, too. */
+int open(const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list args;
+
+	if (refused && strstr(path, refused)) {
+		errno = refused_err;
+		return -1;
+	}
+	va_start(args, flags);
+	if (flags & O_CREAT)
+		mode = va_arg(args, mode_t);
+	va_end(args);
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+static void refuse(const char *what, int err)
+{
+	refused = what;
+	refused_err = err;
+}
+
+static const int unknown[] = {EMFILE, ENFILE, ENOMEM};
+
+/* What the look is to have found then. */
+static int found_by(int err)
+{
+	return err == EMFILE ? -EMFILE : -EBUSY;
+}
+
+/* The cache has it that this test, whose file has in it what a runtime is found by, has none. */
+static struct file *hold_exe(struct target_cache *cache)
+{
+	struct file *file;
+
+	assert_int_equal(file__get(target_cache__files(cache), getpid(),
+				   open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "", &file),
+			 0);
+	elf__free(file->elf);
+	file->elf = NULL;
+	file->elf_err = -ENOEXEC;
+	return file;
+}
+
+static void t_discover(void **state)
+{
+	static const char *const whats[] = {"/exe", "/map_files/", "/maps"};
+	int fd = open(TINY, O_RDONLY | O_CLOEXEC);
+	void *at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	struct target_cache *cache;
+	struct file *exe;
+	struct stat st;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_true(at != MAP_FAILED && fstat(fd, &st) == 0);
+	assert_int_equal(target_cache__new(&cache), 0);
+	exe = hold_exe(cache);
+	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++) {
+		for (size_t k = 0; k < ARRAY_SIZE(whats); k++) {
+			refuse(whats[k], unknown[i]);
+			assert_int_equal(discover__process(cache, getpid()), found_by(unknown[i]));
+		}
+		assert_int_equal(discover__mapping(cache, getpid(), (uintptr_t)at, st.st_ino),
+				 found_by(unknown[i]));
+	}
+	/* whoever may not look at another's process knows of none, as before */
+	for (size_t k = 0; k < ARRAY_SIZE(whats); k++) {
+		refuse(whats[k], EACCES);
+		assert_int_equal(discover__process(cache, getpid()), 0);
+	}
+	refuse(NULL, 0);
+	assert_int_equal(discover__process(cache, getpid()), 0);
+	assert_int_equal(discover__mapping(cache, getpid(), (uintptr_t)at, st.st_ino), 0);
+	file__put(exe);
+	target_cache__free(cache);
+	munmap(at, 4096);
+	close(fd);
+}
+
+static void t_images(void **state)
+{
+	struct images images = {.uid = getuid()};
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	refuse("/map_files/", ENFILE);
+	assert_int_equal(images__refresh(&images, getpid()), 0);
+	assert_true(images__left_out(&images, IMAGE_NOT_YET) > 0);
+	assert_int_equal(images__left_out(&images, IMAGE_NOT_OPENED), 0);
+	assert_true(images__may_come_later(&images));
+	assert_null(images__exe(&images));
+	refuse(NULL, 0);
+	assert_int_equal(images__refresh(&images, getpid()), 0);
+	assert_int_equal(images__left_out(&images, IMAGE_NOT_YET), 0);
+	assert_false(images__may_come_later(&images));
+	assert_non_null(images__exe(&images));
+	images__free(&images);
+}
+
+static int look(void)
+{
+	char why[256] = "";
+	const struct target_opts opts = {.reason = why, .reason_size = sizeof(why)};
+	enum target_verdict verdict;
+	struct target *target;
+
+	return target__open(getpid(), &opts, &target, &verdict);
+}
+
+static void t_target(void **state)
+{
+	static const char *const whats[] = {"/stat", "/status", "/ns/user", "/maps"};
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(look(), -ENOEXEC);
+	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++) {
+		for (size_t k = 0; k < ARRAY_SIZE(whats); k++) {
+			refuse(whats[k], unknown[i]);
+			assert_int_equal(look(), -unknown[i]);
+		}
+		refuse("/map_files/", unknown[i]);
+		assert_int_equal(look(), unknown[i] == ENOMEM ? -ENOMEM : -EBUSY);
+	}
+	refuse("/stat", ENOENT);
+	assert_int_equal(look(), -ESRCH);
+	refuse(NULL, 0);
+}
+
+static void t_alive(void **state)
+{
+	struct target t = {.info.pid = getpid()};
+	struct proc_stat st;
+
+	(void)state;
+	assert_int_equal(proc__pidfd(getpid(), &t.pidfd), 0);
+	assert_int_equal(proc__stat(getpid(), 0, &st), 0);
+	t.first = st;
+	assert_true(target__alive(&t));
+	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++) {
+		refuse("/stat", unknown[i]);
+		assert_true(target__alive(&t));
+	}
+	refuse("/stat", ENOENT);
+	assert_false(target__alive(&t));
+	refuse(NULL, 0);
+	close(t.pidfd);
+}
+
+static void t_selected(void **state)
+{
+	static const enum select_kind kinds[] = {SELECT_COMM, SELECT_USER, SELECT_CGROUP};
+	static const char *const texts[] = {"*", "0", "*"};
+	static const char *const whats[] = {"/stat", "/ns/user", "/cgroup"};
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {
+		struct select_rules rules = {0};
+
+		assert_int_equal(select__add(&rules, kinds[k], texts[k], false), 0);
+		for (size_t i = 0; i < ARRAY_SIZE(unknown); i++) {
+			refuse(whats[k], unknown[i]);
+			assert_int_equal(select__wants(&rules, getpid()), -unknown[i]);
+		}
+		/* it is gone */
+		refuse("/proc/", ENOENT);
+		assert_int_equal(select__wants(&rules, getpid()), 0);
+		refuse(NULL, 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(t_discover), cmocka_unit_test(t_images),
+		cmocka_unit_test(t_target),   cmocka_unit_test(t_alive),
+		cmocka_unit_test(t_selected),
+	};
+
+	return cmocka_run_group_tests_name("unopened", tests, NULL, NULL);
+}
