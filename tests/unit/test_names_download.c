@@ -13,12 +13,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "base/base.h"
 #include "debuginfod/debuginfod.h"
 #include "names/names.h"
+#include "names/pause_priv.h"
 #include "process/image.h"
 #include "rts/rts.h"
 #include "wire.h"
@@ -40,6 +43,36 @@ int debuginfod__find(struct debuginfod *debuginfod, uid_t account, const char *b
 	if (!server.err)
 		memcpy(ret_path, server.path, PATH_MAX);
 	return server.err;
+}
+
+/* How long one has waited. */
+static time_t ahead_s;
+
+/* The library's calls come here, too. */
+int clock_gettime(clockid_t clock, struct timespec *ret_ts)
+{
+	int err = (int)syscall(SYS_clock_gettime, clock, ret_ts);
+
+	ret_ts->tv_sec += ahead_s;
+	return err;
+}
+
+static int open_err; /* of what the server sent */
+
+int open(const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list args;
+
+	if (open_err && !strcmp(path, server.path)) {
+		errno = open_err;
+		return -1;
+	}
+	va_start(args, flags);
+	if (flags & O_CREAT)
+		mode = va_arg(args, mode_t);
+	va_end(args);
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
 struct fixture {
@@ -183,6 +216,46 @@ static void test_has_not(void **state)
 	end(&f);
 }
 
+/* What came could not be opened or read just then: it is, after a pause, unless it is broken. */
+static void test_read_later(void **state)
+{
+	static const int errs[] = {EMFILE, ENFILE, ENOMEM};
+	struct code_name n;
+	struct fixture f;
+
+	(void)state;
+	if (!make(&f))
+		skip();
+	for (size_t i = 0; i < ARRAY_SIZE(errs); i++) {
+		open_err = errs[i];
+		n = name(&f);
+		open_err = 0;
+		assert_string_not_equal(n.name, "ours");
+		assert_int_equal(server.asked, i + 1);
+		/* at first there is something to expect */
+		assert_int_equal(n.partial, i < NAMES_PAUSE_LASTING - 1);
+		assert_false(f.rts.image->file->download_over);
+		/* not before the pause is over, whatever has become of it */
+		assert_string_not_equal(name(&f).name, "ours");
+		assert_int_equal(server.asked, i + 1);
+		ahead_s += NAMES_PAUSE_NS / 1000000000 << i;
+	}
+	f.addr++;
+	n = name(&f);
+	assert_string_equal(n.name, "ours");
+	assert_false(n.partial);
+	assert_int_equal(n.source, NAME_DWARF);
+	end(&f);
+	/* a broken one is not read again */
+	if (!make(&f))
+		skip();
+	open_err = ENOEXEC;
+	assert_false(name(&f).partial);
+	assert_true(f.rts.image->file->download_over);
+	open_err = 0;
+	end(&f);
+}
+
 /* A process that has the file at this place. */
 static void map_at(struct fixture *f, struct file_cache *cache, const char *path, const char *at)
 {
@@ -237,6 +310,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fails_at_first),
 		cmocka_unit_test(test_has_not),
+		cmocka_unit_test(test_read_later),
 		cmocka_unit_test(test_another_place),
 	};
 

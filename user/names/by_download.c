@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/retry.h"
 #include "debuginfod/debuginfod.h"
 #include "process/debugfile.h"
 #include "process/file.h"
@@ -19,7 +20,11 @@ const struct elf_file *names__debug_file(const struct image *image)
 	return image->debug_is_own ? image->debug : image->file->debug ?: image->file->downloaded;
 }
 
-static void open_file(struct file *file, const char *path, const char *build_id)
+/* By it there is a pause after there was no time to read what is there. */
+static const struct slot_key download_key;
+
+/* 0 as well if it is of no use; retry__shows_nothing()'s: there was no time to look. */
+static int open_file(struct file *file, const char *path, const char *build_id)
 {
 	struct elf_file *elf;
 	char id[41];
@@ -29,12 +34,13 @@ static void open_file(struct file *file, const char *path, const char *build_id)
 		err = elf__open_fd(fd, path, &elf);
 	if (err) {
 		log_verbose("%s: %s", path, strerror(-err));
-		return;
+		return retry__shows_nothing(err) ? err : 0;
 	}
 	if (elf__build_id(elf, id) && !strcmp(id, build_id) && elf__n_symbols(elf, ELF_SYMTAB) > 1)
 		file->downloaded = elf;
 	else
 		elf__free(elf);
+	return 0;
 }
 
 bool names__may_be_downloaded(const struct names *names, const struct image *image)
@@ -48,7 +54,8 @@ bool names__awaits_download(struct names *names, struct image *image)
 	char id[41], path[PATH_MAX];
 	int err;
 
-	if (!names__may_be_downloaded(names, image) || time__monotonic_ns() < file->download_ns)
+	if (!names__may_be_downloaded(names, image) || time__monotonic_ns() < file->download_ns ||
+	    names__waits(names, &file->slots, &download_key))
 		return false;
 	debugfile__look(names->of.pid, image);
 	if (image->debug || elf__n_symbols(image->elf, ELF_SYMTAB) > 1 ||
@@ -67,8 +74,10 @@ bool names__awaits_download(struct names *names, struct image *image)
 		file->download_ns = time__monotonic_ns() + DEBUGINFOD_NONE_MS * 1000000ULL;
 		return false;
 	}
+	/* there may be time for it later */
+	if (names__put_off(names, &file->slots, &download_key, open_file(file, path, id)))
+		return false;
 	file->download_over = true;
-	open_file(file, path, id);
 	if (file->downloaded)
 		log_verbose("%s: symbols from %s", image->base, path);
 	return false;

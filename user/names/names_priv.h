@@ -120,7 +120,8 @@ const struct module_runs *names__module_runs(struct names *names, struct image *
 
 /* ── by_download.c ───────────────────────────────────────────────────────────────────────── */
 
-/* Asks for a file with the symbols of one that has none. True: it may be there soon. */
+/* Asks for a file with the symbols of one that has none. True: it may be there soon. What is there
+ * already, but could not be read in time, is read after a pause: the names are incomplete then. */
 bool names__awaits_download(struct names *names, struct image *image);
 /* It is not there, but it may come sooner or later. */
 bool names__may_be_downloaded(const struct names *names, const struct image *image);
