@@ -267,8 +267,9 @@ static bool has_descriptors(struct session *s, const struct wire_proc_new *rec, 
 
 /*
  * Attaches the process if it is one to be profiled. -EAGAIN: too early to decide; -EBUSY: its
- * memory hangs; -EINPROGRESS: it is a candidate whose runtime is being checked; -EDQUOT, -EMFILE:
- * there is no room for it, or there are no descriptors.
+ * memory hangs, or there is none to look at it; -EINPROGRESS: it is a candidate whose runtime is
+ * being checked; -EDQUOT and retry__is_worth_it()'s: there is no room for it to join, or no
+ * descriptors or memory.
  */
 static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool starting)
 {
@@ -290,7 +291,10 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 		return 0;
 	if (!has_descriptors(s, rec, pid, ROOM_SELECT_FDS))
 		return -EMFILE;
-	if (s->opts->select && !select__wants(s->opts->select, pid)) {
+	err = s->opts->select ? select__wants(s->opts->select, pid) : 1;
+	if (retry__shows_nothing(err))
+		return -EBUSY;
+	if (!err) {
 		if (rec && program__has_ended(pid))
 			early__missed(s, rec);
 		if (rec && (rec->flags & WIRE_PROC_TARGET))
@@ -312,7 +316,7 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 		err = -EAGAIN;
 	}
 	/* what there was no memory or file for then may be there soon */
-	if (err == -ENOMEM || err == -ENFILE)
+	if (retry__is_worth_it(err) && err != -EMFILE)
 		err = -EBUSY;
 	if (err == -EAGAIN || err == -EBUSY || err == -EMFILE)
 		return err;
@@ -363,7 +367,7 @@ static int check_candidate(struct session *s, struct candidate *c, uint64_t now)
 	if (!err)
 		return member_of(s, pid) ? 0 : decide(s, pid, rec, take_target(s, c), verdict);
 	target__free(take_target(s, c));
-	if (err == -EMFILE && rec && (rec->flags & WIRE_PROC_TARGET))
+	if (retry__is_worth_it(err) && rec && (rec->flags & WIRE_PROC_TARGET))
 		let_go(s, pid);
 	if (err == -ENOTSUP && looked && !rec) {
 		if (!c->unconfirmed)
@@ -465,7 +469,7 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 	if (err == -EAGAIN || err == -EBUSY || (held && err == -ENOEXEC))
 		candidates__add(all, rec, rec->flags & WIRE_PROC_FORK ? now + FORK_WAIT_NS : now,
 				now + LIBRARY_GIVE_UP_NS);
-	if (err == -EDQUOT || err == -EMFILE)
+	if (err == -EDQUOT || retry__is_worth_it(err))
 		before = candidates__add(all, rec, now, 0);
 	else
 		before = NULL;
@@ -521,18 +525,13 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 		if (late && !discover__process(s->cache, pid))
 			return false;
 		err = look_at(s, pid, late || !c->reported ? NULL : &rec, !late && !c->running);
-		if (late && err != -EINPROGRESS && err != -EBUSY && err != -EMFILE)
+		if (late && err != -EINPROGRESS && !retry__shows_nothing(err))
 			return false;
 	}
 	if (err == -EINPROGRESS)
 		return true;
-	if (err == -EDQUOT || err == -EMFILE)
+	if (err == -EDQUOT || retry__is_worth_it(err))
 		return room__wait(s, c, now, err);
-	/* whatever killed the helper may do so each time */
-	if (retry__is_worth_it(err)) {
-		let_go(s, pid);
-		return room__wait_for_time(s, c);
-	}
 	if (!c->give_up_ns)
 		c->give_up_ns = now + LIBRARY_GIVE_UP_NS;
 	if (err == -EAGAIN || err == -EBUSY)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "base/retry.h"
 #include "process/proc.h"
 #include "session_priv.h"
 
@@ -28,6 +29,9 @@ bool room__wait(struct session *s, struct candidate *c, uint64_t now, int err)
 {
 	if (err == -EDQUOT)
 		return candidates__wait(s->candidates, c, now + WAIT_NS);
+	/* whatever killed a helper may do so each time, and memory may be short for long */
+	if (err != -EMFILE)
+		return room__wait_for_time(s, c);
 	if (!c->missed)
 		report_no_files(s, c->pid);
 	return candidates__wait_for_files(s->candidates, c, now + WAIT_NS);
@@ -36,6 +40,7 @@ bool room__wait(struct session *s, struct candidate *c, uint64_t now, int err)
 int room__await(struct session *s, struct candidate *c, uint64_t now, uint64_t give_up_ns)
 {
 	uid_t account;
+	int err;
 
 	/* this needs no descriptor */
 	if (kill(c->pid, 0) && errno == ESRCH)
@@ -45,7 +50,12 @@ int room__await(struct session *s, struct candidate *c, uint64_t now, uint64_t g
 		c->due_ns = now + WAIT_NS;
 		return -EDQUOT;
 	}
-	if (proc__account(c->pid, &account))
+	err = proc__account(c->pid, &account);
+	if (retry__shows_nothing(err)) {
+		c->due_ns = now + WAIT_NS;
+		return -EDQUOT;
+	}
+	if (err)
 		return -ESRCH;
 	if (c->waits == WAITS_FOR_ROOM && !members__has_room(s->members, account)) {
 		candidates__wait(s->candidates, c, now + WAIT_NS);
@@ -65,7 +75,7 @@ bool room__wait_for_time(struct session *s, struct candidate *c)
 			       waits ? "its runtime could not be checked in time; it is looked at "
 				       "again from time to time"
 				     : "its runtime could not be checked in time, and too many "
-				       "others wait to be looked at again");
+				       "others of its user's wait to be looked at again");
 	return waits;
 }
 

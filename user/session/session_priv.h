@@ -353,8 +353,8 @@ void snapshots__last(struct session *s, uint64_t until_ns);
 
 /*
  * There is no room for one that is a target: it joins once others of its user's have ended
- * (-EDQUOT). Or there are no descriptors to look at one with (-EMFILE), which is counted. False:
- * too many wait.
+ * (-EDQUOT). Or there are no descriptors to look at one with (-EMFILE), which is counted; or
+ * something else of retry__is_worth_it()'s: see room__wait_for_time(). False: too many wait.
  */
 bool room__wait(struct session *s, struct candidate *c, uint64_t now, int err);
 /* One that could not be looked at for want of time: later, which is reported once. */
