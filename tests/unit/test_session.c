@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Parts of the session room that need no kernel: records that are held back, whose turn it is, how
- * often samples are taken. */
+/* Parts of the session room that need no kernel: records that are held back, how often samples are
+ * taken. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -215,126 +215,7 @@ static void losses_belong_to_one_window(void **state)
 	timeline__free(t.kit.tl);
 }
 
-/* ── candidates ──────────────────────────────────────────────────────────────────────────── */
-
-static struct candidate *candidate(struct candidates *set, pid_t pid, uid_t user, uint64_t due)
-{
-	const struct wire_proc_new rec = {.h = {.tgid = (uint32_t)pid}};
-	struct candidate *c = candidates__add(set, &rec, due, T0);
-
-	assert_non_null(c);
-	assert_ptr_equal(candidates__find(set, pid), c);
-	c->user = user;
-	c->has_user = true;
-	return c;
-}
-
-/* Who has had least comes first, of one user who has waited longest; each once in a turn. */
-static void candidates_take_turns(void **state)
-{
-	struct candidate *a, *b, *c;
-	struct candidates *set;
-	struct served *served;
-
-	(void)state;
-	assert_int_equal(candidates__new(&set), 0);
-	assert_int_equal(served__new(&served), 0);
-	a = candidate(set, 1, 1000, 10);
-	b = candidate(set, 2, 1000, 10);
-	c = candidate(set, 3, 1001, 10);
-	candidate(set, 4, 1002, 100);
-	served__add(served, 1000, 5);
-	candidates__new_turn(set);
-	assert_ptr_equal(candidates__next_due(set, served, 50), c);
-	assert_ptr_equal(candidates__next_due(set, served, 50), a);
-	assert_ptr_equal(candidates__next_due(set, served, 50), b);
-	assert_null(candidates__next_due(set, served, 50));
-	/* one that was dropped is looked at no more, and a new one comes after those that wait */
-	candidates__drop(set, c);
-	assert_null(candidates__find(set, 3));
-	c = candidate(set, 5, 1000, 10);
-	candidates__new_turn(set);
-	assert_ptr_equal(candidates__next_due(set, served, 50), a);
-	candidates__new_turn(set);
-	assert_ptr_equal(candidates__next_due(set, served, 50), b);
-	assert_ptr_equal(candidates__next_due(set, served, 50), c);
-	assert_ptr_equal(candidates__next_due(set, served, 50), a);
-	candidates__free(set);
-	served__free(served);
-}
-
-/* Those for which there was no room are kept, so many, and are as new when there is some. */
-static void candidates_wait_for_room(void **state)
-{
-	struct candidate *c = NULL;
-	struct candidates *set;
-	pid_t pid = 1;
-
-	(void)state;
-	assert_int_equal(candidates__new(&set), 0);
-	do {
-		c = candidate(set, pid++, 1000, 10);
-	} while (candidates__wait(set, c, 100));
-	assert_int_equal(pid, 4096 + 2);
-	assert_false(c->waits);
-	/* one that waits already may go on to */
-	c = candidates__find(set, 7);
-	assert_true(candidates__wait(set, c, 200));
-	assert_false(candidate__is_due(c, 150));
-	assert_true(candidate__is_due(c, 200));
-	assert_true(c->running && !c->reported);
-	c->tries = 5;
-	candidates__go_on(set, c, 300);
-	assert_false(c->waits);
-	assert_int_equal(c->tries, 0);
-	assert_int_equal(c->give_up_ns, 300);
-	/* and so there is room for another one, and for one more where one is dropped or begins
-	 * anew */
-	assert_true(candidates__wait(set, candidates__find(set, 4097), 100));
-	assert_false(candidates__wait(set, c, 100));
-	candidates__drop(set, candidates__find(set, 8));
-	assert_true(candidates__wait(set, c, 100));
-	candidate(set, 9, 1000, 10);
-	assert_false(candidates__find(set, 9)->waits);
-	assert_true(candidates__wait(set, candidate(set, 5000, 1000, 10), 100));
-	candidates__free(set);
-}
-
-/* Those for which there was no time are tried again after ten seconds, and more and more rarely;
- * how many wait for room is nothing to them. */
-static void candidates_wait_for_time(void **state)
-{
-	const uint64_t s = 1000000000;
-	struct candidates *set;
-	struct candidate *c;
-	uint64_t now = T0;
-	pid_t pid = 1;
-
-	(void)state;
-	assert_int_equal(candidates__new(&set), 0);
-	do {
-		c = candidate(set, pid++, 1000, 10);
-	} while (candidates__wait(set, c, now + 1000 * s));
-	for (uint64_t pause = 10; pause < 5000; pause *= 2) {
-		assert_true(candidates__wait_for_time(set, c, now));
-		assert_true(c->running && !c->reported && !c->refused && !c->missed);
-		now += MIN(pause, 600) * s;
-		assert_true(!candidate__is_due(c, now - 1) && candidate__is_due(c, now));
-		candidates__go_on(set, c, now + s);
-	}
-	assert_int_equal(candidates__count_waiting(set, 1000), 4096);
-	/* another program of the process is as new */
-	c = candidate(set, c->pid, 1000, 10);
-	assert_true(candidates__wait_for_time(set, c, now) && candidate__is_due(c, now + 10 * s));
-	/* one that waits for one thing may wait for another: it takes the place of one only */
-	c = candidates__find(set, 1);
-	assert_true(candidates__wait_for_time(set, c, now));
-	assert_int_equal(candidates__count_waiting(set, 1000), 4095);
-	for (size_t n = 2; n < 4096; n++)
-		assert_true(candidates__wait_for_time(set, candidate(set, pid++, 1001, 10), now));
-	assert_false(candidates__wait_for_time(set, candidate(set, pid, 1001, 10), now));
-	candidates__free(set);
-}
+/* ── how often ───────────────────────────────────────────────────────────────────────────── */
 
 /* Of a runtime that is never initialised: five looks a second at first, one in ten seconds later.
  */
@@ -582,10 +463,7 @@ int main(void)
 		cmocka_unit_test(held_and_dropped),
 		cmocka_unit_test(damaged_records_are_not_held),
 		cmocka_unit_test(losses_belong_to_one_window),
-		cmocka_unit_test(candidates_take_turns),
 		cmocka_unit_test(samples_are_spared),
-		cmocka_unit_test(candidates_wait_for_room),
-		cmocka_unit_test(candidates_wait_for_time),
 		cmocka_unit_test(looks_become_rare),
 		cmocka_unit_test(samples_come_back),
 		cmocka_unit_test(periods_of_windows),

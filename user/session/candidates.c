@@ -3,18 +3,28 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/retry.h"
+#include "base/shares.h"
+#include "confine/confine.h"
 #include "process/proc.h"
 #include "members_priv.h"
 
 #define CANDIDATES_MAX 65536
-/* Those that wait for room are not forgotten before they end. */
-#define WAITING_MAX 4096
+/* Those that wait are not forgotten before they end. So many may wait, shared between users as
+ * base/shares.h has it: of one who is alone half as many. */
+#define WAITING_MAX 8192
+
+/* The places of those that wait, by pid. */
+struct waiting {
+	struct shares *shares;
+	size_t n;
+};
 
 struct candidates {
 	struct candidate *all; /* by pid */
 	size_t n_checked;
-	size_t n_waiting; /* for room or files */
-	size_t n_late;	  /* … and for time */
+	struct waiting waiting; /* for room or files */
+	struct waiting late;	/* … and for time */
 	uint64_t turn;
 	uint64_t last; /* of candidate.place */
 };
@@ -22,11 +32,18 @@ struct candidates {
 int candidates__new(struct candidates **ret_candidates)
 {
 	struct candidates *cs = calloc(1, sizeof(*cs));
+	int err;
 
 	if (!cs)
 		return -ENOMEM;
-	*ret_candidates = cs;
-	return 0;
+	err = shares__new(WAITING_MAX, 0, &cs->waiting.shares);
+	if (!err)
+		err = shares__new(WAITING_MAX, 0, &cs->late.shares);
+	if (err)
+		candidates__free(cs);
+	else
+		*ret_candidates = cs;
+	return err;
 }
 
 void candidates__free(struct candidates *cs)
@@ -37,8 +54,11 @@ void candidates__free(struct candidates *cs)
 		target__free(c->target);
 		c->target = NULL;
 	}
-	if (cs)
+	if (cs) {
 		HASH_FREE(cs->all);
+		shares__free(cs->waiting.shares);
+		shares__free(cs->late.shares);
+	}
 	free(cs);
 }
 
@@ -87,16 +107,52 @@ struct candidate *candidates__add(struct candidates *cs, const struct wire_proc_
 	return c;
 }
 
-/* How many wait like that. */
-static size_t *count_of(struct candidates *cs, enum candidate_wait waits)
+/* On whose account it is looked at: nobody's while that cannot be found out, or if it is gone. */
+static uid_t user_of(struct candidate *c)
 {
-	return waits == WAITS_FOR_TIME ? &cs->n_late : &cs->n_waiting;
+	uid_t user;
+	int err;
+
+	if (c->has_user)
+		return c->user;
+	err = proc__account(c->pid, &user);
+	c->user = err ? CONFINE_NOBODY : user;
+	c->has_user = !retry__shows_nothing(err);
+	return c->user;
+}
+
+static struct waiting *waiting_like(struct candidates *cs, enum candidate_wait waits)
+{
+	return waits == WAITS_FOR_TIME ? &cs->late : &cs->waiting;
 }
 
 static void wait_no_more(struct candidates *cs, struct candidate *c)
 {
-	*count_of(cs, c->waits) -= c->waits != WAITS_NOT;
+	struct waiting *waiting = waiting_like(cs, c->waits);
+
+	if (!c->waits)
+		return;
+	waiting->n--;
+	shares__leave(waiting->shares, (uint64_t)c->pid, c->waits_of);
 	c->waits = WAITS_NOT;
+}
+
+/* False: its user has as many as he may. It keeps the place that it has, if it has one. */
+static bool take_place(struct candidates *cs, struct candidate *c, enum candidate_wait waits)
+{
+	struct waiting *waiting = waiting_like(cs, waits);
+	uid_t user;
+
+	if (c->waits && waiting_like(cs, c->waits) == waiting)
+		return true;
+	user = user_of(c);
+	if (shares__ask(waiting->shares, user, 0) ||
+	    shares__use(waiting->shares, (uint64_t)c->pid, user, 0))
+		return false;
+	wait_no_more(cs, c);
+	waiting->n++;
+	c->waits_of = user;
+	return true;
 }
 
 void candidates__drop(struct candidates *cs, struct candidate *c)
@@ -115,14 +171,12 @@ static bool wait(struct candidates *cs, struct candidate *c, uint64_t due_ns,
 		[WAITS_FOR_FILES] = "there are descriptors",
 		[WAITS_FOR_TIME] = "it is tried again",
 	};
-	size_t *n = count_of(cs, waits);
+	bool is_new = !c->waits;
 
-	if ((!c->waits || count_of(cs, c->waits) != n) && *n >= WAITING_MAX)
+	if (!take_place(cs, c, waits))
 		return false;
-	if (!c->waits)
+	if (is_new)
 		log_verbose("pid %d: waits until %s", c->pid, what[waits]);
-	wait_no_more(cs, c);
-	++*n;
 	c->waits = waits;
 	c->refused |= waits == WAITS_FOR_ROOM;
 	c->missed |= waits == WAITS_FOR_FILES;
@@ -148,19 +202,11 @@ bool candidates__wait_for_time(struct candidates *cs, struct candidate *c, uint6
 	return wait(cs, c, c->again.until_ns, WAITS_FOR_TIME);
 }
 
-static uid_t user_of(struct candidate *c)
-{
-	if (!c->has_user && proc__account(c->pid, &c->user))
-		c->user = 0;
-	c->has_user = true;
-	return c->user;
-}
-
 size_t candidates__count_waiting(const struct candidates *cs, uid_t uid)
 {
 	size_t n = 0;
 
-	for (struct candidate *c = cs->n_waiting ? cs->all : NULL; c; c = c->hh.next)
+	for (struct candidate *c = cs->waiting.n ? cs->all : NULL; c; c = c->hh.next)
 		n += c->waits == WAITS_FOR_ROOM && (uid == (uid_t)-1 || user_of(c) == uid);
 	return n;
 }
@@ -169,7 +215,7 @@ size_t candidates__count_waiting_for_files(const struct candidates *cs)
 {
 	size_t n = 0;
 
-	for (struct candidate *c = cs->n_waiting ? cs->all : NULL; c; c = c->hh.next)
+	for (struct candidate *c = cs->waiting.n ? cs->all : NULL; c; c = c->hh.next)
 		n += c->waits == WAITS_FOR_FILES;
 	return n;
 }

@@ -184,6 +184,7 @@ struct candidate {
 	struct target *target;
 	uid_t user; /* while has_user: on whose account it is looked at */
 	bool has_user;
+	uid_t waits_of; /* candidates.c: whose place it has while it waits */
 	/* candidates.c: in which turn it was looked at last, and who comes first of one user's */
 	uint64_t turn, place;
 	UT_hash_handle hh;
@@ -206,7 +207,7 @@ struct candidate *candidates__add(struct candidates *candidates, const struct wi
 void candidates__drop(struct candidates *candidates, struct candidate *c);
 
 /* It waits for room among the members until due_ns; of what was reported of it nothing holds then.
- * False: too many wait. */
+ * False: too many of its user's wait. */
 bool candidates__wait(struct candidates *candidates, struct candidate *c, uint64_t due_ns);
 /* The same: until there are descriptors. */
 bool candidates__wait_for_files(struct candidates *candidates, struct candidate *c,
