@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -160,6 +161,43 @@ static void t_target(void **state)
 	refuse(NULL, 0);
 }
 
+/* For what there is no room among its user's files may hold a runtime, as this test's own seems to,
+ * and there may be room for it later; what is known to hold none needs no room. */
+static void t_no_room(void **state)
+{
+	char why[256] = "", path[64];
+	struct target_opts opts = {.reason = why, .reason_size = sizeof(why)};
+	enum target_verdict verdict;
+	struct target *target;
+	struct file *held, *exe;
+	struct rlimit limit, few;
+	int err;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	few = (struct rlimit){.rlim_cur = 64, .rlim_max = limit.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	err = target_cache__new(&opts.cache);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(err, 0);
+	for (size_t i = 0; !err; i++) {
+		int fd = memfd_create("test", MFD_CLOEXEC);
+
+		snprintf(path, sizeof(path), "test%zu", i);
+		err = file__get_for(target_cache__files(opts.cache), getpid(), getuid(), fd, path,
+				    &held);
+	}
+	assert_int_equal(err, -EDQUOT);
+	assert_int_equal(target__open(getpid(), &opts, &target, &verdict), -EBUSY);
+	exe = hold_exe(opts.cache);
+	slots__free(&exe->slots);
+	assert_int_equal(target__open(getpid(), &opts, &target, &verdict), -ENOEXEC);
+	file__put(exe);
+	target_cache__free(opts.cache);
+}
+
 static void t_alive(void **state)
 {
 	struct target t = {.info.pid = getpid()};
@@ -207,7 +245,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t_discover), cmocka_unit_test(t_images),
 		cmocka_unit_test(t_target),   cmocka_unit_test(t_alive),
-		cmocka_unit_test(t_selected),
+		cmocka_unit_test(t_selected), cmocka_unit_test(t_no_room),
 	};
 
 	return cmocka_run_group_tests_name("unopened", tests, NULL, NULL);

@@ -216,6 +216,12 @@ static int not_ghc(struct target *t, pid_t pid)
 				  "try again");
 		return -EBUSY;
 	}
+	/* what they hold is found without room for them among its user's */
+	if (images__left_out(&t->images, IMAGE_NO_ROOM) && discover__process(t->cache, pid)) {
+		target__refuse(t, "there is no room for all files that its user's processes map; "
+				  "try again");
+		return -EBUSY;
+	}
 	if (exe && exe->elf_err == -EMEDIUMTYPE) {
 		snprintf(link, sizeof(link), "/proc/%d/exe", pid);
 		fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
