@@ -194,36 +194,78 @@ static void free_rts(void *rts)
 	free(rts);
 }
 
-/* What a file holds, with its addresses as in the file; NULL: no runtime. */
+/*
+ * What a file holds, with its addresses as in the file; NULL: no runtime. And the same as it was
+ * found without a debug file: where one process has the file there may be none, while another's
+ * place of it leads to one, which is for all of them then.
+ */
 static const struct slot_key rts_key = {.free = free_rts};
+static const struct slot_key early_rts_key = {.free = free_rts};
+
+static bool has_debug(const struct image *image)
+{
+	return image->debug && !image->debug_is_own;
+}
+
+/* There is nothing more for probes to be found. */
+static bool is_whole(const struct rts *rts)
+{
+	return rts->suspend.addr && rts->resume.addr && rts->gc_start.addr && rts->gc_end.addr;
+}
+
+/*
+ * What was found before, for whichever process. False: nobody has looked, or there is a debug file
+ * by now; *ret_rts is what is known without it, or NULL.
+ */
+static bool is_known(pid_t pid, struct image *image, const struct rts **ret_rts)
+{
+	struct slots *slots = &image->file->slots;
+	void *known = NULL, *early = NULL;
+	bool looked = slots__get(slots, &rts_key, &known);
+	bool looked_early = slots__get(slots, &early_rts_key, &early);
+
+	*ret_rts = known ? known : early;
+	if (looked || !looked_early)
+		return looked;
+	/* its own place of the file may lead to one; another's is there already */
+	if (early && (image->file->debug || !is_whole(early)))
+		(void)debugfile__look(pid, image);
+	return !early || !has_debug(image);
+}
+
+/* -EBUSY: there may be time for it later. Else what is found is known from now on. */
+static int find(pid_t pid, struct image *image, const struct rts **ret_rts)
+{
+	struct file *file = image->file;
+	struct rts *made = NULL;
+	int err;
+
+	/* another process may have more luck */
+	if (!image->elf)
+		return -ENOEXEC;
+	if (file__rests(file))
+		return -EBUSY;
+	err = analyse(pid, image, &made);
+	if (err == -EBUSY || (err && file__put_off(file, err)))
+		return -EBUSY;
+	made = slots__put(&file->slots, has_debug(image) ? &rts_key : &early_rts_key,
+			  err ? NULL : made);
+	if (!made)
+		return -ENOEXEC;
+	*ret_rts = made;
+	return 0;
+}
 
 /* What the file was found to hold, now or before, moved to where this process has it. -ENOEXEC: no
  * runtime; -EBUSY: there was no time to look. */
 static int look_into(pid_t pid, struct image *image, struct rts *rts)
 {
-	struct file *file = image->file;
-	const struct rts *in_file;
-	struct rts *made = NULL;
-	void *known;
-	int err;
+	const struct rts *in_file = NULL;
+	int err = is_known(pid, image, &in_file) ? 0 : find(pid, image, &in_file);
 
-	if (!slots__get(&file->slots, &rts_key, &known)) {
-		/* another process may have more luck */
-		if (!image->elf)
-			return -ENOEXEC;
-		if (file__rests(file))
-			return -EBUSY;
-		err = analyse(pid, image, &made);
-		/* there may be time for it later */
-		if (err == -EBUSY)
-			return err;
-		if (err && file__put_off(file, err))
-			return -EBUSY;
-		known = slots__put(&file->slots, &rts_key, err ? NULL : made);
-	}
-	in_file = known;
+	/* what is known without the debug file is better than nothing */
 	if (!in_file)
-		return -ENOEXEC;
+		return err ? err : -ENOEXEC;
 	*rts = *in_file;
 	rts->image = image;
 	rts->dynamic = !image->is_exe;
