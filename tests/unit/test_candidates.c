@@ -151,7 +151,7 @@ static void candidates_wait_by_user(void **state)
 		while (waits[i](set, candidate(set, pid, 1000, 10), T0))
 			pid++;
 		assert_int_equal(pid, 4096 + 1);
-		while (waits[i](set, (c = candidate(set, pid, 1001, 10)), T0))
+		while (waits[i](set, candidate(set, pid, 1001, 10), T0))
 			pid++;
 		assert_int_equal(pid, 4096 + 2048 + 1);
 		while (waits[i](set, (c = candidate(set, pid, 1002, 10)), T0))
