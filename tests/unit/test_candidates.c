@@ -220,6 +220,26 @@ static void room_for_want_of_memory(void **state)
 	candidates__free(s.candidates);
 }
 
+/* Whoever finds no room among too many is found when all processes are looked at again. */
+static void too_many(void **state)
+{
+	const struct session_opts opts = {.kind = SESSION_SYSTEM};
+	struct session s = {.opts = &opts};
+	pid_t pid = 1;
+
+	(void)state;
+	assert_int_equal(candidates__new(&s.candidates), 0);
+	while (pid <= 65535)
+		candidate(s.candidates, pid++, 1000, 10);
+	follow__on_mapped(&s, pid);
+	assert_false(s.unseen.processes);
+	assert_non_null(candidates__find(s.candidates, pid));
+	follow__on_mapped(&s, ++pid);
+	assert_null(candidates__find(s.candidates, pid));
+	assert_true(s.unseen.processes);
+	candidates__free(s.candidates);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -229,6 +249,7 @@ int main(void)
 		cmocka_unit_test(candidates_wait_by_user),
 		cmocka_unit_test(candidate_of_nobody_yet),
 		cmocka_unit_test(room_for_want_of_memory),
+		cmocka_unit_test(too_many),
 	};
 
 	return cmocka_run_group_tests_name("candidates", tests, NULL, NULL);

@@ -240,6 +240,7 @@ static int await_check(struct session *s, pid_t pid, const struct wire_proc_new 
 	if (!c)
 		c = candidates__add(all, rec ? rec : &none, now, now + LIBRARY_GIVE_UP_NS);
 	if (!c) {
+		s->unseen.processes = true;
 		target__free(target);
 		return -ENOMEM;
 	}
@@ -386,7 +387,8 @@ void follow__on_mapped(struct session *s, pid_t pid)
 	struct candidate *c = candidates__find(s->candidates, pid);
 
 	if (!c)
-		candidates__add(s->candidates, &rec, rec.h.ns, rec.h.ns + LIBRARY_GIVE_UP_NS);
+		s->unseen.processes |= !candidates__add(s->candidates, &rec, rec.h.ns,
+							rec.h.ns + LIBRARY_GIVE_UP_NS);
 	else if (c->waits == WAITS_FOR_TIME)
 		c->due_ns = rec.h.ns;
 }
@@ -467,14 +469,15 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 		err = start_loaded(s, rec, err);
 	/* what holds no runtime may load one later: look_again() knows whether that is reported */
 	if (err == -EAGAIN || err == -EBUSY || (held && err == -ENOEXEC))
-		candidates__add(all, rec, rec->flags & WIRE_PROC_FORK ? now + FORK_WAIT_NS : now,
-				now + LIBRARY_GIVE_UP_NS);
-	if (err == -EDQUOT || retry__is_worth_it(err))
+		s->unseen.processes |= !candidates__add(
+			all, rec, rec->flags & WIRE_PROC_FORK ? now + FORK_WAIT_NS : now,
+			now + LIBRARY_GIVE_UP_NS);
+	if (err == -EDQUOT || retry__is_worth_it(err)) {
 		before = candidates__add(all, rec, now, 0);
-	else
-		before = NULL;
-	if (before && !room__wait(s, before, now, err))
-		candidates__drop(all, before);
+		s->unseen.processes |= !before;
+		if (before && !room__wait(s, before, now, err))
+			candidates__drop(all, before);
+	}
 }
 
 bool follow__wants(const struct session *s, pid_t pid)

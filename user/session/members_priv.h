@@ -201,7 +201,7 @@ struct candidate *candidates__find(const struct candidates *candidates, pid_t pi
 struct candidate *candidates__next(const struct candidates *candidates,
 				   const struct candidate *prev);
 /* In place of an earlier one of the process, which has no target any more. NULL, with a line: there
- * is no room for it. */
+ * is no room for it, and whoever asked has all processes looked at again (unseen.c). */
 struct candidate *candidates__add(struct candidates *candidates, const struct wire_proc_new *rec,
 				  uint64_t due_ns, uint64_t give_up_ns);
 void candidates__drop(struct candidates *candidates, struct candidate *c);

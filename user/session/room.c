@@ -90,6 +90,7 @@ void room__come_back(struct session *s, const struct member *m, int err)
 	const struct wire_proc_new rec = {.h = {.tgid = (uint32_t)m->pid, .tid = (uint32_t)m->pid}};
 	struct candidate *c = candidates__add(s->candidates, &rec, 0, 0);
 
+	s->unseen.processes |= !c;
 	if (!c)
 		return;
 	c->again = m->waited;

@@ -11,7 +11,8 @@ struct session;
 struct unseen {
 	uint64_t losses;    /* so many records had no room … */
 	uint64_t read_ns;   /* … when that was last read */
-	bool processes;	    /* some may have begun: all are to be looked at … */
+	bool processes;	    /* some may have begun, or found no room among the candidates: all are
+			       to be looked at … */
 	uint64_t looked_ns; /* … as they last were then */
 	bool ends;	    /* some threads may have ended, … */
 	uint64_t ends_ns;   /* … which is to be looked for from then on */
