@@ -339,6 +339,19 @@ def test_nobody_reads(t):
     check(len(lasted) >= 4 and max(lasted) > 2 and sum(lasted) > 5, f"windows of {lasted} s")
 
 
+def test_reader_goes_away(t):
+    """`| head`: the session ends, and it is no failure."""
+    target = t.target("Calls", 30, "safe_sleep_1ms=20000")
+    session = t.session("--pid", target.pid, "-v", "-f", "json", "-o", "-", "--window", "0.2")
+    session.wait_attached()
+    target.go()
+    check(session.out.until("{", 60) is not None, f"no window came: {session.err.seen}")
+    session.process.stdout.close()
+    code = session.process.wait(30)
+    check(code == 0, f"it ended with {code}: {session.err.seen}")
+    check(sum("nobody reads it any more" in l for l in session.err.all(5)) == 1, f"{session.err.seen}")
+
+
 def hold_up(session, seconds):
     """Stops both processes of the daemon for so long."""
     daemons = child_of(session), session.pid

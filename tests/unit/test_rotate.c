@@ -72,6 +72,7 @@ static void make_windows(char names[10][128])
 	make("safescope-prog-12-20200101T000000.000Z.json", 1);
 	make(STEM "-20200101T000000.json", 1);
 	make(STEM "-notes.txt", 1);
+	make(STEM "-20200101T000000.000Z.notes", 1);
 }
 
 static void check(struct output_opts *opts, size_t gone)
@@ -86,6 +87,7 @@ static void check(struct output_opts *opts, size_t gone)
 	assert_true(is_there("safescope-prog-12-20200101T000000.000Z.json"));
 	assert_true(is_there(STEM "-20200101T000000.json"));
 	assert_true(is_there(STEM "-notes.txt"));
+	assert_true(is_there(STEM "-20200101T000000.000Z.notes"));
 }
 
 static void test_all_stay(void **state)

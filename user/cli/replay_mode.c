@@ -99,6 +99,9 @@ static int write_picture(struct replay_mode *mode, const struct picture *pic)
 		err = outputs__write_window(mode->outputs, pic);
 	else
 		err = outputs__write(mode->outputs, pic, NULL, NULL);
+	/* the reader has seen enough */
+	if (err == -EPIPE)
+		err = 0;
 	if (!err && mode->push)
 		err = push_picture(mode, pic);
 	if (err)

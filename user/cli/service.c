@@ -137,7 +137,9 @@ static void open_metrics_again(struct service *sv)
 {
 	metrics_server__free(sv->metrics);
 	sv->metrics = NULL;
-	open_metrics(sv);
+	if (open_metrics(sv))
+		log_warn("%s: it goes on without metrics, until it is read again",
+			 (*sv->options)->config_path);
 }
 
 /* Where metrics cannot be served at their address, the service goes on without them, and tries
@@ -244,7 +246,8 @@ static bool wait_for_removal(struct service *sv, bool was_off)
 		if (end_ns && now >= end_ns)
 			return false;
 		answer_metrics(sv, now);
-		if (!was_there)
+		/* what was switched off by it has reported that */
+		if (!was_there && !was_off)
 			log_info("%s exists: nothing is profiled until it is removed",
 				 (*sv->options)->off_path);
 		was_there = true;

@@ -329,9 +329,9 @@ static int write_stream(const struct output *o, const struct outputs *all,
 		err = output__flush(out);
 	else if (err == -EIO && ferror(out) && why)
 		err = -why;
-	/* the reader (`| head`) has seen enough */
+	/* the reader (`| head`) has seen enough; of windows no other one need be made for it */
 	if (err == -EPIPE)
-		return 0;
+		return all->opts->windows ? err : 0;
 	if (err)
 		log_error("standard %s: %s", beside ? "error" : "output", strerror(-err));
 	return err;

@@ -75,7 +75,8 @@ int outputs__write_by(const struct outputs *outputs, output_write *write, void *
 
 /*
  * The same for one window, whose files are named after its start: all of them, or none. May remove
- * older windows' files.
+ * older windows' files. -EPIPE, without a line: it goes to standard output, which nobody reads any
+ * more.
  */
 int outputs__write_window(struct outputs *outputs, const struct picture *pic);
 

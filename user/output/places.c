@@ -72,6 +72,14 @@ static bool ends_with(const char *s, size_t len, const char *suffix)
 	return len > n && s[len - n - 1] != '/' && !memcmp(s + len - n, suffix, n);
 }
 
+bool place__is_suffix(const char *text)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (!strcmp(text, kinds[i].format->suffix))
+			return true;
+	return false;
+}
+
 /* Without the longest suffix that is some format's. */
 static size_t stem_length(const char *path)
 {

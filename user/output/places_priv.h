@@ -15,6 +15,8 @@
  */
 int place__choose(const struct output_opts *opts, const struct export_format *format,
 		  size_t n_files, const char *stem, char path[PATH_MAX]);
+/* Whether some format's files have it: ".json". */
+bool place__is_suffix(const char *text);
 /* A directory, or a path that ends with a slash. */
 bool place__is_directory(const char *path);
 /* How to open such a file, for people: "open it in a browser". Constant; `%s` stands for the path.

@@ -15,6 +15,7 @@
 
 #include "base/base.h"
 #include "output.h"
+#include "places_priv.h"
 
 #define MAX_FILES ((size_t)1 << 20)
 
@@ -56,7 +57,7 @@ static const char *time_in(const char *name, const char *stem)
 	for (size_t i = 0; i + 1 < sizeof(shape); i++)
 		if (shape[i] == '0' ? t[i] < '0' || t[i] > '9' : t[i] != shape[i])
 			return NULL;
-	return t;
+	return place__is_suffix(t + sizeof(shape) - 2) ? t : NULL;
 }
 
 static int same_time(const struct file *a, const struct file *b)

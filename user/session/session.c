@@ -141,6 +141,9 @@ static int run_to_end(struct session *s)
 		err = outputs__write_window(s->outputs, pic);
 	else
 		err = outputs__write(s->outputs, pic, signals__came, &s->signal_fd);
+	/* the reader has seen enough */
+	if (err == -EPIPE)
+		err = 0;
 	pushed = push_last(s, pic, ended_ns);
 	partial =
 		err || windows__partial(s->windows) || !pushed || picture__session(pic)->exit_code;

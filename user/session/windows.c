@@ -43,6 +43,8 @@ enum {
 	WRITERS_BUSY = 8,
 	TOO_SLOW = 16,
 };
+/* Another one: nobody reads standard output any more. */
+#define READER_GONE 32
 
 struct windows {
 	uint64_t every_ns, next_ns; /* next_ns: when the next one is due */
@@ -56,6 +58,7 @@ struct windows {
 	unsigned failing; /* what those were dropped for */
 	bool partial;	  /* some window was not complete */
 	bool on_stdout;	  /* they follow each other there */
+	bool reader_gone; /* … and nobody reads them */
 };
 
 int windows__new(struct session *s, struct windows **ret_windows)
@@ -125,22 +128,40 @@ static void note_written(struct windows *w)
 	w->failing = 0;
 }
 
+/* As `| head` ends other programs; where windows are pushed or counted as well these go on. */
+static void note_reader_gone(struct session *s)
+{
+	struct windows *w = s->windows;
+	bool goes_on = s->push || s->opts->metrics;
+
+	if (w->reader_gone)
+		return;
+	w->reader_gone = true;
+	log_info("standard output: nobody reads it any more%s",
+		 goes_on ? "" : ": the session ends");
+	if (!goes_on)
+		s->stopped = true;
+}
+
 /* ── the writers ─────────────────────────────────────────────────────────────────────────── */
 
 static bool has_ended(struct session *s, pid_t *writer)
 {
 	struct windows *w = s->windows;
-	int status = 0;
+	int status = 0, failed;
 	pid_t got = waitpid(*writer, &status, WNOHANG);
 
 	if (!got || (got < 0 && errno == EINTR))
 		return false;
-	if (got < 0 || !WIFEXITED(status) || (WEXITSTATUS(status) & FILES_FAILED))
+	failed = got < 0 || !WIFEXITED(status) ? FILES_FAILED : WEXITSTATUS(status);
+	if (failed & FILES_FAILED)
 		drop(w, FILES_FAILED, "its files could not be made");
-	else if (WEXITSTATUS(status))
+	else if (failed & PUSH_FAILED)
 		drop(w, PUSH_FAILED, "it could not be queued");
 	else
 		note_written(w);
+	if (failed & READER_GONE)
+		note_reader_gone(s);
 	if (s->push)
 		push__look(s->push);
 	*writer = 0;
@@ -224,14 +245,15 @@ static void be_silent(void)
 _Noreturn static void write_window(struct session *s, const struct picture *pic)
 {
 	const struct export_opts opts = outputs__export_opts(s->outputs);
-	int failed = 0;
+	int err, failed = 0;
 
 	syscall(SYS_close_range, STDERR_FILENO + 1U, ~0U, 0);
 	setpriority(PRIO_PROCESS, 0, WRITER_NICE);
 	if (s->windows->failing & (FILES_FAILED | PUSH_FAILED) && log__level() < LOG_LVL_VERBOSE)
 		be_silent();
-	if (outputs__write_window(s->outputs, pic))
-		failed |= FILES_FAILED;
+	err = outputs__write_window(s->outputs, pic);
+	if (err)
+		failed |= err == -EPIPE ? READER_GONE : FILES_FAILED;
 	if (s->push && push__put(s->push, pic, &opts))
 		failed |= PUSH_FAILED;
 	_exit(failed);
