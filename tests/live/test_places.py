@@ -14,7 +14,11 @@ ID = "1f2e3d4c5b6a79880102030405060708090a0b0c0d0e0f101112131415161718"
 POD = "0f9c1d2e-3a4b-5c6d-7e8f-901234567890"
 KUBERNETES = f"kubepods.slice/kubepods-pod{POD.replace('-', '_')}.slice/cri-containerd-{ID}.scope"
 # where: (service, container, pod)
-PLACES = {"service": ("system.slice/safescoped-test.service", "safescoped-test.service", "", ""), "pod": (KUBERNETES, "", ID, POD)}
+PLACES = {"service": ("system.slice/safescoped-test.service", "safescoped-test.service", "", ""), "pod": (KUBERNETES, "", ID, POD),
+          # below a user's manager nothing is the system's
+          "user": ("user.slice/user-1.slice/user@1.service/app.slice/safescoped-test.service",
+                   "user@1.service/safescoped-test.service", "", ""),
+          "user-pod": (f"user.slice/user-1.slice/user@1.service/{KUBERNETES}", "", f"user@1.service/{ID}", "")}
 
 
 def hierarchy():
@@ -46,7 +50,8 @@ def started(t, path):
 
 def shown(service, container, pod):
     """As people read it."""
-    return ", ".join(words for words in (service, f"container {container[:12]}" if container else "", f"pod {pod}" if pod else "") if words)
+    container = container.replace(ID, ID[:12])
+    return ", ".join(words for words in (service, f"container {container}" if container else "", f"pod {pod}" if pod else "") if words)
 
 
 @cases(*PLACES)

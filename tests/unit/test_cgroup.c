@@ -36,7 +36,7 @@ static void test_names(void **state)
 	       "nginx.service");
 	expect("0::/user.slice/user-1000.slice/user@1000.service/app.slice/a.service\n",
 	       "/user.slice/user-1000.slice/user@1000.service/app.slice/a.service", "", "",
-	       "a.service");
+	       "user@1000.service/a.service");
 	/* a user's manager has all that he runs below it, and is no service of it */
 	expect("0::/user.slice/user-1000.slice/user@1000.service/app.slice/run-u7.scope\n",
 	       "/user.slice/user-1000.slice/user@1000.service/app.slice/run-u7.scope", "", "", "");
@@ -99,10 +99,101 @@ static void test_engines(void **state)
 	       ID, POD, "");
 	expect("0::/system.slice/docker-" ID ".scope/system.slice/nginx.service\n",
 	       "/system.slice/docker-" ID ".scope/system.slice/nginx.service", ID, "",
-	       "nginx.service");
+	       "1f2e3d4c5b6a/nginx.service");
 	/* a unit of Podman's, whose containers are in groups of the service itself */
 	expect("0::/system.slice/web.service/libpod-payload-" ID "\n",
 	       "/system.slice/web.service/libpod-payload-" ID, ID, "", "web.service");
+}
+
+#define OTHER_ID  "ffeeddccbbaa79880102030405060708090a0b0c0d0e0f101112131415161718"
+#define OTHER_POD "ffffffff-3a4b-5c6d-7e8f-901234567890"
+#define USERS	  "/user.slice/user-1000.slice/user@1000.service"
+
+static void expect_place(const char *path, const char *container, const char *pod,
+			 const char *service)
+{
+	char text[CGROUP_PATH_SIZE + 8];
+
+	snprintf(text, sizeof(text), "0::%s\n", path);
+	expect(text, path, container, pod, service);
+}
+
+/* A user makes groups below his manager, and calls them as he likes. */
+static void test_users(void **state)
+{
+	(void)state;
+	expect_place(USERS "/app.slice/app-foo.slice/postgresql.service", "", "",
+		     "user@1000.service/postgresql.service");
+	expect_place(USERS "/postgresql.service", "", "", "user@1000.service/postgresql.service");
+	expect_place(USERS "/system.slice/run-u7.scope/postgresql.service", "", "",
+		     "user@1000.service/run-u7.scope/postgresql.service");
+	expect_place(USERS "/a.service/postgresql.service", "", "", "user@1000.service/a.service");
+	expect_place(USERS "/user@0.service/postgresql.service", "", "",
+		     "user@1000.service/user@0.service");
+	expect_place(USERS, "", "", "");
+	/* Podman without root, or the id of another one's container */
+	expect_place(USERS "/user.slice/libpod-" ID ".scope/container", "user@1000.service/" ID, "",
+		     "");
+	expect_place(USERS "/app.slice/web.service/libpod-payload-" ID, "user@1000.service/" ID, "",
+		     "user@1000.service/web.service");
+	expect_place(USERS "/user.slice/libpod-" ID ".scope/system.slice/nginx.service",
+		     "user@1000.service/" ID, "", "user@1000.service/1f2e3d4c5b6a/nginx.service");
+	expect_place(USERS "/kubepods.slice/kubepods-pod" POD ".slice/cri-containerd-" ID ".scope",
+		     "user@1000.service/" ID, "", "");
+	expect_place(USERS "/kubepods/pod" POD, "", "", "");
+	expect_place("/capsule.slice/capsule@a.service/app.slice/b.service", "", "",
+		     "capsule@a.service/b.service");
+	/* from within another control group namespace */
+	expect_place("/../.." USERS "/nginx.service", "", "", "user@1000.service/nginx.service");
+	expect_place("/../../system.slice/nginx.service", "", "", "nginx.service");
+	/* in another hierarchy the process is in a true one */
+	expect("0::" USERS "/docker-" OTHER_ID ".scope\n12:pids:/docker/" ID "\n", "/docker/" ID,
+	       ID, "", "");
+}
+
+/* Whoever is in a group makes those below it: the outermost is the true one. */
+static void test_inner(void **state)
+{
+	(void)state;
+	expect_place("/system.slice/a.service/postgresql.service", "", "", "a.service");
+	expect_place("/docker/" ID "/docker/" OTHER_ID, ID, "", "");
+	expect_place("/system.slice/docker-" ID ".scope/kubepods.slice/kubepods-pod" POD
+		     ".slice/cri-containerd-" OTHER_ID ".scope",
+		     ID, "", "");
+	expect_place("/kubepods/pod" POD "/" ID "/kubepods/pod" OTHER_POD "/" OTHER_ID, ID, POD,
+		     "");
+	expect_place("/docker/" ID "/user.slice/user@0.service/a.service", ID, "",
+		     "1f2e3d4c5b6a/user@0.service/a.service");
+	expect_place("/system.slice/containerd.service/kubepods-pod" POD ".slice:cri-containerd:" ID
+		     "/nginx.service",
+		     ID, POD, "1f2e3d4c5b6a/nginx.service");
+	expect_place("/system.slice/a.service/web.service/libpod-payload-" ID, ID, "", "");
+	expect_place("/machine.slice/machine-a.scope/payload/system.slice/nginx.service", "", "",
+		     "machine-a.scope/nginx.service");
+	expect_place("/lxc.payload.a/system.slice/nginx.service", "", "",
+		     "lxc.payload.a/nginx.service");
+	expect_place("/user.slice/user-1000.slice/session-3.scope/nginx.service", "", "",
+		     "session-3.scope/nginx.service");
+}
+
+/* A name that has no room is none: what is left of it might be another one's. */
+static void test_long_names(void **state)
+{
+	char unit[256], path[CGROUP_PATH_SIZE], name[CGROUP_PATH_SIZE];
+
+	(void)state;
+	memset(unit, 'a', sizeof(unit));
+	memcpy(unit + sizeof(unit) - 9, ".service", 9);
+	snprintf(path, sizeof(path), "/system.slice/%s", unit);
+	expect_place(path, "", "", unit);
+	snprintf(path, sizeof(path), USERS "/%s", unit);
+	snprintf(name, sizeof(name), "user@1000.service/%s", unit);
+	expect_place(path, "", "", name);
+	snprintf(path, sizeof(path), USERS "/%.240s.scope/%s", unit, unit);
+	expect_place(path, "", "", "");
+	snprintf(path, sizeof(path), USERS "/%.240s.scope/%.200s.scope/nginx.service", unit, unit);
+	snprintf(name, sizeof(name), "user@1000.service/%.240s.scope/nginx.service", unit);
+	expect_place(path, "", "", name);
 }
 
 static void test_damaged(void **state)
@@ -178,10 +269,11 @@ static void test_no_such_user(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),	     cmocka_unit_test(test_hierarchies),
-		cmocka_unit_test(test_hybrid),	     cmocka_unit_test(test_engines),
-		cmocka_unit_test(test_damaged),	     cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_no_such_user),
+		cmocka_unit_test(test_names),	   cmocka_unit_test(test_hierarchies),
+		cmocka_unit_test(test_hybrid),	   cmocka_unit_test(test_engines),
+		cmocka_unit_test(test_users),	   cmocka_unit_test(test_inner),
+		cmocka_unit_test(test_long_names), cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_rules),	   cmocka_unit_test(test_no_such_user),
 	};
 
 	return cmocka_run_group_tests_name("cgroup", tests, NULL, NULL);

@@ -102,6 +102,54 @@ static void test_a_host_on_one_page(void **state)
 	}
 }
 
+#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+/* Whose a service or a container is, a row has room for. */
+static void test_where_it_runs(void **state)
+{
+	static const struct {
+		const char *service, *container, *shown;
+	} cases[] = {
+		{"nginx.service", ID, "@nginx "},
+		{"a.service.b.service", "", "@a.service.b "},
+		{"postgresql-of-somebody.service", "", "@postgresql-of-so "},
+		{"user@1000.service/nginx.service", "", "@user@1000/nginx "},
+		{"0123456789ab/ssh.service", ID, "@0123456789ab/ssh "},
+		{"", ID, "@0123456789ab "},
+		{"", "user@1000.service/" ID, "@user@1000/012345 "},
+	};
+	const struct export_opts opts = {.width = 120};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sketch sketch = host();
+		char row[64], *text;
+
+		host_targets[3].service = cases[i].service;
+		host_targets[3].container = cases[i].container;
+		snprintf(row, sizeof(row), "\n  1003 server-3 %s", cases[i].shown);
+		text = render(&sketch, &opts);
+		if (!strstr(text, row))
+			fail_msg("no %s in %s", row, text);
+		free(text);
+	}
+}
+
+/* The same after a name, where there is more room. */
+static void test_place_after_a_name(void **state)
+{
+	struct pic_target target = {.service = "user@1000.service/nginx.service",
+				    .container = "user@1000.service/" ID};
+
+	(void)state;
+	assert_string_equal(pic_target__place(&target).s,
+			    ", user@1000.service/nginx.service, container "
+			    "user@1000.service/0123456789ab");
+	target.service = "";
+	target.container = ID;
+	assert_string_equal(pic_target__place(&target).s, ", container 0123456789ab");
+}
+
 /* ── one process ─────────────────────────────────────────────────────────────────────────── */
 
 static void test_one_process_on_one_screen(void **state)
@@ -312,6 +360,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_host_on_one_page),
+		cmocka_unit_test(test_where_it_runs),
+		cmocka_unit_test(test_place_after_a_name),
 		cmocka_unit_test(test_one_process_on_one_screen),
 		cmocka_unit_test(test_bars_show_shares),
 		cmocka_unit_test(test_where_functions_are_from),

@@ -356,6 +356,33 @@ static void test_resource(void **state)
 	otlp__export_request__free_unpacked(nowhere, NULL);
 }
 
+/* A service's suffix is no part of its name; whose manager it has is. */
+static void test_services(void **state)
+{
+	static const struct {
+		const char *service, *name;
+	} cases[] = {
+		{"", "service"},
+		{"nginx.service", "nginx"},
+		{"a.service.b.service", "a.service.b"},
+		{"a.service.b", "a.service.b"},
+		{"user@1000.service/nginx.service", "user@1000.service/nginx"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct pic_target target = service_target;
+		struct sketch one = service;
+		Otlp__ExportRequest *r;
+
+		target.service = cases[i].service;
+		one.targets = &target;
+		r = render(&one, &plain);
+		assert_string_equal(resource_text(r, 0, "service.name"), cases[i].name);
+		otlp__export_request__free_unpacked(r, NULL);
+	}
+}
+
 static const Otlp__Location *leaf(const Otlp__ExportRequest *r, const Otlp__Sample *s, size_t i)
 {
 	const Otlp__Stack *stack = r->dictionary->stack_table[s->stack_index];
@@ -546,11 +573,17 @@ static void test_division_is_exact(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_references), cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_head),	   cmocka_unit_test(test_pyroscope_takes_all),
-		cmocka_unit_test(test_ids),	   cmocka_unit_test(test_resource),
-		cmocka_unit_test(test_frames),	   cmocka_unit_test(test_hostile_text),
-		cmocka_unit_test(test_division),   cmocka_unit_test(test_division_is_exact),
+		cmocka_unit_test(test_references),
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_head),
+		cmocka_unit_test(test_pyroscope_takes_all),
+		cmocka_unit_test(test_ids),
+		cmocka_unit_test(test_resource),
+		cmocka_unit_test(test_services),
+		cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_hostile_text),
+		cmocka_unit_test(test_division),
+		cmocka_unit_test(test_division_is_exact),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -191,12 +191,14 @@ static void put_row(struct table *t, const struct row *r)
 /* Below the table, as too long for a column: where it runs. */
 static void put_place(const struct row *r, FILE *out)
 {
-	char service[2 * sizeof(r->cgroup.service)];
+	char service[2 * sizeof(r->cgroup.service)], container[2 * sizeof(r->cgroup.container)];
 
 	text__escape(r->cgroup.service, strlen(r->cgroup.service), service, sizeof(service));
+	text__escape(r->cgroup.container, strlen(r->cgroup.container), container,
+		     sizeof(container));
 	fprintf(out, "  %d:%s%s%s%s%s%s\n", r->pid, *service ? " " : "", service,
-		r->cgroup.container[0] ? " container " : "", r->cgroup.container,
-		r->cgroup.pod[0] ? " pod " : "", r->cgroup.pod);
+		*container ? " container " : "", container, r->cgroup.pod[0] ? " pod " : "",
+		r->cgroup.pod);
 }
 
 static void put_reason(const struct row *r, FILE *out)

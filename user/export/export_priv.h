@@ -79,6 +79,10 @@ struct pic_target_place {
 	char s[192];
 };
 struct pic_target_place pic_target__place(const struct pic_target *target);
+/* How much of the name of a service of `len` bytes is before its suffix. */
+size_t service__stem(const char *service, size_t len);
+/* How much of a container, that of a user's manager or the system's, its engine shows. */
+size_t container__shown(const char *container);
 
 /* ── frames and stacks (frames.c) ────────────────────────────────────────────────────────── */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What people call a process: its name, and where it runs. */
 #include <stdio.h>
+#include <string.h>
 
 #include "export_priv.h"
 
@@ -18,8 +19,26 @@ struct pic_target_place pic_target__place(const struct pic_target *target)
 	const char *container = or_empty(target->container);
 	struct pic_target_place place;
 
-	/* of a container's id as much as its engine shows */
-	snprintf(place.s, sizeof(place.s), "%s%.64s%s%.12s%s%.64s", *service ? ", " : "", service,
-		 *container ? ", container " : "", container, *pod ? ", pod " : "", pod);
+	snprintf(place.s, sizeof(place.s), "%s%.64s%s%.*s%s%.64s", *service ? ", " : "", service,
+		 *container ? ", container " : "",
+		 (int)MIN(container__shown(container), (size_t)40), container, *pod ? ", pod " : "",
+		 pod);
 	return place;
+}
+
+size_t service__stem(const char *service, size_t len)
+{
+	static const char suffix[] = ".service";
+	const size_t of_suffix = sizeof(suffix) - 1;
+
+	return len > of_suffix && strncmp(service + len - of_suffix, suffix, of_suffix) == 0
+		       ? len - of_suffix
+		       : len;
+}
+
+size_t container__shown(const char *container)
+{
+	const char *slash = strrchr(container, '/'), *id = slash ? slash + 1 : container;
+
+	return (size_t)(id - container) + MIN(strlen(id), (size_t)12);
 }

@@ -450,6 +450,8 @@ struct pic_target {
 	/*
 	 * Where it runs: the container's id, the Kubernetes pod's uid, systemd's name of the
 	 * service ("nginx.service"), the path of its control group; "" or NULL: none, or not known.
+	 * What a user has himself, or is within a container, comes after a slash
+	 * ("user@1000.service/app.service").
 	 */
 	const char *container, *pod, *service, *cgroup;
 	const char *ghc_version, *way;

@@ -20,37 +20,159 @@ static bool is_hex(char c)
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-/* The last run of exactly 64 digits: a container in a container is the inner one. Where it is in
- * the path; NULL: nowhere. */
-static const char *find_container(struct cgroup *g)
+/* ── the path's parts ────────────────────────────────────────────────────────────────────── */
+
+struct part {
+	const char *at, *end;
+};
+
+/* *path: after it, then. false: there is no more. */
+static bool next_part(const char **path, struct part *ret_part)
 {
-	const char *found = NULL;
+	*path += strspn(*path, "/");
+	ret_part->at = *path;
+	*path += strcspn(*path, "/");
+	ret_part->end = *path;
+	return ret_part->end > ret_part->at;
+}
+
+/* There is something before it. */
+static bool has_suffix(const struct part *part, const char *suffix)
+{
+	size_t len = strlen(suffix);
+
+	return (size_t)(part->end - part->at) > len && strncmp(part->end - len, suffix, len) == 0;
+}
+
+static bool is_service(const struct part *part)
+{
+	return has_suffix(part, ".service");
+}
+
+/* A service manager of a user's own: "user@1000.service". */
+static bool is_users_manager(const struct part *part)
+{
+	static const char *const prefixes[] = {"user@", "capsule@"};
+	bool is = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		is |= strncmp(part->at, prefixes[i], strlen(prefixes[i])) == 0;
+	return is && is_service(part);
+}
+
+/* What a manager runs is below its slices, and from within another control group namespace below
+ * "..": the first part that is neither. */
+static bool next_unit(const char **path, struct part *ret_part)
+{
+	while (next_part(path, ret_part))
+		if (!has_suffix(ret_part, ".slice") && strncmp(ret_part->at, "../", 3) != 0)
+			return true;
+	return false;
+}
+
+/* ── what it names ───────────────────────────────────────────────────────────────────────── */
+
+/*
+ * Whoever was given a group makes others below it and calls them as he likes. So of several names
+ * the outermost is the true one, and what is below a user's manager, or within a container, has the
+ * name of that one before it: such a name is never one of the system's.
+ */
+struct place {
+	struct part manager;   /* a user's, which all is below; at NULL: there is none */
+	const char *rest;      /* what is below it, or the whole path */
+	const char *container; /* in the path; NULL: there is none */
+};
+
+/* The first run of exactly 64 digits; NULL: there is none. */
+static const char *find_container(const char *path)
+{
 	size_t run = 0;
 
-	for (const char *p = g->path;; p++) {
+	for (const char *p = path;; p++) {
 		if (is_hex(*p)) {
 			run++;
 			continue;
 		}
 		if (run == CONTAINER_LEN)
-			found = p - CONTAINER_LEN;
+			return p - CONTAINER_LEN;
 		if (!*p)
-			break;
+			return NULL;
 		run = 0;
 	}
-	if (found) {
-		memcpy(g->container, found, CONTAINER_LEN);
-		g->container[CONTAINER_LEN] = '\0';
-	}
-	return found;
 }
 
-/* "…/pod0f9c…" (cgroupfs), or "…-pod0f9c_….slice" (systemd, whose dashes mean something else). */
-static void find_pod(struct cgroup *g)
+static struct place find_place(const char *path)
+{
+	struct place place = {.rest = path, .container = find_container(path)};
+	const char *rest = path;
+	struct part unit;
+
+	if (next_unit(&rest, &unit) && is_users_manager(&unit) &&
+	    (!place.container || place.container > unit.end)) {
+		place.manager = unit;
+		place.rest = rest;
+	}
+	return place;
+}
+
+struct name {
+	char s[CGROUP_NAME_SIZE];
+	size_t len; /* CGROUP_NAME_SIZE: it had no room */
+};
+
+/* After a slash, if it is not the first. */
+static void add_name(struct name *name, const char *at, const char *end)
+{
+	size_t len = (size_t)(end - at), slash = name->len > 0;
+
+	if (name->len + slash + len >= sizeof(name->s)) {
+		name->len = sizeof(name->s);
+		return;
+	}
+	if (slash)
+		name->s[name->len++] = '/';
+	memcpy(name->s + name->len, at, len);
+	name->len += len;
+}
+
+static struct name begin_name(const struct place *place)
+{
+	struct name name = {.len = 0};
+
+	if (place->manager.at)
+		add_name(&name, place->manager.at, place->manager.end);
+	return name;
+}
+
+/* None is better than a part, which could be another one's. */
+static void end_name(const struct name *name, char *ret_name)
+{
+	size_t len = name->len < sizeof(name->s) ? name->len : 0;
+
+	memcpy(ret_name, name->s, len);
+	ret_name[len] = '\0';
+}
+
+static void name_container(struct cgroup *g, const struct place *place)
+{
+	struct name name = begin_name(place);
+
+	if (!place->container)
+		return;
+	add_name(&name, place->container, place->container + CONTAINER_LEN);
+	end_name(&name, g->container);
+}
+
+/*
+ * "…/pod0f9c…" (cgroupfs), or "…-pod0f9c_….slice" (systemd, whose dashes mean something else).
+ * Below a user's manager, and within a container, there are none of the host's.
+ */
+static void name_pod(struct cgroup *g, const struct place *place)
 {
 	static const char shape[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+	const char *p = place->manager.at ? NULL : strstr(g->path, "pod");
 
-	for (const char *p = g->path; (p = strstr(p, "pod")); p++) {
+	for (; p && (!place->container || p < place->container); p = strstr(p + 1, "pod")) {
 		const char *uid = p + 3;
 		size_t i = 0;
 
@@ -62,37 +184,64 @@ static void find_pod(struct cgroup *g)
 		for (i = 0; i < POD_LEN; i++)
 			g->pod[i] = uid[i] == '_' ? '-' : uid[i];
 		g->pod[POD_LEN] = '\0';
+		return;
 	}
 }
 
 /*
- * The innermost part of the path that ends so. One that a container comes after is the container
- * engine ("containerd.service/…:cri-containerd:ID"), but for Podman's, which is none: it makes
- * "libpod-payload-ID" within the very service that is the container's. "user@1000.service" is a
- * user's manager, which has all that he runs below it.
+ * What a container comes after is the container engine ("containerd.service/…:cri-containerd:ID"),
+ * but for Podman's, which is none: it makes "libpod-payload-ID" within the very service that is the
+ * container's.
  */
-static void find_service(struct cgroup *g, const char *container)
+static bool has_own_container(const struct part *unit, const char *container)
 {
-	static const char suffix[] = ".service", payload[] = "/libpod-payload-",
-			  manager[] = "user@";
-	const char *from = g->path, *to;
+	static const char payload[] = "/libpod-payload-";
 
-	for (; *from; from = *to ? to + 1 : to) {
-		size_t len;
-
-		to = from + strcspn(from, "/");
-		len = (size_t)(to - from);
-		if (len < sizeof(suffix) || len >= sizeof(g->service) ||
-		    strncmp(to - (sizeof(suffix) - 1), suffix, sizeof(suffix) - 1) != 0)
-			continue;
-		if (strncmp(from, manager, sizeof(manager) - 1) == 0)
-			continue;
-		if (container && container > to && strncmp(to, payload, sizeof(payload) - 1) != 0)
-			continue;
-		memcpy(g->service, from, len);
-		g->service[len] = '\0';
-	}
+	return !container || container < unit->end ||
+	       (container == unit->end + sizeof(payload) - 1 &&
+		strncmp(unit->end, payload, sizeof(payload) - 1) == 0);
 }
+
+/* A service that somebody has within a unit, or a container, which `from` follows. False: there is
+ * none. */
+static bool add_inner(struct name *name, const char *from)
+{
+	struct part part;
+
+	while (next_part(&from, &part)) {
+		if (!is_service(&part))
+			continue;
+		add_name(name, part.at, part.end);
+		if (!is_users_manager(&part))
+			return true;
+	}
+	return false;
+}
+
+static void name_service(struct cgroup *g, const struct place *place)
+{
+	struct name name = begin_name(place);
+	const char *rest = place->rest, *container = place->container;
+	struct part unit;
+
+	if (!next_unit(&rest, &unit))
+		return;
+	if (is_service(&unit) && has_own_container(&unit, container)) {
+		add_name(&name, unit.at, unit.end);
+		end_name(&name, g->service);
+		return;
+	}
+	if (container) {
+		add_name(&name, container, container + CGROUP_SHORT_ID);
+		rest = container + strcspn(container, "/");
+	} else {
+		add_name(&name, unit.at, unit.end);
+	}
+	if (add_inner(&name, rest))
+		end_name(&name, g->service);
+}
+
+/* ── the file ────────────────────────────────────────────────────────────────────────────── */
 
 /* The path in a line "ID:CONTROLLERS:PATH"; *ret_rank, from 1 to 4: how much it shows. False: it is
  * none. */
@@ -122,21 +271,22 @@ static void take_path(struct cgroup *best, unsigned *best_rank, const char *path
 		      unsigned rank)
 {
 	struct cgroup g = {.path = ""};
-	const char *container;
+	struct place place;
 
 	memcpy(g.path, path, len);
-	container = find_container(&g);
-	find_pod(&g);
+	place = find_place(g.path);
+	name_container(&g, &place);
+	name_pod(&g, &place);
 	/*
 	 * Where the unified hierarchy is used beside another one, an engine may keep its containers
 	 * in the other only: in the unified one their processes are in the root, or in the engine's
 	 * own service, which started them.
 	 */
-	if (*g.container || *g.pod)
+	if ((*g.container || *g.pod) && !place.manager.at)
 		rank += 4;
 	if (rank <= *best_rank)
 		return;
-	find_service(&g, container);
+	name_service(&g, &place);
 	*best = g;
 	*best_rank = rank;
 }

@@ -98,18 +98,14 @@ static void add_number(struct resource *r, const char *key, int64_t n)
 	value->int_value = n;
 }
 
-/* "nginx.service" is the service nginx. */
+/* "nginx.service" is the service nginx, "user@1000.service/app.service" user@1000.service/app. */
 static void add_service(struct resource *r, const struct pic_target *target)
 {
-	const char *unit = or_empty(target->service), *end = strstr(unit, ".service");
-	char name[128];
+	const char *unit = or_empty(target->service);
+	char name[512];
 
-	if (end) {
-		snprintf(name, sizeof(name), "%.*s", (int)(end - unit), unit);
-		add_text(r, "service.name", name);
-	} else {
-		add_text(r, "service.name", pic_target__program(target).s);
-	}
+	snprintf(name, sizeof(name), "%.*s", (int)service__stem(unit, strlen(unit)), unit);
+	add_text(r, "service.name", *name ? name : pic_target__program(target).s);
 }
 
 static void make_resource(const struct writer *w, const struct pic_target *target,

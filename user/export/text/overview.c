@@ -152,17 +152,28 @@ static int by_cpu(const void *pa, const void *pb)
 	return CMP(b->sum.cpu, a->sum.cpu) ?: CMP(a->target->pid, b->target->pid);
 }
 
-/* " @nginx", of a service or, in short, a container: what its row has room for. */
+#define MOST_OF_WHERE 16
+
+/* " @nginx", " @user@1000/app": what of a service or, in short, a container its row has room for.
+ */
 static void put_where(const struct pic_target *target, char *out, size_t room)
 {
 	const char *service = or_empty(target->service), *container = or_empty(target->container);
-	const char *end = strstr(service, ".service");
+	const char *all = *service ? service : container;
+	size_t n = 0, most = MIN(room, (size_t)MOST_OF_WHERE + sizeof(" @"));
 
-	if (*service)
-		snprintf(out, room, " @%.*s", (int)MIN(end ? end - service : 16, (ptrdiff_t)16),
-			 service);
-	else
-		snprintf(out, room, "%s%.12s", *container ? " @" : "", container);
+	out[0] = '\0';
+	if (*all)
+		n = (size_t)snprintf(out, most, " @");
+	while (*all && n < most) {
+		size_t len = strcspn(all, "/");
+		size_t shown =
+			all[len] || *service ? service__stem(all, len) : container__shown(all);
+
+		n += (size_t)snprintf(out + n, most - n, "%.*s%s", (int)shown, all,
+				      all[len] ? "/" : "");
+		all += len + (all[len] == '/');
+	}
 }
 
 static void add_process(struct bars *b, const struct process *p)
