@@ -104,7 +104,7 @@ static inline struct picture *kit_picture(const struct sketch *sketch, const uin
 		    (sketch->places && picture__set_place(pic, frames[i], &sketch->places[i])))
 			abort();
 	for (uint32_t i = 0; i < sketch->n_stacks; i++) {
-		uint32_t v[64];
+		uint32_t v[1024];
 
 		for (uint32_t k = 0; k < sketch->stacks[i].n; k++)
 			v[k] = frames[sketch->stacks[i].frames[k]];

@@ -38,7 +38,7 @@ static Otlp__ExportRequest *unzip(const uint8_t *body, size_t len, size_t *ret_l
 struct all {
 	int64_t sums[5];
 	uint8_t ids[MOST_PROFILES][16];
-	size_t n_ids, requests, resources, most_bytes;
+	size_t n_ids, requests, resources, samples, most_bytes;
 };
 
 static const char *const types[] = {"samples", "cpu", "off_cpu", "safe_call", "alloc_space"};
@@ -67,6 +67,7 @@ static void add_profile(struct all *all, const Otlp__ProfilesDictionary *d, cons
 	for (size_t i = 0; i < all->n_ids; i++)
 		assert_memory_not_equal(all->ids[i], p->profile_id.data, 16);
 	memcpy(all->ids[all->n_ids++], p->profile_id.data, 16);
+	all->samples += p->n_samples;
 	for (size_t i = 0; i < p->n_samples; i++) {
 		const Otlp__Sample *s = p->samples[i];
 
@@ -125,7 +126,7 @@ static void test_cut_anywhere(void **state)
 	struct pic_lane threads[3];
 	struct pic_target targets[2];
 	struct sketch two = lanes;
-	struct all all;
+	struct all all = {.requests = 0};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {
@@ -140,13 +141,18 @@ static void test_cut_anywhere(void **state)
 	two.targets = targets;
 	two.n_targets = 2;
 	for (uint64_t most = 0; most < 4096; most += 64) {
+		size_t before = all.requests;
+
 		write_all(&two, most, &all);
 		/* of each of the six threads */
 		assert_int_equal(all.sums[1], 6 * 37 * MS);
 		assert_int_equal(all.sums[2], 6 * 53 * MS);
 		assert_int_equal(all.sums[3], 6 * 48 * MS);
+		/* at first a stack of a thread in a state in each, of three types at most */
 		if (!most)
-			assert_int_equal(all.requests, 6);
+			assert_in_range(all.samples, all.requests + 1, 3 * all.requests);
+		else
+			assert_in_range(all.requests, 1, before);
 	}
 	assert_int_equal(all.requests, 1);
 	assert_int_equal(all.resources, 2);
@@ -283,10 +289,85 @@ static void test_large_window(void **state)
 	free(names);
 }
 
+/* ── a large thread ──────────────────────────────────────────────────────────────────────── */
+
+/* What destination.c gives to a request. */
+#define REQUEST_TAKES ((size_t)8 << 20)
+#define STACKS	      3600
+#define DEPTH	      1000
+#define FUNCTIONS     20000
+
+static char deep_names[FUNCTIONS][16];
+static struct pic_frame deep_frames[FUNCTIONS];
+static uint32_t deep_numbers[STACKS][DEPTH];
+static struct pic_stack deep_stacks[STACKS];
+static struct pic_slice deep_slices[STACKS];
+static struct pic_alloc_row deep_rows[STACKS];
+static struct pic_lane deep_thread[1];
+
+/* Of one process with one thread, whose stacks are all different, as what allocated is. */
+static struct sketch deep_one(struct pic_target *target)
+{
+	struct sketch deep = lanes;
+
+	for (unsigned i = 0; i < FUNCTIONS; i++) {
+		snprintf(deep_names[i], sizeof(deep_names[i]), "f%u", i);
+		deep_frames[i] =
+			(struct pic_frame){deep_names[i], "M", "", "", "", TF_HASKELL, false};
+	}
+	for (unsigned i = 0; i < STACKS; i++) {
+		for (unsigned k = 0; k < DEPTH; k++)
+			deep_numbers[i][k] = (i * 7 + k * 13) % FUNCTIONS;
+		deep_stacks[i] = (struct pic_stack){.frames = deep_numbers[i], .n = DEPTH};
+		deep_slices[i] = (struct pic_slice){.start_ns = T0 + i * MS,
+						    .end_ns = T0 + (i + 1) * MS,
+						    .stack = i,
+						    .state = ST_HASKELL,
+						    .samples = 1};
+		deep_rows[i] = (struct pic_alloc_row){.stack = i, .bytes = 1000 + i};
+	}
+	deep_thread[0] = (struct pic_lane){.tid = 1,
+					   .name = "w",
+					   .end_ns = T0 + STACKS * MS,
+					   .slices = deep_slices,
+					   .n_slices = STACKS};
+	*target =
+		(struct pic_target){.pid = 7,
+				    .comm = "deep",
+				    .exe = "/deep",
+				    .lanes[LANE_THREAD] = {.v = deep_thread, .n = 1},
+				    .alloc = {.known = true, .rows = deep_rows, .n_rows = STACKS}};
+	deep.targets = target;
+	deep.n_targets = 1;
+	deep.frames = deep_frames;
+	deep.n_frames = FUNCTIONS;
+	deep.stacks = deep_stacks;
+	deep.n_stacks = STACKS;
+	return deep;
+}
+
+/* What it is of is divided, too, and nothing is lost or there twice. */
+static void test_large_thread(void **state)
+{
+	struct pic_target target;
+	struct sketch deep = deep_one(&target);
+	struct all all;
+
+	(void)state;
+	write_all(&deep, REQUEST_TAKES, &all);
+	assert_in_range(all.most_bytes, REQUEST_TAKES / 4, REQUEST_TAKES);
+	assert_in_range(all.requests, 2, 6);
+	assert_int_equal(all.sums[0], STACKS);
+	assert_int_equal(all.sums[1], STACKS * MS);
+	assert_int_equal(all.sums[4], STACKS * 1000 + STACKS * (STACKS - 1) / 2);
+	assert_int_equal(all.samples, 3 * STACKS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cut_anywhere),
+		cmocka_unit_test(test_large_thread),
 		WITH_DIR(test_large_window),
 		WITH_DIR(test_idle_window),
 	};

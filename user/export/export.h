@@ -54,12 +54,12 @@ extern const struct export_format export_otlp;
 /* Where in a picture the next request of several begins; zeroed at first. */
 struct export_cursor {
 	uint32_t target;
-	size_t lane;
-	bool done;  /* there is nothing left */
-	bool empty; /* there was no profile in the last one */
+	size_t lane, part; /* part: of the lane, or of what is of none */
+	bool done;	   /* there is nothing left */
+	bool empty;	   /* there was no profile in the last one */
 };
 /* One request of export_otlp's, to which nothing is added once it has max_bytes before it is
- * gzipped: it has no more than that and a lane. */
+ * gzipped: it has no more than that and a sample. */
 int export_otlp__write_next(FILE *out, const struct picture *pic, const struct export_opts *opts,
 			    uint64_t max_bytes, struct export_cursor *at);
 /* As export_pprof's; *ret_any (NULL: not asked for): it has a sample of something. */

@@ -14,7 +14,7 @@
 
 #define CA_MAX (4U << 20)
 /* A collector takes 20 MiB before they are gzipped (confighttp's max_request_body_size): there is
- * room for what the last lane adds. */
+ * room for what the last sample adds. */
 #define OTLP_MOST (8ULL << 20)
 /* What ends the first line of each, with "BEGIN " or "BEGIN TRUSTED " before it. */
 #define PEM_MARK "CERTIFICATE-----"

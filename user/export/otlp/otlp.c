@@ -6,7 +6,7 @@
  * Protobuf messages may be written in pieces, which their reader puts together: each process is a
  * piece, and the dictionary, which knows what all of them refer to, is the last one. A picture that
  * is more than receivers take at once becomes several requests, of which each has a dictionary of
- * its own; between two of them there may be processes, or lanes of one.
+ * its own; between two of them there may be processes, or samples of one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -146,10 +146,10 @@ static uint64_t mix(uint64_t seed, uint64_t n)
 	return z ^ (z >> 31);
 }
 
-/* The same for the same profile, however often it is sent; no other one has it. from: the lane that
- * it begins with, where a process is in several requests. */
-static void make_id(const struct writer *w, const struct pic_target *target, size_t from,
-		    enum otlp_type type, uint64_t ret_id[2])
+/* The same for the same profile, however often it is sent; no other one has it. from: what it
+ * begins with, where a process is in several requests. */
+static void make_id(const struct writer *w, const struct pic_target *target,
+		    const struct otlp_part *from, enum otlp_type type, uint64_t ret_id[2])
 {
 	const struct pic_session *session = picture__session(w->pic);
 	const char *host = or_empty(w->opts->host_id);
@@ -162,8 +162,10 @@ static void make_id(const struct writer *w, const struct pic_target *target, siz
 		/* an exec leaves all of these as they are */
 		id = mix(id, target->attach_ns);
 		id = mix(id, type + 1);
-		if (from)
-			id = mix(id, from);
+		if (from->lane)
+			id = mix(id, from->lane);
+		if (from->part)
+			id = mix(mix(id, OTLP_TYPES + 1), from->part);
 		for (const char *c = host; *c; c++)
 			id = mix(id, (unsigned char)*c);
 		ret_id[half] = id;
@@ -208,8 +210,9 @@ static int make_samples(struct otlp_samples *samples, enum otlp_type type, struc
 	return 0;
 }
 
-static int make_profile(struct writer *w, const struct pic_target *target, size_t from,
-			struct otlp_samples *samples, enum otlp_type type, struct profile *p)
+static int make_profile(struct writer *w, const struct pic_target *target,
+			const struct otlp_part *from, struct otlp_samples *samples,
+			enum otlp_type type, struct profile *p)
 {
 	const struct pic_session *session = picture__session(w->pic);
 
@@ -264,7 +267,6 @@ static bool has_room(const struct writer *w)
 	return packed__bytes(w->packed) + dict__bytes(w->dict) < w->max_bytes;
 }
 
-/* As much of it as there is room for, a lane at least. */
 static int write_part(struct writer *w, struct otlp_part *part)
 {
 	const struct pic_target *target = picture__target(w->pic, part->target_no);
@@ -272,7 +274,7 @@ static int write_part(struct writer *w, struct otlp_part *part)
 	struct profile profiles[OTLP_TYPES] = {0};
 	struct resource resource = {.err = 0};
 	struct otlp_samples samples = {0};
-	size_t from = part->lane;
+	const struct otlp_part from = *part;
 	int err;
 
 	part->bytes = w->max_bytes - MIN(packed__bytes(w->packed), w->max_bytes);
@@ -281,7 +283,7 @@ static int write_part(struct writer *w, struct otlp_part *part)
 	if (!err)
 		err = otlp_samples__collect(w->pic, &w->views, part, w->dict, mapping, &samples);
 	for (unsigned i = 0; !err && i < OTLP_TYPES; i++)
-		err = make_profile(w, target, from, &samples, (enum otlp_type)i, &profiles[i]);
+		err = make_profile(w, target, &from, &samples, (enum otlp_type)i, &profiles[i]);
 	if (!err)
 		put_process(w, &resource, profiles);
 	for (size_t i = 0; i < OTLP_TYPES; i++) {
@@ -300,6 +302,7 @@ static int write_request(struct writer *w, struct export_cursor *at)
 	Otlp__ExportRequest piece = OTLP__EXPORT_REQUEST__INIT;
 	size_t n = picture__n_targets(w->pic);
 	Otlp__ProfilesDictionary dictionary;
+	bool whole = true;
 	int err = 0;
 
 	for (size_t i = 0; i < OTLP_TYPES; i++) {
@@ -307,14 +310,17 @@ static int write_request(struct writer *w, struct export_cursor *at)
 		w->type[i].type_strindex = dict__string(w->dict, types[i].name);
 		w->type[i].unit_strindex = dict__string(w->dict, types[i].unit);
 	}
-	while (!err && at->target < n && (!w->any || has_room(w))) {
-		struct otlp_part part = {.target_no = at->target, .lane = at->lane};
+	while (!err && whole && at->target < n && (!w->any || has_room(w))) {
+		struct otlp_part part = {
+			.target_no = at->target, .lane = at->lane, .part = at->part};
 
 		err = write_part(w, &part);
 		if (!err)
 			err = packed__error(w->packed);
-		at->target += part.last;
-		at->lane = part.last ? 0 : part.lane;
+		whole = part.last;
+		at->target += whole;
+		at->lane = whole ? 0 : part.lane;
+		at->part = whole ? 0 : part.part;
 	}
 	at->done = at->target >= n;
 	at->empty = !w->any;

@@ -14,6 +14,7 @@ struct collecting {
 	int32_t mapping;
 	struct otlp_samples samples;
 	uint64_t bytes; /* the most that they take */
+	uint64_t most;	/* of these and the dictionary */
 };
 
 /* A sample of one value: its stack, five attributes, the value, and what they are. */
@@ -58,6 +59,11 @@ static int add(struct collecting *c, uint32_t stack, const int32_t *attributes, 
 	return 0;
 }
 
+static bool has_room(const struct collecting *c)
+{
+	return !c->samples.n || c->bytes + dict__bytes(c->dict) < c->most;
+}
+
 static int add_part(struct collecting *c, const struct view *view, const struct part *part)
 {
 	const struct pic_lane *lane = view->lane;
@@ -87,50 +93,55 @@ static int add_part(struct collecting *c, const struct view *view, const struct 
 	return add(c, row->stack, attributes, n, values);
 }
 
-static int add_lane(struct collecting *c, const struct views *views, const struct view *view)
+/* *next: the number of the part that it begins with, then of the first that had no room;
+ * *ret_whole: there is none. */
+static int add_lane(struct collecting *c, const struct views *views, const struct view *view,
+		    size_t *next, bool *ret_whole)
 {
 	struct parts parts = {0};
 	int err = parts__of(views, view, &parts);
+	size_t i = *next;
 
-	for (size_t i = 0; !err && i < parts.n; i++)
+	for (; !err && i < parts.n && has_room(c); i++)
 		err = add_part(c, view, &parts.v[i]);
+	*next = i;
+	*ret_whole = i >= parts.n;
 	parts__free(&parts);
 	return err;
 }
 
-/* Of a report that GHC wrote there is nothing else. */
-static int add_centres(struct collecting *c)
+static int add_centre(struct collecting *c, const struct pic_cc_node *node)
 {
-	const struct pic_target *target = c->target;
-	int err = 0;
+	const int64_t values[OTLP_TYPES] = {
+		[OTLP_SAMPLES] = (int64_t)node->ticks,
+		[OTLP_CPU] = (int64_t)(node->ticks * c->target->tick_ns),
+	};
 
-	for (size_t i = 0; !err && i < target->n_cc_nodes; i++) {
-		const struct pic_cc_node *node = &target->cc_nodes[i];
-		const int64_t values[OTLP_TYPES] = {
-			[OTLP_SAMPLES] = (int64_t)node->ticks,
-			[OTLP_CPU] = (int64_t)(node->ticks * target->tick_ns),
-		};
-
-		if (node->stack && has_value(values))
-			err = add(c, node->stack, NULL, 0, values);
-	}
-	return err;
+	return node->stack && has_value(values) ? add(c, node->stack, NULL, 0, values) : 0;
 }
 
 /* Of no thread: which OS threads ran the Haskell threads meanwhile is not asked. */
-static int add_allocated(struct collecting *c)
+static int add_allocated(struct collecting *c, const struct pic_alloc_row *row)
 {
-	const struct pic_alloc *alloc = &c->target->alloc;
+	const int64_t values[OTLP_TYPES] = {[OTLP_ALLOC] = (int64_t)row->bytes};
+
+	return has_value(values) ? add(c, row->stack, NULL, 0, values) : 0;
+}
+
+/* What is of no lane comes after the last one; of a report that GHC wrote that is all. */
+static int add_rest(struct collecting *c, bool log_alone, size_t *next, bool *ret_whole)
+{
+	const struct pic_target *target = c->target;
+	bool centres = log_alone && !target->lanes[LANE_CAPABILITY].n;
+	size_t n_centres = centres ? target->n_cc_nodes : 0;
+	size_t n = n_centres + target->alloc.n_rows, i = *next;
 	int err = 0;
 
-	for (size_t i = 0; !err && i < alloc->n_rows; i++) {
-		const int64_t values[OTLP_TYPES] = {
-			[OTLP_ALLOC] = (int64_t)alloc->rows[i].bytes,
-		};
-
-		if (has_value(values))
-			err = add(c, alloc->rows[i].stack, NULL, 0, values);
-	}
+	for (; !err && i < n && has_room(c); i++)
+		err = i < n_centres ? add_centre(c, &target->cc_nodes[i])
+				    : add_allocated(c, &target->alloc.rows[i - n_centres]);
+	*next = i;
+	*ret_whole = i >= n;
 	return err;
 }
 
@@ -166,44 +177,40 @@ static void merge(struct otlp_samples *s)
 	s->n = kept + 1;
 }
 
-static bool has_room(const struct collecting *c, const struct otlp_part *part)
+static int add_all(struct collecting *c, const struct views *views, struct otlp_part *part)
 {
-	return !c->samples.n || c->bytes + dict__bytes(c->dict) < part->bytes;
-}
-
-/* What is of no lane comes after the last one. */
-static int add_rest(struct collecting *c, bool log_alone)
-{
+	bool log_alone = session__log_alone(c->pic), whole = true;
 	int err = 0;
 
-	if (log_alone && !c->target->lanes[LANE_CAPABILITY].n)
-		err = add_centres(c);
-	return err ? err : add_allocated(c);
+	while (!err && part->lane < views->n) {
+		const struct view *view = &views->v[part->lane];
+
+		if (view->target_no == part->target_no && sums__counts(view, log_alone))
+			err = add_lane(c, views, view, &part->part, &whole);
+		if (err || !whole)
+			return err;
+		part->lane++;
+		part->part = 0;
+	}
+	err = add_rest(c, log_alone, &part->part, &whole);
+	part->last = whole;
+	return err;
 }
 
 int otlp_samples__collect(const struct picture *pic, const struct views *views,
 			  struct otlp_part *part, struct dict *dict, int32_t mapping,
 			  struct otlp_samples *ret_samples)
 {
-	bool log_alone = session__log_alone(pic), last;
+	struct otlp_part next = *part;
 	struct collecting c = {
 		.pic = pic,
 		.target = picture__target(pic, part->target_no),
 		.dict = dict,
 		.mapping = mapping,
+		.most = part->bytes,
 	};
-	size_t i = part->lane;
-	int err = 0;
+	int err = add_all(&c, views, &next);
 
-	for (; !err && i < views->n && has_room(&c, part); i++) {
-		const struct view *view = &views->v[i];
-
-		if (view->target_no == part->target_no && sums__counts(view, log_alone))
-			err = add_lane(&c, views, view);
-	}
-	last = i == views->n && has_room(&c, part);
-	if (!err && last)
-		err = add_rest(&c, log_alone);
 	if (!err)
 		err = dict__error(dict);
 	if (err) {
@@ -211,8 +218,7 @@ int otlp_samples__collect(const struct picture *pic, const struct views *views,
 		return err;
 	}
 	merge(&c.samples);
-	part->lane = i;
-	part->last = last;
+	*part = next;
 	*ret_samples = c.samples;
 	return 0;
 }

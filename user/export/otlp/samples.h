@@ -25,12 +25,17 @@ struct otlp_samples {
 	size_t n, cap;
 };
 
-/* Part of a process, lane by lane. */
+/*
+ * As much of a process as there is room for, one sample at least. A lane may be divided, too:
+ * whatever is of the same stack and attributes in several parts adds up.
+ */
 struct otlp_part {
 	uint32_t target_no;
-	size_t lane;	/* that it begins with, by its number in the views; then that of the next */
+	/* What it begins with, then what the next one begins with: the lane's number in the views,
+	 * and how many of its parts come before. */
+	size_t lane, part;
 	bool last;	/* there is no next one */
-	uint64_t bytes; /* from which on no lane is begun: of the samples, and of the dictionary */
+	uint64_t bytes; /* of the samples and the dictionary, from which on nothing is added */
 };
 
 /* The executable has that mapping. */
