@@ -243,12 +243,40 @@ static void test_samples_of_capabilities(void **state)
 	check_samples(2, 198);
 }
 
+/* Where the probes on collections came off, a comment has of what part the allocation is. */
+static void test_observed_part(void **state)
+{
+	static const char note[] = "allocation: in the first 200 µs, before the probes on "
+				   "collections came off (--max-overhead)";
+
+	(void)state;
+	for (uint64_t ns = 0; ns <= 200000; ns += 200000) {
+		struct pic_target target = lanes_targets[0];
+		struct sketch one = lanes;
+		Pprof__Profile *p;
+		size_t len;
+		char *text;
+
+		target.alloc = (struct pic_alloc){.known = true, .observed_ns = ns};
+		one.targets = &target;
+		one.n_targets = 1;
+		text = kit_render("pprof", &one, &plain, &len);
+		p = unzip_profile(text, len);
+		assert_int_equal(p->n_comment, ns ? 2 : 1);
+		if (ns)
+			assert_string_equal(p->string_table[p->comment[1]], note);
+		pprof__profile__free_unpacked(p, NULL);
+		free(text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pprof),
 		cmocka_unit_test(test_pprof_places),
 		cmocka_unit_test(test_pprof_of_one),
+		cmocka_unit_test(test_observed_part),
 		cmocka_unit_test(test_samples_of_capabilities),
 	};
 

@@ -1,107 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* OTLP profiles, unpacked by protobuf-c: what they add up to, what refers to what, what they name.
- */
-#include <zlib.h>
-
-#include "otlp.pb-c.h"
-#include "test_export_pictures.h"
-
-static const struct export_opts plain = {.weight = WEIGHT_WALL};
-static const struct export_opts on_host = {.host_name = "box", .host_id = "0123456789abcdef"};
-
-static Otlp__ExportRequest *unzip_request(const char *text, size_t len)
-{
-	z_stream z = {.next_in = (Bytef *)text, .avail_in = (uInt)len};
-	static uint8_t raw[1 << 20];
-	Otlp__ExportRequest *request;
-
-	assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
-	z.next_out = raw;
-	z.avail_out = sizeof(raw);
-	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
-	request = otlp__export_request__unpack(NULL, sizeof(raw) - z.avail_out, raw);
-	inflateEnd(&z);
-	assert_non_null(request);
-	assert_non_null(request->dictionary);
-	return request;
-}
-
-static Otlp__ExportRequest *render(const struct sketch *sketch, const struct export_opts *opts)
-{
-	size_t len;
-	char *text = kit_render("otlp", sketch, opts, &len);
-	Otlp__ExportRequest *request = unzip_request(text, len);
-
-	free(text);
-	return request;
-}
-
-static const char *string_of(const Otlp__ExportRequest *r, int32_t index)
-{
-	assert_in_range(index, 0, r->dictionary->n_string_table - 1);
-	return r->dictionary->string_table[index];
-}
-
-/* The process's profile of a type; NULL: it has none. */
-static const Otlp__Profile *profile_of(const Otlp__ExportRequest *r, size_t process,
-				       const char *type)
-{
-	const Otlp__ScopeProfiles *scope;
-
-	assert_in_range(process, 0, r->n_resource_profiles - 1);
-	assert_int_equal(r->resource_profiles[process]->n_scope_profiles, 1);
-	scope = r->resource_profiles[process]->scope_profiles[0];
-	assert_string_equal(scope->scope->name, "safescoped");
-	for (size_t i = 0; i < scope->n_profiles; i++) {
-		const Otlp__Profile *p = scope->profiles[i];
-
-		if (!strcmp(string_of(r, p->sample_type->type_strindex), type))
-			return p;
-	}
-	return NULL;
-}
-
-/* NULL: it has no such attribute. */
-static const Otlp__AnyValue *attribute(const Otlp__ExportRequest *r, const int32_t *indices,
-				       size_t n, const char *key)
-{
-	for (size_t i = 0; i < n; i++) {
-		const Otlp__KeyValueAndUnit *a = r->dictionary->attribute_table[indices[i]];
-
-		if (!strcmp(string_of(r, a->key_strindex), key))
-			return a->value;
-	}
-	return NULL;
-}
-
-static const char *text_of(const Otlp__ExportRequest *r, const Otlp__Sample *s, const char *key)
-{
-	const Otlp__AnyValue *value =
-		attribute(r, s->attribute_indices, s->n_attribute_indices, key);
-
-	return value ? value->string_value : "";
-}
-
-static int64_t number_of(const Otlp__ExportRequest *r, const Otlp__Sample *s, const char *key)
-{
-	const Otlp__AnyValue *value =
-		attribute(r, s->attribute_indices, s->n_attribute_indices, key);
-
-	return value ? value->int_value : -1;
-}
-
-/* Of the samples whose text attribute `key` (NULL: of all) is that. */
-static int64_t sum_of(const Otlp__ExportRequest *r, size_t process, const char *type,
-		      const char *key, const char *is)
-{
-	const Otlp__Profile *p = profile_of(r, process, type);
-	int64_t sum = 0;
-
-	for (size_t i = 0; p && i < p->n_samples; i++)
-		if (!key || !strcmp(text_of(r, p->samples[i], key), is))
-			sum += p->samples[i]->values[0];
-	return sum;
-}
+/* OTLP profiles, unpacked by protobuf-c: what they add up to, and what refers to what. */
+#include "test_otlp_kit.h"
 
 /* ── what refers to what ─────────────────────────────────────────────────────────────────── */
 
@@ -158,9 +57,12 @@ static bool same_key(const Otlp__Sample *a, const Otlp__Sample *b)
 		       a->n_attribute_indices * sizeof(int32_t));
 }
 
+static const char *const types[] = {"samples", "cpu", "off_cpu", "safe_call", "alloc_space"};
+
 static void check_samples(const Otlp__ProfilesDictionary *d, const Otlp__Profile *p)
 {
 	assert_int_equal(p->profile_id.len, 16);
+	check_attributes(d, p->attribute_indices, p->n_attribute_indices);
 	for (size_t i = 0; i < p->n_samples; i++) {
 		const Otlp__Sample *s = p->samples[i];
 
@@ -325,142 +227,43 @@ static void test_ids(void **state)
 	otlp__export_request__free_unpacked(b, NULL);
 	otlp__export_request__free_unpacked(c, NULL);
 }
-
-/* ── what it names ───────────────────────────────────────────────────────────────────────── */
-
-static const char *resource_text(const Otlp__ExportRequest *r, size_t process, const char *key)
+/* Where the probes on collections came off, what was allocated is of the time before, and no other
+ * profile is. */
+static void check_observed(uint64_t observed_ns)
 {
-	const Otlp__Resource *resource = r->resource_profiles[process]->resource;
+	static const struct pic_alloc_row rows[] = {{.stack = 1, .bytes = 4096}};
+	struct pic_target target = service_target;
+	struct sketch with = service;
+	Otlp__ExportRequest *r;
+	size_t marked = 0;
 
-	for (size_t i = 0; i < resource->n_attributes; i++)
-		if (!strcmp(resource->attributes[i]->key, key))
-			return resource->attributes[i]->value->string_value;
-	return NULL;
-}
+	target.alloc = (struct pic_alloc){
+		.known = true, .rows = rows, .n_rows = 1, .observed_ns = observed_ns};
+	with.targets = &target;
+	r = render(&with, &plain);
+	check_all(r);
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		const Otlp__Profile *p = profile_of(r, 0, types[i]);
+		const Otlp__AnyValue *value;
 
-static void test_resource(void **state)
-{
-	Otlp__ExportRequest *r = render(&service, &on_host), *nowhere = render(&service, &plain);
-
-	(void)state;
-	assert_string_equal(resource_text(r, 0, "host.name"), "box");
-	assert_string_equal(resource_text(r, 0, "host.id"), "0123456789abcdef");
-	assert_string_equal(resource_text(r, 0, "process.runtime.name"), "ghc");
-	assert_string_equal(resource_text(r, 0, "service.name"), "demo");
-	assert_string_equal(resource_text(r, 0, "container.id"), service_target.container);
-	assert_string_equal(resource_text(r, 0, "k8s.pod.uid"), service_target.pod);
-	assert_string_equal(resource_text(r, 0, "process.executable.path"), service_target.exe);
-	assert_null(resource_text(nowhere, 0, "host.name"));
-	assert_null(resource_text(nowhere, 0, "host.id"));
-	otlp__export_request__free_unpacked(r, NULL);
-	otlp__export_request__free_unpacked(nowhere, NULL);
-}
-
-/* A service's suffix is no part of its name; whose manager it has is. */
-static void test_services(void **state)
-{
-	static const struct {
-		const char *service, *name;
-	} cases[] = {
-		{"", "service"},
-		{"nginx.service", "nginx"},
-		{"a.service.b.service", "a.service.b"},
-		{"a.service.b", "a.service.b"},
-		{"user@1000.service/nginx.service", "user@1000.service/nginx"},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct pic_target target = service_target;
-		struct sketch one = service;
-		Otlp__ExportRequest *r;
-
-		target.service = cases[i].service;
-		one.targets = &target;
-		r = render(&one, &plain);
-		assert_string_equal(resource_text(r, 0, "service.name"), cases[i].name);
-		otlp__export_request__free_unpacked(r, NULL);
+		assert_non_null(p);
+		value = attribute(r, p->attribute_indices, p->n_attribute_indices,
+				  "ghc.allocation.observed_ns");
+		if (!value)
+			continue;
+		assert_string_equal(types[i], "alloc_space");
+		assert_int_equal(value->int_value, observed_ns);
+		marked++;
 	}
-}
-
-static const Otlp__Location *leaf(const Otlp__ExportRequest *r, const Otlp__Sample *s, size_t i)
-{
-	const Otlp__Stack *stack = r->dictionary->stack_table[s->stack_index];
-
-	assert_in_range(i, 0, stack->n_location_indices - 1);
-	return r->dictionary->location_table[stack->location_indices[i]];
-}
-
-static const char *name_of(const Otlp__ExportRequest *r, const Otlp__Location *l)
-{
-	return string_of(r,
-			 r->dictionary->function_table[l->lines[0]->function_index]->name_strindex);
-}
-
-static const char *type_of(const Otlp__ExportRequest *r, const Otlp__Location *l)
-{
-	return attribute(r, l->attribute_indices, l->n_attribute_indices, "profile.frame.type")
-		->string_value;
-}
-
-static const char *file_mapped(const Otlp__ExportRequest *r, const Otlp__Location *l)
-{
-	return string_of(r, r->dictionary->mapping_table[l->mapping_index]->filename_strindex);
-}
-
-static void test_frames(void **state)
-{
-	Otlp__ExportRequest *r = render(&service, &plain);
-	const Otlp__Profile *cpu = profile_of(r, 0, "cpu"), *safe = profile_of(r, 0, "off_cpu");
-	const Otlp__Location *fib = NULL, *sleep = NULL;
-	const Otlp__Mapping *exe;
-
-	(void)state;
-	for (size_t i = 0; i < cpu->n_samples && !fib; i++)
-		if (!strcmp(text_of(r, cpu->samples[i], "ghc.state"), "haskell")) {
-			/* the leaf comes first: the state, then the function */
-			assert_string_equal(name_of(r, leaf(r, cpu->samples[i], 0)), "[Haskell]");
-			assert_string_equal(type_of(r, leaf(r, cpu->samples[i], 0)), "synthetic");
-			fib = leaf(r, cpu->samples[i], 1);
-		}
-	assert_non_null(fib);
-	assert_string_equal(name_of(r, fib), "Data.Fib.fib");
-	assert_string_equal(type_of(r, fib), "haskell");
-	assert_int_equal(fib->lines[0]->line, 7);
-	assert_string_equal(
-		string_of(r, r->dictionary->function_table[fib->lines[0]->function_index]
-				     ->filename_strindex),
-		"src/Data/Fib.hs");
-	assert_string_equal(file_mapped(r, fib), service_target.exe);
-	exe = r->dictionary->mapping_table[fib->mapping_index];
-	assert_string_equal(attribute(r, exe->attribute_indices, exe->n_attribute_indices,
-				      "process.executable.build_id.gnu")
-				    ->string_value,
-			    service_target.build_id);
-	for (size_t i = 0; i < safe->n_samples && !sleep; i++)
-		if (!strcmp(text_of(r, safe->samples[i], "ghc.state"), "safe_call_blocked"))
-			sleep = leaf(r, safe->samples[i], 1);
-	assert_non_null(sleep);
-	assert_string_equal(name_of(r, sleep), "usleep");
-	assert_string_equal(type_of(r, sleep), "native");
-	assert_string_equal(file_mapped(r, sleep), "libc.so.6");
+	assert_int_equal(marked, observed_ns != 0);
 	otlp__export_request__free_unpacked(r, NULL);
 }
 
-/* What other people wrote is text that may be shown. */
-static void test_hostile_text(void **state)
+static void test_observed_part(void **state)
 {
-	Otlp__ExportRequest *r = render(&hostile, &plain);
-
 	(void)state;
-	for (size_t i = 0; i < r->dictionary->n_string_table; i++) {
-		char *clean = utf8__clean(r->dictionary->string_table[i]);
-
-		assert_string_equal(r->dictionary->string_table[i], clean);
-		assert_null(strchr(clean, '\x1b'));
-		free(clean);
-	}
-	otlp__export_request__free_unpacked(r, NULL);
+	check_observed(200000);
+	check_observed(0);
 }
 
 /* ── capabilities and labels ─────────────────────────────────────────────────────────────── */
@@ -573,17 +376,10 @@ static void test_division_is_exact(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_references),
-		cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_head),
-		cmocka_unit_test(test_pyroscope_takes_all),
-		cmocka_unit_test(test_ids),
-		cmocka_unit_test(test_resource),
-		cmocka_unit_test(test_services),
-		cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_hostile_text),
-		cmocka_unit_test(test_division),
-		cmocka_unit_test(test_division_is_exact),
+		cmocka_unit_test(test_references), cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_head),	   cmocka_unit_test(test_pyroscope_takes_all),
+		cmocka_unit_test(test_ids),	   cmocka_unit_test(test_observed_part),
+		cmocka_unit_test(test_division),   cmocka_unit_test(test_division_is_exact),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -176,6 +176,7 @@ struct profile {
 	Otlp__Profile message;
 	Otlp__Sample *samples, **all;
 	uint64_t id[2];
+	int32_t attribute; /* the only one, if there is one */
 };
 
 static int make_samples(struct otlp_samples *samples, enum otlp_type type, struct profile *p)
@@ -210,11 +211,23 @@ static int make_samples(struct otlp_samples *samples, enum otlp_type type, struc
 	return 0;
 }
 
+/* Of what part of the time it is, by the name that the JSON report has for that. */
+static void mark_observed(struct writer *w, const struct pic_alloc *alloc, struct profile *p)
+{
+	if (!alloc->observed_ns || !p->message.n_samples)
+		return;
+	p->attribute =
+		dict__number(w->dict, "ghc.allocation.observed_ns", (int64_t)alloc->observed_ns);
+	p->message.attribute_indices = &p->attribute;
+	p->message.n_attribute_indices = 1;
+}
+
 static int make_profile(struct writer *w, const struct pic_target *target,
 			const struct otlp_part *from, struct otlp_samples *samples,
 			enum otlp_type type, struct profile *p)
 {
 	const struct pic_session *session = picture__session(w->pic);
+	int err;
 
 	otlp__profile__init(&p->message);
 	make_id(w, target, from, type, p->id);
@@ -231,7 +244,10 @@ static int make_profile(struct writer *w, const struct pic_target *target,
 	}
 	p->message.profile_id.data = (uint8_t *)p->id;
 	p->message.profile_id.len = sizeof(p->id);
-	return make_samples(samples, type, p);
+	err = make_samples(samples, type, p);
+	if (!err && type == OTLP_ALLOC)
+		mark_observed(w, &target->alloc, p);
+	return err;
 }
 
 /* ── a process ───────────────────────────────────────────────────────────────────────────── */

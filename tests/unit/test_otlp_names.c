@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Whom and what OTLP profiles name: the process as a resource, and the code. */
+#include "test_otlp_kit.h"
+
+static const char *resource_text(const Otlp__ExportRequest *r, size_t process, const char *key)
+{
+	const Otlp__Resource *resource = r->resource_profiles[process]->resource;
+
+	for (size_t i = 0; i < resource->n_attributes; i++)
+		if (!strcmp(resource->attributes[i]->key, key))
+			return resource->attributes[i]->value->string_value;
+	return NULL;
+}
+
+static void test_resource(void **state)
+{
+	Otlp__ExportRequest *r = render(&service, &on_host), *nowhere = render(&service, &plain);
+
+	(void)state;
+	assert_string_equal(resource_text(r, 0, "host.name"), "box");
+	assert_string_equal(resource_text(r, 0, "host.id"), "0123456789abcdef");
+	assert_string_equal(resource_text(r, 0, "process.runtime.name"), "ghc");
+	assert_string_equal(resource_text(r, 0, "service.name"), "demo");
+	assert_string_equal(resource_text(r, 0, "container.id"), service_target.container);
+	assert_string_equal(resource_text(r, 0, "k8s.pod.uid"), service_target.pod);
+	assert_string_equal(resource_text(r, 0, "process.executable.path"), service_target.exe);
+	assert_null(resource_text(nowhere, 0, "host.name"));
+	assert_null(resource_text(nowhere, 0, "host.id"));
+	otlp__export_request__free_unpacked(r, NULL);
+	otlp__export_request__free_unpacked(nowhere, NULL);
+}
+
+/* A service's suffix is no part of its name; whose manager it has is. */
+static void test_services(void **state)
+{
+	static const struct {
+		const char *service, *name;
+	} cases[] = {
+		{"", "service"},
+		{"nginx.service", "nginx"},
+		{"a.service.b.service", "a.service.b"},
+		{"a.service.b", "a.service.b"},
+		{"user@1000.service/nginx.service", "user@1000.service/nginx"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct pic_target target = service_target;
+		struct sketch one = service;
+		Otlp__ExportRequest *r;
+
+		target.service = cases[i].service;
+		one.targets = &target;
+		r = render(&one, &plain);
+		assert_string_equal(resource_text(r, 0, "service.name"), cases[i].name);
+		otlp__export_request__free_unpacked(r, NULL);
+	}
+}
+
+static const Otlp__Location *leaf(const Otlp__ExportRequest *r, const Otlp__Sample *s, size_t i)
+{
+	const Otlp__Stack *stack = r->dictionary->stack_table[s->stack_index];
+
+	assert_in_range(i, 0, stack->n_location_indices - 1);
+	return r->dictionary->location_table[stack->location_indices[i]];
+}
+
+static const char *name_of(const Otlp__ExportRequest *r, const Otlp__Location *l)
+{
+	return string_of(r,
+			 r->dictionary->function_table[l->lines[0]->function_index]->name_strindex);
+}
+
+static const char *type_of(const Otlp__ExportRequest *r, const Otlp__Location *l)
+{
+	return attribute(r, l->attribute_indices, l->n_attribute_indices, "profile.frame.type")
+		->string_value;
+}
+
+static const char *file_mapped(const Otlp__ExportRequest *r, const Otlp__Location *l)
+{
+	return string_of(r, r->dictionary->mapping_table[l->mapping_index]->filename_strindex);
+}
+
+static void check_fib(const Otlp__ExportRequest *r, const Otlp__Location *fib)
+{
+	const Otlp__Function *function =
+		r->dictionary->function_table[fib->lines[0]->function_index];
+	const Otlp__Mapping *exe = r->dictionary->mapping_table[fib->mapping_index];
+
+	assert_string_equal(name_of(r, fib), "Data.Fib.fib");
+	assert_string_equal(type_of(r, fib), "haskell");
+	assert_int_equal(fib->lines[0]->line, 7);
+	assert_string_equal(string_of(r, function->filename_strindex), "src/Data/Fib.hs");
+	assert_string_equal(file_mapped(r, fib), service_target.exe);
+	assert_string_equal(attribute(r, exe->attribute_indices, exe->n_attribute_indices,
+				      "process.executable.build_id.gnu")
+				    ->string_value,
+			    service_target.build_id);
+}
+
+static void test_frames(void **state)
+{
+	Otlp__ExportRequest *r = render(&service, &plain);
+	const Otlp__Profile *cpu = profile_of(r, 0, "cpu"), *safe = profile_of(r, 0, "off_cpu");
+	size_t running = 0, asleep = 0;
+
+	(void)state;
+	for (size_t i = 0; i < cpu->n_samples && !running; i++)
+		if (!strcmp(text_of(r, cpu->samples[i], "ghc.state"), "haskell")) {
+			/* the leaf comes first: the state, then the function */
+			assert_string_equal(name_of(r, leaf(r, cpu->samples[i], 0)), "[Haskell]");
+			assert_string_equal(type_of(r, leaf(r, cpu->samples[i], 0)), "synthetic");
+			check_fib(r, leaf(r, cpu->samples[i], 1));
+			running++;
+		}
+	assert_int_equal(running, 1);
+	for (size_t i = 0; i < safe->n_samples; i++) {
+		const Otlp__Location *sleep;
+
+		if (strcmp(text_of(r, safe->samples[i], "ghc.state"), "safe_call_blocked") != 0)
+			continue;
+		sleep = leaf(r, safe->samples[i], 1);
+		assert_string_equal(name_of(r, sleep), "usleep");
+		assert_string_equal(type_of(r, sleep), "native");
+		assert_string_equal(file_mapped(r, sleep), "libc.so.6");
+		asleep++;
+	}
+	assert_true(asleep > 0);
+	otlp__export_request__free_unpacked(r, NULL);
+}
+
+/* What other people wrote is text that may be shown. */
+static void test_hostile_text(void **state)
+{
+	Otlp__ExportRequest *r = render(&hostile, &plain);
+
+	(void)state;
+	for (size_t i = 0; i < r->dictionary->n_string_table; i++) {
+		char *clean = utf8__clean(r->dictionary->string_table[i]);
+
+		assert_string_equal(r->dictionary->string_table[i], clean);
+		assert_null(strchr(clean, '\x1b'));
+		free(clean);
+	}
+	otlp__export_request__free_unpacked(r, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_resource),
+		cmocka_unit_test(test_services),
+		cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_hostile_text),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
