@@ -196,6 +196,43 @@ static void test_pprof_of_one(void **state)
 	assert_true(used < 2 * (size_t)ARRAY_SIZE(lanes_frames));
 }
 
+static void expect_same(struct pprof_source *source, const struct export_opts *opts)
+{
+	char *alone, *text = NULL;
+	size_t alone_len, len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	assert_int_equal(export_pprof__write_any(out, source, opts, NULL), 0);
+	assert_int_equal(fclose(out), 0);
+	alone = kit_render("pprof", &lanes, opts, &alone_len);
+	assert_int_equal(len, alone_len);
+	assert_memory_equal(text, alone, len);
+	free(text);
+	free(alone);
+}
+
+/* Of what is gathered once each process's file is made, in any order, as it is alone. */
+static void test_gathered_once(void **state)
+{
+	static const uint32_t targets[] = {2, 1, 0, 1, 2, 2};
+	struct picture *pic = kit_picture(&lanes, NULL);
+	struct pprof_source *source;
+
+	(void)state;
+	assert_int_equal(export_pprof__gather(pic, &source), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(targets); i++)
+		for (unsigned pyroscope = 0; pyroscope < 2; pyroscope++) {
+			const struct export_opts opts = {.weight = WEIGHT_WALL,
+							 .target = targets[i],
+							 .for_pyroscope = pyroscope};
+
+			expect_same(source, &opts);
+		}
+	export_pprof__free(source);
+	picture__free(pic);
+}
+
 /* What a capability's slices had: a sample each, though one is much longer. */
 static void check_samples(uint64_t first_ns, uint64_t second_ns)
 {
@@ -276,6 +313,7 @@ int main(void)
 		cmocka_unit_test(test_pprof),
 		cmocka_unit_test(test_pprof_places),
 		cmocka_unit_test(test_pprof_of_one),
+		cmocka_unit_test(test_gathered_once),
 		cmocka_unit_test(test_observed_part),
 		cmocka_unit_test(test_samples_of_capabilities),
 	};

@@ -62,8 +62,12 @@ struct export_cursor {
  * gzipped: it has no more than that and a sample. */
 int export_otlp__write_next(FILE *out, const struct picture *pic, const struct export_opts *opts,
 			    uint64_t max_bytes, struct export_cursor *at);
+/* What export_pprof's files are made of: once for those of each process. */
+struct pprof_source;
+int export_pprof__gather(const struct picture *pic, struct pprof_source **ret_source);
+void export_pprof__free(struct pprof_source *source);
 /* As export_pprof's; *ret_any (NULL: not asked for): it has a sample of something. */
-int export_pprof__write_any(FILE *out, const struct picture *pic, const struct export_opts *opts,
+int export_pprof__write_any(FILE *out, struct pprof_source *source, const struct export_opts *opts,
 			    bool *ret_any);
 
 /* NULL if there is no such format. */

@@ -15,12 +15,10 @@
 #include <string.h>
 
 #include "alloc.h"
-#include "binaries.h"
-#include "carriers.h"
+#include "gathered.h"
 #include "packed.h"
 #include "pprof.pb-c.h"
 #include "series.h"
-#include "sums.h"
 
 /* ── what is added up ────────────────────────────────────────────────────────────────────── */
 
@@ -46,13 +44,9 @@ static const struct {
 
 struct writer {
 	struct packed *packed;
+	struct pprof_source *source;
 	const struct picture *pic;
-	struct views views;
-	struct sums sums;	   /* by lane and state */
-	struct carriers *carriers; /* of each view; of none but threads there are any */
-	struct binaries binaries;
 	struct strtab *strings;
-	uint32_t *map; /* of a picture's frame: its location, from 0 */
 	uint32_t only; /* a process; UINT32_MAX: all of them */
 	/* for Pyroscope: the names that the process of that number plus 1 has few of */
 	bool for_pyroscope;
@@ -126,16 +120,9 @@ static bool is_wanted(const struct writer *w, uint32_t target)
 	return w->only == UINT32_MAX || w->only == target;
 }
 
-static uint32_t target_of(const struct writer *w, const struct sum *sum)
-{
-	size_t owner = sum->owner / LANE_STATES;
-
-	return owner < w->views.n ? w->views.v[owner].target_no : (uint32_t)(owner - w->views.n);
-}
-
 static void put_mapping(struct writer *w, uint32_t no)
 {
-	const struct binary *its = &w->binaries.v[no];
+	const struct binary *its = &w->source->binaries.v[no];
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
 	Pprof__Mapping mapping = PPROF__MAPPING__INIT, *one = &mapping;
 
@@ -151,25 +138,21 @@ static void put_mapping(struct writer *w, uint32_t no)
 	put(w, &piece);
 }
 
-/* The executable first, as its readers take the first one for it. */
-static int put_mappings(struct writer *w, const bool *used)
+/* The executable first, as its readers take the first one for it. used: NULL: all. */
+static void put_mappings(struct writer *w, const struct numbers *used)
 {
-	const struct binaries *m = &w->binaries;
-	bool all = w->only == UINT32_MAX;
-	uint32_t exe = all ? 0 : m->of_target[w->only];
-	bool *wanted = calloc(m->n + 1, sizeof(*wanted));
+	const struct binaries *m = &w->source->binaries;
+	uint32_t exe = used ? m->of_target[w->only] : 0;
+	size_t n = used ? used->n : m->n;
 
-	if (!wanted)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < picture__n_frames(w->pic); i++)
-		wanted[m->of_frame[i]] |= used[w->map[i]];
 	if (exe)
 		put_mapping(w, exe - 1);
-	for (uint32_t i = 0; i < m->n; i++)
-		if (i + 1 != exe && (all || wanted[i + 1]))
-			put_mapping(w, i);
-	free(wanted);
-	return 0;
+	for (size_t i = 0; i < n; i++) {
+		uint32_t no = used ? used->v[i] : (uint32_t)i;
+
+		if (no + 1 != exe)
+			put_mapping(w, no);
+	}
 }
 
 /* With its only function. */
@@ -206,7 +189,7 @@ static void put_location(struct writer *w, uint32_t index, uint32_t number)
 	function.system_name = function.name;
 	snprintf(file, sizeof(file), "%.*s", (int)MIN(len, sizeof(file)), frame->src);
 	function.filename = string_of(w, len ? file : frame->file);
-	location.mapping_id = w->binaries.of_frame[index];
+	location.mapping_id = w->source->binaries.of_frame[index];
 	if (place)
 		location.address = place->address;
 	put_code(w, (uint64_t)number + 1, location, function, line);
@@ -265,7 +248,7 @@ static void add_lane_labels(struct writer *w, Pprof__Sample *sample, const struc
 		add_label(w, sample, "capability", name, 0);
 	if (carrier && carrier->tso)
 		add_label(w, sample, "haskell_thread",
-			  views__thread(&w->views, view->target_no, carrier->tso).s, 0);
+			  views__thread(&w->source->views, view->target_no, carrier->tso).s, 0);
 }
 
 /* Pyroscope makes a series of each set of texts (its VisitSampleSeries()): those of which there are
@@ -283,7 +266,8 @@ static void add_few_labels(struct writer *w, Pprof__Sample *sample, const struct
 static void add_labels(struct writer *w, Pprof__Sample *sample, const struct whose *whose)
 {
 	uint32_t owner = whose->sum->owner / LANE_STATES;
-	const struct pic_target *target = picture__target(w->pic, target_of(w, whose->sum));
+	const struct pic_target *target =
+		picture__target(w->pic, pprof_source__target(w->source, whose->sum));
 
 	add_label(w, sample, "process", pic_target__program(target).s, 0);
 	add_label(w, sample, "process_id", NULL, target->pid);
@@ -293,10 +277,10 @@ static void add_labels(struct writer *w, Pprof__Sample *sample, const struct who
 		add_label(w, sample, "container", target->container, 0);
 	if (*or_empty(target->pod))
 		add_label(w, sample, "pod", target->pod, 0);
-	if (owner < w->views.n && w->for_pyroscope)
-		add_few_labels(w, sample, whose, &w->views.v[owner]);
-	else if (owner < w->views.n)
-		add_lane_labels(w, sample, whose, &w->views.v[owner]);
+	if (owner < w->source->views.n && w->for_pyroscope)
+		add_few_labels(w, sample, whose, &w->source->views.v[owner]);
+	else if (owner < w->source->views.n)
+		add_lane_labels(w, sample, whose, &w->source->views.v[owner]);
 }
 
 static void put_values(struct writer *w, const struct whose *whose, const int64_t *v, uint64_t *ids,
@@ -330,7 +314,7 @@ struct few {
 static void add_few(struct writer *w, struct few *few, uint32_t target, const struct carrier *its,
 		    const int64_t *part)
 {
-	size_t label = series__find(&w->labels, views__label(&w->views, target, its->tso));
+	size_t label = series__find(&w->labels, views__label(&w->source->views, target, its->tso));
 
 	for (size_t k = 0; k < w->n_values; k++) {
 		few->v[label][k] += part[k];
@@ -360,8 +344,9 @@ static void put_divided(struct writer *w, const struct sum *sum, const int64_t *
 	struct division d;
 	size_t n = 0;
 
-	if (owner < w->views.n && (!w->for_pyroscope || w->labels.n))
-		its = carriers__find(&w->carriers[owner], sum->owner % LANE_STATES, sum->stack, &n);
+	if (owner < w->source->views.n && (!w->for_pyroscope || w->labels.n))
+		its = carriers__find(&w->source->carriers[owner], sum->owner % LANE_STATES,
+				     sum->stack, &n);
 	if (!n)
 		put_values(w, &whose, v, ids, n_ids);
 	d = carriers__divide(its, n);
@@ -376,7 +361,7 @@ static void put_divided(struct writer *w, const struct sum *sum, const int64_t *
 			any |= part[k];
 		}
 		if (w->for_pyroscope)
-			add_few(w, &few, w->views.v[owner].target_no, whose.carrier, part);
+			add_few(w, &few, w->source->views.v[owner].target_no, whose.carrier, part);
 		else if (any)
 			put_values(w, &whose, part, ids, n_ids);
 	}
@@ -409,61 +394,56 @@ static void look_at_names(struct writer *w, uint32_t target_no)
 static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 {
 	uint32_t owner = sum->owner / LANE_STATES;
-	const struct pic_lane *lane = owner < w->views.n ? w->views.v[owner].lane : NULL;
+	const struct pic_lane *lane =
+		owner < w->source->views.n ? w->source->views.v[owner].lane : NULL;
 	struct pic_stack stack = picture__stack(w->pic, sum->stack);
 	int64_t v[ARRAY_SIZE(values)] = {0};
 
-	if (!is_wanted(w, target_of(w, sum)) ||
-	    (!stack.n && !sum->by[WEIGHT_SAMPLES] && !sum->by[WEIGHT_ALLOC]))
+	if (!stack.n && !sum->by[WEIGHT_SAMPLES] && !sum->by[WEIGHT_ALLOC])
 		return;
 	for (uint32_t i = 0; i < stack.n; i++)
-		ids[i] = (uint64_t)w->map[stack.frames[stack.n - 1 - i]] + 1;
+		ids[i] = (uint64_t)w->source->map[stack.frames[stack.n - 1 - i]] + 1;
 	for (size_t k = 0; k < w->n_values; k++)
 		v[k] = value_of(w->value[k], lane, sum);
-	look_at_names(w, target_of(w, sum));
+	look_at_names(w, pprof_source__target(w->source, sum));
 	put_divided(w, sum, v, ids, stack.n);
+}
+
+/* The i-th of all, or of the process's. */
+static const struct sum *sum_at(const struct writer *w, size_t i)
+{
+	const struct pprof_source *s = w->source;
+
+	return &s->sums.v[w->only == UINT32_MAX ? i : s->order[s->first[w->only] + i]];
 }
 
 static int put_samples(struct writer *w)
 {
+	const struct pprof_source *s = w->source;
+	size_t n = w->only == UINT32_MAX ? s->sums.n : s->first[w->only + 1] - s->first[w->only];
 	uint32_t deepest = 0;
 	uint64_t *ids;
 
-	for (size_t i = 0; i < w->sums.n; i++)
-		deepest = MAX(deepest, picture__stack(w->pic, w->sums.v[i].stack).n);
+	for (size_t i = 0; i < n; i++)
+		deepest = MAX(deepest, picture__stack(w->pic, sum_at(w, i)->stack).n);
 	ids = calloc((size_t)deepest + 1, sizeof(*ids));
 	if (!ids)
 		return -ENOMEM;
-	for (size_t i = 0; i < w->sums.n && !packed__error(w->packed); i++)
-		put_sample(w, &w->sums.v[i], ids);
+	for (size_t i = 0; i < n && !packed__error(w->packed); i++)
+		put_sample(w, sum_at(w, i), ids);
 	free(ids);
 	return 0;
 }
 
-/* Of frames that a process's samples have, by their numbers in `map`; NULL without memory. */
-static bool *used_frames(const struct writer *w, uint32_t n)
+/* used: NULL: all. */
+static void put_locations(struct writer *w, const struct numbers *used)
 {
-	bool *used = calloc((size_t)n + 1, sizeof(*used));
+	size_t n = used ? used->n : w->source->n;
 
-	for (size_t i = 0; used && i < w->sums.n; i++) {
-		struct pic_stack stack = picture__stack(w->pic, w->sums.v[i].stack);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t number = used ? used->v[i] : (uint32_t)i;
 
-		if (is_wanted(w, target_of(w, &w->sums.v[i])))
-			for (uint32_t k = 0; k < stack.n; k++)
-				used[w->map[stack.frames[k]]] = true;
-	}
-	return used;
-}
-
-static void put_locations(struct writer *w, const bool *used)
-{
-	for (uint32_t i = 0, next = 0; i < picture__n_frames(w->pic); i++) {
-		/* numbered in order of first use, so a new number is always the next one */
-		if (w->map[i] != next)
-			continue;
-		if (used[next] || w->only == UINT32_MAX)
-			put_location(w, i, next);
-		next++;
+		put_location(w, w->source->frame[number], number);
 	}
 }
 
@@ -472,7 +452,7 @@ static void put_locations(struct writer *w, const bool *used)
 static void put_closure(struct writer *w, uint32_t target, const struct pic_closure *closure,
 			uint64_t id)
 {
-	const struct sum sum = {.owner = ((uint32_t)w->views.n + target) * LANE_STATES};
+	const struct sum sum = {.owner = ((uint32_t)w->source->views.n + target) * LANE_STATES};
 	Pprof__Location location = PPROF__LOCATION__INIT;
 	Pprof__Function function = PPROF__FUNCTION__INIT;
 	int64_t v[ARRAY_SIZE(values)] = {0};
@@ -487,10 +467,10 @@ static void put_closure(struct writer *w, uint32_t target, const struct pic_clos
 	put_values(w, &(struct whose){.sum = &sum, .few = ""}, v, &id, 1);
 }
 
-/* n_frames: their locations have been put. */
-static void put_censuses(struct writer *w, uint32_t n_frames)
+/* After the locations of frames. */
+static void put_censuses(struct writer *w)
 {
-	uint64_t id = n_frames;
+	uint64_t id = w->source->n;
 
 	for (uint32_t t = 0; t < picture__n_targets(w->pic); t++) {
 		const struct pic_census *census = &picture__target(w->pic, t)->census;
@@ -530,39 +510,27 @@ static void choose_values(struct writer *w)
 
 static int put_all(struct writer *w, enum export_weight weight)
 {
-	const char *title;
-	uint32_t n;
-	bool *used;
-	int err = views__collect(w->pic, &w->views);
+	struct numbers locations = {0}, binaries = {0};
+	bool all = w->only == UINT32_MAX;
+	int err = all ? 0 : pprof_source__used(w->source, w->only, &locations, &binaries);
 
-	if (!err)
-		err = sums__collect(w->pic, &w->views, SUMS_BY_STATE, &w->sums, &title);
-	if (!err)
-		err = carriers__of_threads(&w->views, &w->carriers);
-	if (!err)
-		err = binaries__collect(w->pic, &w->binaries);
-	if (!err)
-		err = frames__number_alike(w->pic, FRAME_SRC, &w->map, &n);
 	if (err)
 		return err;
 	choose_values(w);
-	used = used_frames(w, n);
-	if (!used)
-		return -ENOMEM;
 	put_head(w, weight);
-	err = put_mappings(w, used);
-	put_locations(w, used);
-	free(used);
-	if (!err)
-		err = put_samples(w);
-	put_censuses(w, n);
+	put_mappings(w, all ? NULL : &binaries);
+	put_locations(w, all ? NULL : &locations);
+	free(locations.v);
+	free(binaries.v);
+	err = put_samples(w);
+	put_censuses(w);
 	put_strings(w);
 	if (!err)
 		err = w->err;
 	return err ? err : packed__finish(w->packed);
 }
 
-int export_pprof__write_any(FILE *out, const struct picture *pic, const struct export_opts *opts,
+int export_pprof__write_any(FILE *out, struct pprof_source *source, const struct export_opts *opts,
 			    bool *ret_any)
 {
 	struct writer *w = calloc(1, sizeof(*w));
@@ -570,7 +538,8 @@ int export_pprof__write_any(FILE *out, const struct picture *pic, const struct e
 
 	if (!w)
 		return -ENOMEM;
-	w->pic = pic;
+	w->source = source;
+	w->pic = source->pic;
 	w->only = opts->target - 1;
 	w->for_pyroscope = opts->for_pyroscope;
 	err = packed__new(out, &w->packed);
@@ -579,12 +548,7 @@ int export_pprof__write_any(FILE *out, const struct picture *pic, const struct e
 	if (!err)
 		err = put_all(w, opts->weight);
 	packed__free(w->packed);
-	carriers__free_all(w->carriers, w->views.n);
-	views__free(&w->views);
-	sums__free(&w->sums);
-	binaries__free(&w->binaries);
 	strtab__free(w->strings);
-	free(w->map);
 	err = export__result(out, err);
 	if (!err && ret_any)
 		*ret_any = w->any;
@@ -594,5 +558,11 @@ int export_pprof__write_any(FILE *out, const struct picture *pic, const struct e
 
 int pprof__write(FILE *out, const struct picture *pic, const struct export_opts *opts)
 {
-	return export_pprof__write_any(out, pic, opts, NULL);
+	struct pprof_source *source = NULL;
+	int err = export_pprof__gather(pic, &source);
+
+	if (!err)
+		err = export_pprof__write_any(out, source, opts, NULL);
+	export_pprof__free(source);
+	return err;
 }

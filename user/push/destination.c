@@ -326,11 +326,11 @@ void destination__look(struct destination *d)
 
 /* ── what is put ─────────────────────────────────────────────────────────────────────────── */
 
-/* at: of the request that OTLP's is; NULL: it is pprof. What has nothing in it is not queued, as of
- * a window in which all were idle. */
+/* at: of the request that OTLP's is; NULL: it is pprof, of `source`. What has nothing in it is not
+ * queued, as of a window in which all were idle. */
 static int put_file(const struct destination *d, unsigned n, const char *query,
 		    const struct picture *pic, const struct export_opts *opts,
-		    struct export_cursor *at)
+		    struct export_cursor *at, struct pprof_source *source)
 {
 	char path[PATH_MAX];
 	struct outfile *out;
@@ -346,7 +346,7 @@ static int put_file(const struct destination *d, unsigned n, const char *query,
 		err = export_otlp__write_next(outfile__stream(out), pic, opts, OTLP_MOST, at);
 		any = !at->empty;
 	} else {
-		err = export_pprof__write_any(outfile__stream(out), pic, opts, &any);
+		err = export_pprof__write_any(outfile__stream(out), source, opts, &any);
 	}
 	if (err && outfile__error(out))
 		err = outfile__error(out);
@@ -363,8 +363,13 @@ static int put_processes(const struct destination *d, const struct picture *pic,
 			 const struct export_opts *opts)
 {
 	struct export_opts its = *opts;
-	int first = 0;
+	struct pprof_source *source;
+	int first = export_pprof__gather(pic, &source);
 
+	if (first) {
+		log_error("push to %s: %s", d->url.shown, strerror(-first));
+		return first;
+	}
 	its.for_pyroscope = true;
 	for (uint32_t i = 0; i < picture__n_targets(pic); i++) {
 		struct buf query;
@@ -374,12 +379,13 @@ static int put_processes(const struct destination *d, const struct picture *pic,
 		its.target = i + 1;
 		err = push_labels__query(pic, picture__target(pic, i), opts, &query);
 		if (!err)
-			err = put_file(d, i, query.data, pic, &its, NULL);
+			err = put_file(d, i, query.data, pic, &its, NULL, source);
 		else
 			log_error("push to %s: %s", d->url.shown, strerror(-err));
 		buf__free(&query);
 		first = first ? first : err;
 	}
+	export_pprof__free(source);
 	return first;
 }
 
@@ -392,7 +398,7 @@ int destination__put(const struct destination *d, const struct picture *pic,
 	if (d->url.protocol == PUSH_PYROSCOPE)
 		return put_processes(d, pic, opts);
 	for (unsigned n = 0; !err && !at.done; n++)
-		err = put_file(d, n, "", pic, opts, &at);
+		err = put_file(d, n, "", pic, opts, &at, NULL);
 	return err;
 }
 
