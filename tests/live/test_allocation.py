@@ -140,6 +140,33 @@ def test_capabilities(t, way):
         check(built + allocation["stopped_bytes"] >= 0.95 * whole, f"{built} of {whole} bytes are in the two functions that build")
 
 
+@cases("large", "caps", "mixed")
+def test_in_windows(t, mode):
+    """A window's profile has what was allocated in it and nothing else, in each format, however much is sampled; the
+    windows have what the whole session has."""
+    capture, folder = t.dir / "capture", t.dir / "windows"
+    options = ("--save", capture)
+    _, whole, allocation = ended_with(t, mode, 3, rts=("-A1m", *(("-N4",) if mode == "caps" else ())), options=options)
+    folder.mkdir()
+    subprocess.run([SAFESCOPED, "--replay", capture, "-q", "--weight", "alloc", "-f", "json,folded,speedscope",
+                    "--window", "0.3", "-o", folder], check=True, capture_output=True, timeout=120)
+    check_whole(allocation, whole)
+    bytes_, sampled, n = 0, 0, 0
+    for path in sorted(folder.glob("*Z.json")):
+        seen = [target["allocation"] for target in json.loads(path.read_text())["targets"] if "allocation" in target]
+        own = sum(a["bytes"] for a in seen)
+        folded = sum(int(line.rpartition(" ")[2]) for line in path.with_suffix(".folded").read_text().splitlines())
+        profiles = json.loads(path.with_suffix(".speedscope.json").read_text())["profiles"]
+        speedscope = sum(sum(p["weights"]) for p in profiles if p["name"].startswith("allocation"))
+        parts = sum(a["sampled_bytes"] + a["unsampled_bytes"] for a in seen)
+        check(folded == speedscope == parts == own, f"{path.name}: {own} bytes, of samples and without {parts}, "
+              f"folded {folded}, speedscope {speedscope}")
+        bytes_, sampled, n = bytes_ + own, sampled + sum(a["sampled_bytes"] for a in seen), n + 1
+    check(n >= 8, f"{n} windows")
+    check(bytes_ == allocation["bytes"], f"windows have {bytes_} bytes, the session has {allocation['bytes']}")
+    check(sampled >= 0.9 * bytes_, f"in windows {bytes_ - sampled} of {bytes_} bytes have no sample")
+
+
 def test_rare_collections(t):
     """A nursery that is seldom used up: what the sampler sees between collections makes the samples."""
     truth, whole, allocation = ended_with(t, "split", 4, rts=("-A1g",))

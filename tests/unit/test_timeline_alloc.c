@@ -1,89 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Allocation: samples and what they stand for; nothing is lost, whoever asked for collections. */
-#include "picture/make.h"
 #include "picture/figures.h"
-#include "test_timeline_kit.h"
+#include "test_timeline_alloc.h"
 
 #define MS 1000000ULL
-#define MB 1000000ULL
-
-/* A sample of capability `cap`: h(leaf), called from h(0). */
-static void put_alloc(struct kit *kit, uint64_t ns, uint32_t cap, uint32_t reason, unsigned leaf)
-{
-	struct {
-		struct wire_alloc alloc;
-		uint64_t frames[2];
-	} r = {.alloc = {.reason = reason & 0xff, .flags = reason >> 8}};
-
-	r.alloc.h = (struct wire_hdr){
-		.ns = ns, .tgid = PID, .tid = 7, .type = WIRE_ALLOC, .size = sizeof(r)};
-	r.alloc.rts.where = WIRE_WHERE_HASKELL;
-	r.alloc.rts.cap_no = cap;
-	r.alloc.rts.tso = 8;
-	r.alloc.rts.tso_id = 1;
-	r.alloc.stack.nframes = 2;
-	r.alloc.stack.end = WIRE_END_COMPLETE;
-	r.frames[0] = RET(HS(leaf));
-	r.frames[1] = RET(HS(0));
-	assert_int_equal(intake__record(kit->in, &r, sizeof(r)), 0);
-}
-
-struct heap_end {
-	struct wire_heap heap;
-	struct wire_heap_cap caps[2];
-};
-
-static struct heap_end end_of(uint64_t ns, uint64_t number, uint64_t a, uint64_t b, uint64_t large)
-{
-	struct heap_end r = {.heap = {.number = number,
-				      .large_words = large / 8,
-				      .reason = WIRE_ALLOC_NURSERY,
-				      .n_caps = 2,
-				      .all_caps = 2,
-				      .flags = WIRE_HEAP_LARGE_SEEN},
-			     .caps = {{.allocated = a, .no = 0}, {.allocated = b, .no = 1}}};
-
-	r.heap.h = (struct wire_hdr){
-		.ns = ns, .tgid = PID, .tid = 7, .type = WIRE_HEAP, .size = sizeof(r)};
-	return r;
-}
-
-/* What both capabilities have allocated by then, and large objects among it. */
-static void put_heap(struct kit *kit, uint64_t ns, uint64_t number, uint64_t a, uint64_t b,
-		     uint64_t large)
-{
-	struct heap_end r = end_of(ns, number, a, b, large);
-
-	assert_int_equal(intake__record(kit->in, &r, sizeof(r)), 0);
-}
-
-static const struct pic_target *finish_at(struct kit *kit, uint64_t end)
-{
-	assert_int_equal(timeline__finish(kit->tl, end), 0);
-	kit->pic = timeline__picture(kit->tl);
-	return picture__target(kit->pic, 0);
-}
-
-static uint64_t self_of(const struct picture *pic, const struct pic_target *t, const char *name)
-{
-	for (size_t i = 0; i < t->alloc.n_allocators; i++)
-		if (!strcmp(picture__frame(pic, t->alloc.allocators[i].frame)->name, name))
-			return t->alloc.allocators[i].self_bytes;
-	return 0;
-}
-
-/* By time it is as much. */
-static uint64_t rows_of(const struct pic_target *t)
-{
-	uint64_t bytes = 0, spans = 0;
-
-	for (size_t i = 0; i < t->alloc.n_rows; i++)
-		bytes += t->alloc.rows[i].bytes;
-	for (size_t i = 0; i < t->alloc.n_spans; i++)
-		spans += t->alloc.spans[i].bytes;
-	assert_int_equal(spans, bytes);
-	return bytes;
-}
 
 /* A sample takes what its own capability has allocated since that one's last sample. */
 static void test_by_capability(void **state)
@@ -162,6 +82,35 @@ static void test_large_never_asks(void **state)
 	assert_int_equal(self_of(kit.pic, t, "Main.h1"), 18 * MB);
 	assert_int_equal(t->alloc.unsampled_bytes, 1 * MB);
 	timeline__free(kit.tl);
+}
+
+/* Their limit is always reached before the nursery is used up: each of their samples stands for
+ * what is in the nursery, too, from the 33rd on, and for what has waited until then. One that was
+ * stopped in between is of the nursery alone. */
+static void test_large_always_asks(void **state)
+{
+	const struct pic_target *t;
+	struct kit kit;
+
+	(void)state;
+	for (unsigned stopped = 0; stopped < 2; stopped++) {
+		kit_new(&kit);
+		for (uint64_t i = 0; i < 50; i++) {
+			bool other = stopped && i == 20;
+
+			put_alloc(&kit, T0 + i * 1000 + 1, 0,
+				  other ? WIRE_ALLOC_STOPPED : WIRE_ALLOC_LARGE, other ? 2 : 1);
+			put_heap(&kit, T0 + i * 1000 + 2, i, (i + 1) * 3 * MB, 0, (i + 1) * MB);
+		}
+		t = finish_at(&kit, END);
+		assert_int_equal(t->alloc.bytes, 150 * MB);
+		assert_int_equal(self_of(kit.pic, t, "Main.h2"), stopped ? 42 * MB : 0);
+		assert_int_equal(self_of(kit.pic, t, "Main.h1"), (stopped ? 50 : 150) * MB);
+		/* the 29 since then are too few */
+		assert_int_equal(t->alloc.unsampled_bytes, stopped ? 58 * MB : 0);
+		assert_int_equal(rows_of(t), 150 * MB);
+		timeline__free(kit.tl);
+	}
 }
 
 /* Most collections have no record: they count, and what they copied does. */
@@ -372,69 +321,6 @@ static void test_unread(void **state)
 	}
 }
 
-/* Windows add up to the byte; what waits for a sample goes on to the next one. */
-static void test_windows(void **state)
-{
-	const struct pic_target *t;
-	struct picture *first;
-	uint64_t bytes, rows;
-	struct kit kit;
-
-	(void)state;
-	kit_new(&kit);
-	put_alloc(&kit, T0 + 1000, 0, WIRE_ALLOC_NURSERY, 1);
-	put_heap(&kit, T0 + 2000, 0, 4 * MB, 3 * MB, 0);
-	/* of this one the end comes after the cut */
-	put_alloc(&kit, T0 + 9000, 0, WIRE_ALLOC_NURSERY, 1);
-	assert_int_equal(timeline__window(kit.tl, T0 + 10000, &first), 0);
-	t = picture__target(first, 0);
-	bytes = t->alloc.bytes;
-	rows = rows_of(t);
-	assert_int_equal(bytes, 7 * MB);
-	assert_int_equal(rows, 4 * MB);
-	assert_int_equal(t->alloc.unsampled_bytes, 0);
-	put_heap(&kit, T0 + 11000, 1, 9 * MB, 3 * MB, 0);
-	put_alloc(&kit, T0 + 12000, 1, WIRE_ALLOC_NURSERY, 2);
-	put_heap(&kit, T0 + 13000, 2, 10 * MB, 4 * MB, 0);
-	t = finish_at(&kit, END);
-	assert_int_equal(self_of(kit.pic, t, "Main.h1"), 5 * MB);
-	assert_int_equal(self_of(kit.pic, t, "Main.h2"), 4 * MB);
-	assert_int_equal(bytes + t->alloc.bytes, 14 * MB);
-	assert_int_equal(rows + rows_of(t), 14 * MB);
-	picture__free(first);
-	timeline__free(kit.tl);
-}
-
-/* The last window of a process has what waits for a sample: there is no later one. */
-static void test_ends_in_a_window(void **state)
-{
-	const struct pic_target *t;
-	struct picture *first, *second;
-	struct kit kit;
-	union rec ev;
-
-	(void)state;
-	kit_new(&kit);
-	put_alloc(&kit, T0 + 1000, 0, WIRE_ALLOC_NURSERY, 1);
-	put_heap(&kit, T0 + 2000, 0, 4 * MB, 3 * MB, 0);
-	put_heap(&kit, T0 + 3000, 1, 5 * MB, 3 * MB, 0);
-	put(&kit, mk_event(&ev, WIRE_PROC_EXIT, 7, T0 + 10000));
-	/* it is known that it has ended, which is after this window */
-	assert_int_equal(timeline__window(kit.tl, T0 + 9000, &first), 0);
-	t = picture__target(first, 0);
-	assert_int_equal(t->alloc.bytes, 8 * MB);
-	assert_int_equal(t->alloc.unsampled_bytes, 0);
-	assert_int_equal(rows_of(t), 4 * MB);
-	assert_int_equal(timeline__window(kit.tl, T0 + 20000, &second), 0);
-	t = picture__target(second, 0);
-	assert_int_equal(t->alloc.bytes, 0);
-	assert_int_equal(t->alloc.unsampled_bytes, 4 * MB);
-	assert_int_equal(rows_of(t), 4 * MB);
-	picture__free(first);
-	picture__free(second);
-	timeline__free(kit.tl);
-}
-
 /* A collection each second: every tenth is a major one, after which 1 MB more is live. */
 static void test_heap(void **state)
 {
@@ -586,10 +472,9 @@ int main(void)
 		cmocka_unit_test(test_no_ticks),
 		cmocka_unit_test(test_large_divided),
 		cmocka_unit_test(test_large_never_asks),
+		cmocka_unit_test(test_large_always_asks),
 		cmocka_unit_test(test_from_then_on),
 		cmocka_unit_test(test_unread),
-		cmocka_unit_test(test_windows),
-		cmocka_unit_test(test_ends_in_a_window),
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_heap),
 		cmocka_unit_test(test_exit),

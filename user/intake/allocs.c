@@ -3,7 +3,9 @@
  * allocs: what was allocated, and by whom, from the probes on collections. At each collection's end
  * comes how much every capability has allocated; a sample stands for all that its capability has
  * allocated since its last one. So samples add up to what the runtime counts, whichever capability
- * was the first to ask for collections, and however many samples are missing.
+ * was the first to ask for collections, and however many samples are missing. What has no sample by
+ * a window's end has none: with that the window's profile is what was allocated in it, and what no
+ * sample ever comes for does not pile up.
  */
 #include "intake_priv.h"
 
@@ -13,6 +15,9 @@
 
 /* So many collections without a request from large objects, and there will hardly be one. */
 #define MAX_UNASKED 8
+
+/* So many samples of large objects in a row at one capability, and there will hardly be another. */
+#define MAX_PASSED_OVER 32
 
 /* Where collections are that far apart, the sampler's ticks are samples of allocation, too. */
 #define RARE_NS 50000000ULL
@@ -47,26 +52,37 @@ void allocs__sample(struct seen *s, const struct wire_alloc *rec, const struct e
 static bool is_large(const struct seen_allocs *a, const struct alloc_open *open)
 {
 	return open->reason == WIRE_ALLOC_LARGE ||
-	       (open->reason == WIRE_ALLOC_NURSERY && open->primitive && a->pending_large &&
+	       (open->reason == WIRE_ALLOC_NURSERY && open->primitive && a->large_waits.bytes &&
 		a->unasked >= MAX_UNASKED);
 }
 
-/* What a sample takes of the bytes that wait. */
+static void take_waiting(struct alloc_wait *waits, struct alloc_note *note)
+{
+	if (!waits->bytes)
+		return;
+	note->bytes += waits->bytes;
+	note->older += waits->older;
+	note->since_ns = MIN(note->since_ns, waits->since_ns);
+	*waits = (struct alloc_wait){0};
+}
+
+/*
+ * What a sample takes of the bytes that wait. Where large objects always reach their limit before
+ * the nursery is used up, their samples are the only ones, and stand for all that the capability
+ * has allocated.
+ */
 static void take(struct seen_allocs *a, const struct alloc_open *open, struct alloc_note *note)
 {
 	struct alloc_cap *cap = open->ev.left < SEEN_ALLOC_CAPS ? &a->caps[open->ev.left] : NULL;
 	bool large = is_large(a, open);
 
-	if (!large && cap && cap->pending) {
-		note->bytes += cap->pending;
-		note->since_ns = MIN(note->since_ns, cap->pending_since_ns);
-		cap->pending = 0;
+	if (cap) {
+		if (!large || cap->passed_over == MAX_PASSED_OVER)
+			take_waiting(&cap->waits, note);
+		cap->passed_over = large ? MIN(cap->passed_over + 1, MAX_PASSED_OVER) : 0;
 	}
-	if ((large || open->reason == WIRE_ALLOC_UNKNOWN) && a->pending_large) {
-		note->bytes += a->pending_large;
-		note->since_ns = MIN(note->since_ns, a->large_since_ns);
-		a->pending_large = 0;
-	}
+	if (large || open->reason == WIRE_ALLOC_UNKNOWN)
+		take_waiting(&a->large_waits, note);
 }
 
 /* Without room for another note its bytes wait for the next one. */
@@ -98,12 +114,13 @@ static int close_samples(struct intake *in, struct seen *s, uint64_t ns)
 
 /* ── readings ────────────────────────────────────────────────────────────────────────────── */
 
-/* More of a capability's bytes wait, which were allocated since `since_ns`. */
-static void wait_for_sample(struct alloc_cap *cap, uint64_t bytes, uint64_t since_ns)
+/* The last reading has more bytes that wait, which were allocated since `since_ns`. */
+static void wait_for_sample(struct alloc_wait *waits, uint64_t bytes, uint64_t since_ns)
 {
-	if (bytes && !cap->pending)
-		cap->pending_since_ns = since_ns;
-	cap->pending += bytes;
+	if (bytes && !waits->bytes)
+		waits->since_ns = since_ns;
+	waits->older = waits->bytes;
+	waits->bytes += bytes;
 }
 
 /* How much a capability has allocated since the last reading. */
@@ -126,19 +143,16 @@ static void divide(struct seen_allocs *a, const uint64_t *more, uint64_t all, ui
 	uint64_t sum = 0, given = 0;
 
 	for (size_t i = 0; i < SEEN_ALLOC_CAPS; i++) {
-		uint64_t part;
+		uint64_t part = 0;
 
-		if (!more[i])
-			continue;
 		sum += more[i];
-		part = (uint64_t)((unsigned __int128)large * sum / all) - given;
+		if (more[i])
+			part = (uint64_t)((unsigned __int128)large * sum / all) - given;
 		given += part;
-		wait_for_sample(&a->caps[i], more[i] - part,
+		wait_for_sample(&a->caps[i].waits, more[i] - part,
 				a->caps[i].read_ns ? a->caps[i].read_ns : since_ns);
 	}
-	if (large && !a->pending_large)
-		a->large_since_ns = a->heap_ns ? a->heap_ns : since_ns;
-	a->pending_large += large;
+	wait_for_sample(&a->large_waits, large, a->heap_ns ? a->heap_ns : since_ns);
 }
 
 /* There is no room for the next one: the heap is as the later collection left it. */
@@ -312,14 +326,13 @@ static int note_tick(struct intake *in, struct seen_allocs *a, struct alloc_cap 
 		return err == -E2BIG ? 0 : err;
 	note = &a->v[a->n++];
 	*note = (struct alloc_note){.ev = cap->sample,
-				    .bytes = cap->pending,
-				    .since_ns = cap->pending_since_ns,
+				    .since_ns = ns,
 				    .until_ns = ns,
 				    .tid = tid,
 				    .whole = cap->sample_whole,
 				    .ticked = true};
+	take_waiting(&cap->waits, note);
 	note->ev.t0 = note->ev.t1 = ns;
-	cap->pending = 0;
 	in->n_records++;
 	return 0;
 }
@@ -348,7 +361,7 @@ int allocs__tick(struct intake *in, struct seen *s, const struct wire_allocated 
 	if (!reading.bytes)
 		return 0;
 	reading.since_ns = a->read_ns ? a->read_ns : rec->h.ns;
-	wait_for_sample(cap, reading.bytes, cap->read_ns ? cap->read_ns : reading.since_ns);
+	wait_for_sample(&cap->waits, reading.bytes, cap->read_ns ? cap->read_ns : reading.since_ns);
 	cap->read_ns = rec->h.ns;
 	a->ticked += reading.bytes;
 	a->read_ns = rec->h.ns;
@@ -391,16 +404,63 @@ int allocs__cut(struct intake *in, struct seen *s, uint64_t at_ns)
 	return err;
 }
 
-uint64_t seen__unsampled_bytes(const struct seen *s, uint64_t *ret_since_ns)
-{
-	const struct seen_allocs *a = &s->allocs;
-	uint64_t bytes = a->pending_large, since = bytes ? a->large_since_ns : UINT64_MAX;
+/* What no sample stands for up to a moment, as far as it was found. */
+struct rest {
+	uint64_t most, bytes, since_ns;
+};
 
-	for (size_t i = 0; i < SEEN_ALLOC_CAPS; i++) {
-		bytes += a->caps[i].pending;
-		if (a->caps[i].pending)
-			since = MIN(since, a->caps[i].pending_since_ns);
+/* So many of the bytes are of it. */
+static uint64_t take_part(struct rest *rest, uint64_t bytes, uint64_t since_ns)
+{
+	uint64_t part = MIN(bytes, rest->most - rest->bytes);
+
+	rest->bytes += part;
+	if (part)
+		rest->since_ns = MIN(rest->since_ns, since_ns);
+	return part;
+}
+
+static void take_waits(struct rest *rest, struct alloc_wait *waits, bool older)
+{
+	uint64_t part = take_part(rest, older ? waits->older : waits->bytes, waits->since_ns);
+
+	waits->bytes -= part;
+	waits->older -= MIN(waits->older, part);
+}
+
+/* What waits, or of that only what waited before the last reading. */
+static void take_waiting_rest(struct rest *rest, struct seen_allocs *a, bool older)
+{
+	take_waits(rest, &a->large_waits, older);
+	for (size_t i = 0; i < SEEN_ALLOC_CAPS; i++)
+		take_waits(rest, &a->caps[i].waits, older);
+}
+
+uint64_t seen__take_unsampled(struct intake *in, struct seen *s, uint64_t t, uint64_t most,
+			      uint64_t *ret_since_ns)
+{
+	struct rest rest = {.most = most, .since_ns = UINT64_MAX};
+	struct seen_allocs *a = &s->allocs;
+	size_t kept = 0, before = a->n;
+
+	/* a sample that has come since may stand for some of it */
+	for (size_t i = 0; i < before; i++) {
+		struct alloc_note note = a->v[i];
+
+		if (note.ev.t1 > t) {
+			uint64_t part = take_part(&rest, note.older, note.since_ns);
+
+			note.bytes -= part;
+			note.older -= part;
+		}
+		if (note.bytes)
+			a->v[kept++] = note;
 	}
-	*ret_since_ns = since;
-	return bytes;
+	a->n = kept;
+	in->n_records -= before - kept;
+	/* the last reading may have come since, too */
+	take_waiting_rest(&rest, a, true);
+	take_waiting_rest(&rest, a, false);
+	*ret_since_ns = rest.since_ns;
+	return rest.bytes;
 }

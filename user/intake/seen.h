@@ -246,6 +246,7 @@ struct alloc_note {
 	struct ev
 		ev; /* its stack, Haskell thread and capability; t0 and t1: the collection's end */
 	uint64_t bytes;
+	uint64_t older;		     /* of these: in readings before that of its end */
 	uint64_t since_ns, until_ns; /* all of them were allocated between these */
 	int32_t tid;		     /* the OS thread; 0: not known */
 	bool whole;		     /* the stack is */
@@ -279,10 +280,17 @@ struct alloc_reading {
 /* Capabilities of which allocation is counted: no more are read. */
 #define SEEN_ALLOC_CAPS WIRE_HEAP_CAPS
 
+/* What was allocated, and waits for a sample. */
+struct alloc_wait {
+	uint64_t bytes;
+	uint64_t older;	   /* of these: in readings before the last one */
+	uint64_t since_ns; /* all of them were allocated since then */
+};
+
 /*
  * Bytes go to samples by the capability that allocated them; those of large objects, of which
- * nothing says whose they are, by what each capability has allocated at all. What is `pending`
- * waits for the capability's next sample: all that readings have is in a note, or pending.
+ * nothing says whose they are, by what each capability has allocated at all. All that readings
+ * have is in a note, or waits for the next sample; at a window's end it waits no longer.
  */
 struct seen_allocs {
 	bool known;	      /* there has been a collection's end */
@@ -299,13 +307,14 @@ struct seen_allocs {
 	bool rare;	  /* it was long in coming */
 	uint64_t ticked;  /* bytes in the readings of ticks since then */
 	uint64_t large;	  /* bytes by then, since some time */
-	uint64_t pending_large, large_since_ns;
+	struct alloc_wait large_waits;
 	uint32_t unasked; /* collections since large objects asked for one */
 	struct alloc_cap {
 		bool known;
 		uint64_t bytes; /* by the last reading */
 		uint64_t read_ns;
-		uint64_t pending, pending_since_ns;
+		struct alloc_wait waits;
+		uint32_t passed_over; /* samples of large objects since it had one that was not */
 		uint64_t unread; /* bytes by its first tick, if nothing was known of it before */
 		/* the last sample of a thread that held it, for what follows it */
 		struct ev sample;
@@ -423,8 +432,12 @@ void seen__sort(struct seen_thread *th);
 void seen__forget(struct intake *in, struct seen_thread *th, uint64_t t);
 /* Lets go of the samples of allocation up to t, and of the readings. */
 void seen__forget_allocs(struct intake *in, struct seen *s, uint64_t t);
-/* Bytes that were allocated and have no sample yet; *ret_since_ns: none of them earlier. */
-uint64_t seen__unsampled_bytes(const struct seen *s, uint64_t *ret_since_ns);
+/*
+ * What readings up to t have, `most` bytes, and no sample up to t stands for: from now on none
+ * does. How many bytes these are; *ret_since_ns: none of them was allocated earlier.
+ */
+uint64_t seen__take_unsampled(struct intake *in, struct seen *s, uint64_t t, uint64_t most,
+			      uint64_t *ret_since_ns);
 /* Of the notes of Haskell threads those stay of which `keep` says so. */
 void seen__forget_tso_notes(struct seen *s, bool (*keep)(void *ctx, const struct tso_note *note),
 			    void *ctx);

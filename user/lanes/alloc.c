@@ -139,18 +139,20 @@ static int by_stack(const void *pa, const void *pb)
 	return CMP(a->stack, b->stack);
 }
 
-/* What nobody was seen to allocate; in the next window somebody may be. */
-static int book_rest(struct lanes *l)
+/* What nobody was seen to allocate: a window has all of its own bytes, and no others. */
+static int book_rest(struct lanes *l, uint64_t until)
 {
-	uint64_t since = 0, rest = l->comes_again ? 0 : seen__unsampled_bytes(l->seen, &since);
+	struct pic_alloc *sums = &l->allocated.sums;
+	uint64_t most = sums->bytes - MIN(sums->bytes, sums->sampled_bytes), since;
+	uint64_t rest = seen__take_unsampled(l->in, l->seen, until, most, &since);
 	uint32_t mark = picture__mark(l->pic, MARK_NO_SAMPLE), stack;
 	int err = rest ? picture__add_stack(l->pic, &mark, 1, &stack) : 0;
 
-	l->allocated.sums.unsampled_bytes = rest;
+	sums->unsampled_bytes = rest;
 	if (err || !rest)
 		return err;
 	err = put_span(l, &(struct pic_alloc_span){.from_ns = since,
-						   .to_ns = l->allocated.sums.to_ns,
+						   .to_ns = sums->to_ns,
 						   .bytes = rest,
 						   .stack = stack,
 						   .cap = NO_CAP});
@@ -253,7 +255,7 @@ static pid_t holder(const struct pic_lanes *caps, const struct pic_alloc_span *s
 }
 
 /* Those of capabilities that others stopped get their threads from the capabilities' lanes; what
- * was allocated before a window, and sampled in it, counts in it. */
+ * was allocated before a window, and shows by a collection in it, counts in it. */
 static int fill_spans(struct lanes *l, struct pic_target *pub)
 {
 	uint64_t start = picture__session(l->pic)->start_ns;
@@ -281,12 +283,12 @@ static int fill_spans(struct lanes *l, struct pic_target *pub)
 	return 0;
 }
 
-int allocated__fill(struct lanes *l)
+int allocated__fill(struct lanes *l, uint64_t until)
 {
 	const struct seen_gcs *gcs = &l->seen->gcs;
 	struct pic_target *pub = l->seen->pub;
 	bool exited;
-	int err = book_rest(l);
+	int err = book_rest(l, until);
 
 	pub->alloc = l->allocated.sums;
 	if (gcs->came_off)

@@ -458,6 +458,7 @@ static int report_early(struct lanes *l)
 static int make(struct lanes *l, uint64_t end_ns, size_t max_slices)
 {
 	struct seen *s = l->seen;
+	uint64_t allocated_by = l->goes_on ? end_ns : UINT64_MAX;
 	int err;
 
 	l->end_ns = end_ns;
@@ -477,9 +478,9 @@ static int make(struct lanes *l, uint64_t end_ns, size_t max_slices)
 	if (!err)
 		err = gcs__fill(l);
 	if (!err)
-		err = allocated__take(l, l->goes_on ? end_ns : UINT64_MAX);
+		err = allocated__take(l, allocated_by);
 	if (!err)
-		err = allocated__fill(l);
+		err = allocated__fill(l, allocated_by);
 	if (!err)
 		err = functions__fill(l->pic, s->pub);
 	if (!err)
@@ -506,9 +507,8 @@ int lanes__window(struct lanes *l, uint64_t end_ns, size_t max_slices)
 	int err;
 
 	l->goes_on = true;
-	l->comes_again = !l->seen->ended || l->seen->end_ns > end_ns;
 	err = make(l, seen__end(l->seen, end_ns), max_slices);
-	l->goes_on = l->comes_again = false;
+	l->goes_on = false;
 	return err;
 }
 

@@ -122,7 +122,6 @@ struct lanes {
 	size_t max_slices; /* of one lane */
 	uint64_t end_ns;   /* of what is made now */
 	bool goes_on;	   /* beyond that: a cut */
-	bool comes_again;  /* the next window has the process too */
 	bool reading;	   /* a copy of which only the ledgers are wanted: it draws nothing */
 	uint64_t dropped, dropped_ns; /* threads that had ended and have no lanes any more */
 	uint32_t unsampled[LANE_KINDS][LANE_STATES]; /* stacks; 0: not made yet */
@@ -463,7 +462,7 @@ int lane__take_account(struct lanes *l, struct ledger_account *account, struct p
 
 /* Books what has come in up to that time, and lets go of it. */
 int allocated__take(struct lanes *l, uint64_t until);
-int allocated__fill(struct lanes *l);
+int allocated__fill(struct lanes *l, uint64_t until);
 
 /* ── the heap (heap.c) ───────────────────────────────────────────────────────────────────── */
 

@@ -67,8 +67,7 @@ struct pic_alloc {
 	 * probes were taken off that would have shown it. */
 	uint64_t large_bytes, large_of_bytes;
 	uint64_t collections, reasons[GC_REASONS];
-	/* Samples and what they add up to, which in a window is another sum than `bytes`: what was
-	 * allocated before it and sampled in it counts, too. */
+	/* Samples, and what they add up to: `bytes`, with `unsampled_bytes`, in each window. */
 	uint64_t samples, sampled_bytes;
 	/* Of `sampled_bytes`: by samples of capabilities that others stopped, each at its next heap
 	 * check: that is where it was, and near what had allocated. */
@@ -78,7 +77,7 @@ struct pic_alloc {
 	 * that take long over it. */
 	uint64_t tick_samples, tick_bytes;
 	uint64_t whole_stacks;		  /* of the samples */
-	uint64_t unsampled_bytes;	  /* at the session's end: in rows, but of no sample */
+	uint64_t unsampled_bytes;	  /* in rows, but of no sample up to the window's end */
 	bool caps_left_out;		  /* there are more capabilities than are read */
 	const struct pic_alloc_row *rows; /* by bytes, descending */
 	size_t n_rows;
