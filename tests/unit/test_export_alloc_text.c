@@ -32,6 +32,8 @@ static void test_came_off(void **state)
 			 "(--max-overhead); what came after");
 	assert_has(text, "in the first 200 µs, before the probes on collections came off "
 			 "(--max-overhead); how it went on");
+	/* which is where the line ends */
+	assert_has(text, "; 56 % of the\n  bytes have no sample");
 	assert_null(strstr(text, "a minute"));
 	free(text);
 	text = render(kit.pic, "html", WEIGHT_CPU, false, &len);

@@ -9,6 +9,8 @@
 #define FEW_SAMPLES 100
 /* Percent of the bytes: below, it hardly changes who is first. */
 #define MANY_STOPPED 10
+/* … and the rest is much that no function has. */
+#define MANY_UNSAMPLED 10
 
 static uint64_t rate(const struct pic_alloc *alloc)
 {
@@ -38,6 +40,9 @@ static void put_quality(const struct text *t)
 			plural(alloc->tick_samples, "is", "are"));
 	if (alloc->samples < FEW_SAMPLES)
 		fputs("; too few to rely on: a smaller allocation area (-A1m) makes more", t->out);
+	if (human__percent(alloc->unsampled_bytes, alloc->bytes) >= MANY_UNSAMPLED)
+		fprintf(t->out, "; %.0f %% of the bytes have no sample",
+			human__percent(alloc->unsampled_bytes, alloc->bytes));
 	if (human__percent(alloc->stopped_bytes, alloc->sampled_bytes) >= MANY_STOPPED)
 		fprintf(t->out,
 			"; %.0f %% of the bytes are of capabilities that others stopped, whose "
