@@ -350,7 +350,7 @@ static void test_exit_status(void **state)
 	assert_int_equal(proc__parse_exit("", 0, &status), -EINVAL);
 }
 
-/* However small the maximum is, a file that is smaller is read. */
+/* However small the maximum is, a file that is no larger is read. */
 static void test_text(void **state)
 {
 	char path[] = "/tmp/test_proc.XXXXXX", *text = NULL;
@@ -361,14 +361,14 @@ static void test_text(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, "0123456789", 10), 10);
 	close(fd);
-	for (size_t max = 11; max < 10000; max += max / 2) {
+	for (size_t max = 10; max < 10000; max += max / 2) {
 		assert_int_equal(proc__text(path, max, &text, &len), 0);
 		assert_int_equal(len, 10);
 		assert_string_equal(text, "0123456789");
 		free(text);
 	}
-	for (size_t max = 0; max <= 10; max++)
-		assert_int_equal(proc__text(path, max, &text, &len), -E2BIG);
+	for (size_t max = 0; max < 10; max++)
+		assert_int_equal(proc__text(path, max, &text, &len), -EFBIG);
 	unlink(path);
 	assert_int_equal(proc__text(path, 100, &text, &len), -ESRCH);
 }

@@ -5,12 +5,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/base.h"
+#include "base/read.h"
 
-#define BLANKS	  " \t\r\f\v"
-#define READ_STEP 16384
+#define BLANKS " \t\r\f\v"
 
 static void cut_blanks(char *text)
 {
@@ -100,28 +99,15 @@ int config__parse(const char *data, size_t len, struct config **ret_config)
 
 int config__read(const char *path, uid_t user, struct config **ret_config)
 {
-	struct buf text;
-	char part[READ_STEP];
-	int fd = -1, err;
-	ssize_t n;
+	char *text = NULL;
+	size_t len = 0;
+	int fd = -1, err = fd__open_own(path, user, &fd);
 
-	buf__init(&text, CONFIG_MAX_BYTES);
-	err = fd__open_own(path, user, &fd);
-	while (!err) {
-		n = read(fd, part, sizeof(part));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			err = -errno;
-		if (n <= 0)
-			break;
-		err = buf__add(&text, part, (size_t)n);
-	}
-	if (err == -E2BIG)
-		err = -EFBIG;
 	if (!err)
-		err = config__parse(text.data, text.len, ret_config);
-	buf__free(&text);
+		err = read__all(fd, CONFIG_MAX_BYTES, &text, &len);
+	if (!err)
+		err = config__parse(text, len, ret_config);
+	free(text);
 	fd__close(&fd);
 	return err;
 }

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/read.h"
 #include "caps.h"
 #include "confine_priv.h"
 
@@ -28,7 +29,6 @@
 #define NETWORK_THREADS 64
 /* Longer than any program of ours has maps for. */
 #define MAX_MAPS_TEXT (8U << 20)
-#define TEXT_STEP     16384
 
 /*
  * An id of its own for each child: this number + its pid. Nobody gives out ids from here on
@@ -113,29 +113,16 @@ static void close_others(const struct confine *how, struct confine_ends ends, in
 
 /* ── memory ──────────────────────────────────────────────────────────────────────────────── */
 
-/* All of a file of /proc, whose length is not known. NULL: it cannot be read. The caller frees. */
+/* Of a file of /proc. NULL: it cannot be read. The caller frees. */
 static char *read_text(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t len = 0, cap = 0;
-	void *text = NULL;
-	ssize_t n = fd < 0 ? -1 : 1;
+	int fd = open(path, O_RDONLY | O_CLOEXEC), err;
+	char *text = NULL;
+	size_t len;
 
-	while (n > 0) {
-		if (array__reserve(&text, &cap, len + TEXT_STEP, MAX_MAPS_TEXT, 1)) {
-			n = -1;
-			break;
-		}
-		n = read(fd, (char *)text + len, cap - len - 1);
-		len += n > 0 ? (size_t)n : 0;
-	}
+	err = fd < 0 ? -errno : read__all(fd, MAX_MAPS_TEXT, &text, &len);
 	fd__close(&fd);
-	if (n < 0 || !text) {
-		free(text);
-		return NULL;
-	}
-	((char *)text)[len] = '\0';
-	return text;
+	return err ? NULL : text;
 }
 
 /*

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/read.h"
 #include "confine_priv.h"
 #include "filter_program.h"
 
@@ -49,7 +50,7 @@ static int read_program(int fd, struct sock_filter **ret_code, size_t *ret_size)
 {
 	off_t end = lseek(fd, 0, SEEK_END);
 	struct sock_filter *code;
-	size_t size, got = 0;
+	size_t size, got;
 
 	if (end <= 0 || end % (off_t)sizeof(*code) || end / (off_t)sizeof(*code) > BPF_MAXINSNS)
 		return -EINVAL;
@@ -57,16 +58,9 @@ static int read_program(int fd, struct sock_filter **ret_code, size_t *ret_size)
 	code = malloc(size);
 	if (!code)
 		return -ENOMEM;
-	while (got < size) {
-		ssize_t n = pread(fd, (char *)code + got, size - got, (off_t)got);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			free(code);
-			return -EIO;
-		}
-		got += (size_t)n;
+	if (read__at(fd, code, size, 0, &got) || got < size) {
+		free(code);
+		return -EIO;
 	}
 	*ret_code = code;
 	*ret_size = size;

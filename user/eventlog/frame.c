@@ -5,9 +5,9 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/base.h"
+#include "base/read.h"
 #include "reader_priv.h"
 
 #define WIN_FULL  (256u << 10)
@@ -24,24 +24,17 @@ struct marker {
 /* Fills the window from `off`; short files leave it short. */
 static int window_load(struct eventlog *log, uint64_t off, size_t len)
 {
-	size_t got = 0;
+	size_t got;
+	int err;
 
 	if (!log->win) {
 		log->win = malloc(WIN_FULL);
 		if (!log->win)
 			return -ENOMEM;
 	}
-	while (got < len) {
-		ssize_t n = pread(log->fd, log->win + got, len - got, (off_t)(off + got));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			break;
-		got += (size_t)n;
-	}
+	err = read__at(log->fd, log->win, len, off, &got);
+	if (err)
+		return err;
 	log->win_off = off;
 	log->win_len = got;
 	return 0;

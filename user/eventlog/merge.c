@@ -5,9 +5,9 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/base.h"
+#include "base/read.h"
 #include "reader_priv.h"
 
 /* Chunks of a file, for each buffer that is being read; all together at most about this. */
@@ -151,7 +151,8 @@ static void lose(struct eventlog *log, uint64_t bytes)
 static int cursor_load(struct eventlog *log, struct cursor *c)
 {
 	size_t keep = c->p ? (size_t)(c->lim - c->p) : 0;
-	size_t want;
+	size_t want, got;
+	int err;
 
 	if (!c->ext_left)
 		return 0;
@@ -169,23 +170,16 @@ static int cursor_load(struct eventlog *log, struct cursor *c)
 	c->p = c->buf;
 	c->lim = c->buf + keep;
 	want = MIN(c->buf_size - keep, c->ext_left);
-	while (want) {
-		ssize_t n = pread(log->fd, c->buf + (c->lim - c->buf), want, (off_t)c->ext_off);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n) {
-			/* The file has been cut since it was indexed. */
-			lose(log, c->ext_left);
-			c->ext_left = 0;
-			break;
-		}
-		c->lim += n;
-		c->ext_off += (uint64_t)n;
-		c->ext_left -= (uint64_t)n;
-		want -= (size_t)n;
+	err = read__at(log->fd, c->buf + keep, want, c->ext_off, &got);
+	if (err)
+		return err;
+	c->lim += got;
+	c->ext_off += got;
+	c->ext_left -= got;
+	if (got < want) {
+		/* the file has been cut since it was indexed */
+		lose(log, c->ext_left);
+		c->ext_left = 0;
 	}
 	return 0;
 }

@@ -16,8 +16,8 @@
 #define PROC_MAX_TEXT	 (128U << 20)
 #define PROC_PATH_LEN	 64 /* room for "/proc/PID/map_files/START-END" */
 
-/* Reads a whole file of /proc or /sys, of fewer than `max` bytes (-E2BIG); NUL-terminated, the
- * caller frees. -ESRCH: there is none. */
+/* Reads a whole file of /proc or /sys, of at most `max` bytes (-EFBIG); NUL-terminated, the caller
+ * frees. -ESRCH: there is none. */
 int proc__text(const char *path, size_t max, char **ret_text, size_t *ret_len);
 /* The same of one of the files of a process, or of one of its threads (tid > 0); a MB at most. */
 int proc__text_of(pid_t pid, pid_t tid, const char *name, char **ret_text, size_t *ret_len);
