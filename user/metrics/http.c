@@ -1,72 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* http: what is answered. Every answer ends its connection, so that nobody keeps one. */
 #include <microhttpd.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/base.h"
+#include "http/reply.h"
 #include "server_priv.h"
 
 /* How much longer a text is shown than it is fresh: after that nobody should see it. */
 #define TOO_OLD_NS 60000000000ULL
 
-static enum http_verdict queue(struct MHD_Connection *connection, unsigned status,
-			       struct MHD_Response *response)
+static const struct reply_header closes = {"Connection", "close"};
+
+static enum http_verdict verdict_of(enum MHD_Result result)
 {
-	return MHD_queue_response(connection, status, response) == MHD_YES ? HTTP_ANSWERED
-									   : HTTP_FAILED;
+	return result == MHD_YES ? HTTP_ANSWERED : HTTP_FAILED;
 }
 
-/* A line for people. */
 static enum http_verdict say(struct MHD_Connection *connection, unsigned status, const char *line)
 {
-	struct MHD_Response *r = MHD_create_response_from_buffer(strlen(line), (void *)(size_t)line,
-								 MHD_RESPMEM_PERSISTENT);
-	enum http_verdict verdict = HTTP_FAILED;
-
-	if (!r)
-		return HTTP_FAILED;
-	if (MHD_add_response_header(r, "Content-Type", "text/plain; charset=utf-8") == MHD_YES &&
-	    MHD_add_response_header(r, "Connection", "close") == MHD_YES &&
-	    (status != MHD_HTTP_METHOD_NOT_ALLOWED ||
-	     MHD_add_response_header(r, "Allow", "GET, HEAD") == MHD_YES))
-		verdict = queue(connection, status, r);
-	MHD_destroy_response(r);
-	return verdict;
+	return verdict_of(reply__line(connection, status, line, &closes, 1));
 }
 
-/* ── the text ────────────────────────────────────────────────────────────────────────────── */
-
-struct mapping {
-	void *data;
-	size_t size;
-};
-
-static void unmap(void *ctx)
+struct MHD_Response *http__text(int fd, size_t size)
 {
-	struct mapping *m = ctx;
+	static const struct reply_header type = {"Content-Type",
+						 "text/plain; version=0.0.4; charset=utf-8"};
+	struct MHD_Response *r = reply__of_file(fd, size);
 
-	munmap(m->data, m->size);
-	free(m);
-}
-
-struct MHD_Response *http__text(void *data, size_t size)
-{
-	struct mapping *m = malloc(sizeof(*m));
-	struct MHD_Response *r;
-
-	if (!m)
-		return NULL;
-	*m = (struct mapping){data, size};
-	r = MHD_create_response_from_buffer_with_free_callback_cls(size, data, unmap, m);
-	if (!r) {
-		free(m);
-		return NULL;
-	}
 	/* without the headers it is still the text */
-	MHD_add_response_header(r, "Content-Type", "text/plain; version=0.0.4; charset=utf-8");
-	MHD_add_response_header(r, "Connection", "close");
+	if (r) {
+		reply__add_headers(r, &type, 1);
+		reply__add_headers(r, &closes, 1);
+	}
 	return r;
 }
 
@@ -82,7 +48,7 @@ static enum http_verdict answer_metrics(struct served *s, struct MHD_Connection 
 	/* where reading takes long the daemon makes no newer one for minutes */
 	if (!s->text || now - s->text_ns >= s->fresh_ns + TOO_OLD_NS)
 		return say(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "no figures yet\n");
-	return queue(connection, MHD_HTTP_OK, s->text);
+	return verdict_of(MHD_queue_response(connection, MHD_HTTP_OK, s->text));
 }
 
 /* ── all of them ─────────────────────────────────────────────────────────────────────────── */
@@ -95,8 +61,8 @@ static bool turns(const struct served *s)
 enum http_verdict http__answer(struct served *s, struct MHD_Connection *connection,
 			       const char *method, const char *path, bool waited)
 {
-	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-		return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "GET or HEAD only\n");
+	if (!reply__reads(method))
+		return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED, REPLY_READS_ONLY);
 	if (!strcmp(path, "/metrics"))
 		return answer_metrics(s, connection, waited);
 	if (!strcmp(path, "/healthz"))

@@ -9,7 +9,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -201,17 +200,11 @@ static void wake_all(struct serve *s)
 static void take_text(struct serve *s, const struct server_message *msg, int fd)
 {
 	struct MHD_Response *text = NULL;
-	void *data = MAP_FAILED;
 
 	if (msg->size && msg->size <= METRICS_MAX_TEXT)
-		data = mmap(NULL, msg->size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (data != MAP_FAILED)
-		text = http__text(data, msg->size);
-	if (!text) {
-		if (data != MAP_FAILED)
-			munmap(data, msg->size);
+		text = http__text(fd, msg->size);
+	if (!text)
 		return;
-	}
 	if (s->served.text)
 		MHD_destroy_response(s->served.text);
 	s->served.text = text;

@@ -72,8 +72,7 @@ enum http_verdict {
 /* Queues the answer. `waited`: it has been put off once, and is not again. */
 enum http_verdict http__answer(struct served *served, struct MHD_Connection *connection,
 			       const char *method, const char *path, bool waited);
-/* The text at `data`, a mapping of `size` bytes that goes with it. NULL without memory; then the
- * mapping is still the caller's. */
-struct MHD_Response *http__text(void *data, size_t size);
+/* The text in a file; NULL: it cannot be mapped, or no memory. */
+struct MHD_Response *http__text(int fd, size_t size);
 
 #endif

@@ -6,14 +6,13 @@
 #include <errno.h>
 #include <microhttpd.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "base/pass.h"
+#include "http/reply.h"
 #include "http/waits.h"
 #include "show_priv.h"
 
@@ -33,36 +32,17 @@ struct serve {
 /* ── answers ─────────────────────────────────────────────────────────────────────────────── */
 
 /* Nobody keeps the page but whoever saves it; nothing on it is asked for from elsewhere. */
-static bool add_headers(struct MHD_Response *r, const char *type)
-{
-	static const char *const headers[][2] = {
-		{"Cache-Control", "no-store"},
-		{"Referrer-Policy", "no-referrer"},
-		{"X-Content-Type-Options", "nosniff"},
-		{"X-Frame-Options", "DENY"},
-		{"Cross-Origin-Resource-Policy", "same-origin"},
-	};
-	bool good = MHD_add_response_header(r, "Content-Type", type) == MHD_YES;
-
-	for (size_t i = 0; i < ARRAY_SIZE(headers) && good; i++)
-		good = MHD_add_response_header(r, headers[i][0], headers[i][1]) == MHD_YES;
-	return good;
-}
+static const struct reply_header headers[] = {
+	{"Cache-Control", "no-store"},
+	{"Referrer-Policy", "no-referrer"},
+	{"X-Content-Type-Options", "nosniff"},
+	{"X-Frame-Options", "DENY"},
+	{"Cross-Origin-Resource-Policy", "same-origin"},
+};
 
 static enum MHD_Result say(struct MHD_Connection *connection, unsigned status, const char *line)
 {
-	struct MHD_Response *r = MHD_create_response_from_buffer(strlen(line), (void *)(size_t)line,
-								 MHD_RESPMEM_PERSISTENT);
-	enum MHD_Result result = MHD_NO;
-
-	if (!r)
-		return MHD_NO;
-	if (add_headers(r, "text/plain; charset=utf-8") &&
-	    (status != MHD_HTTP_METHOD_NOT_ALLOWED ||
-	     MHD_add_response_header(r, "Allow", "GET, HEAD") == MHD_YES))
-		result = MHD_queue_response(connection, status, r);
-	MHD_destroy_response(r);
-	return result;
+	return reply__line(connection, status, line, headers, ARRAY_SIZE(headers));
 }
 
 /* In the same time wherever they differ: how long it takes says nothing of the token. */
@@ -89,8 +69,8 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 	(void)unused;
 	/* an answer is queued at the headers: a body is never read */
 	*body_size = 0;
-	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-		return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "GET or HEAD only\n");
+	if (!reply__reads(method))
+		return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED, REPLY_READS_ONLY);
 	if (!is_path(path, s->start->path))
 		return say(connection, MHD_HTTP_NOT_FOUND, "nothing here\n");
 	if (!s->page)
@@ -100,37 +80,15 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 
 /* ── the page ────────────────────────────────────────────────────────────────────────────── */
 
-struct mapping {
-	void *data;
-	size_t size;
-};
-
-static void unmap(void *ctx)
-{
-	struct mapping *m = ctx;
-
-	munmap(m->data, m->size);
-	free(m);
-}
-
 static struct MHD_Response *page_of(int fd, size_t size)
 {
-	struct mapping *m = malloc(sizeof(*m));
-	struct MHD_Response *r = NULL;
+	static const struct reply_header type = {"Content-Type", "text/html; charset=utf-8"};
+	struct MHD_Response *r = reply__of_file(fd, size);
 
-	if (!m)
+	if (!r)
 		return NULL;
-	*m = (struct mapping){mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0), size};
-	if (m->data == MAP_FAILED) {
-		free(m);
-		return NULL;
-	}
-	r = MHD_create_response_from_buffer_with_free_callback_cls(size, m->data, unmap, m);
-	if (!r) {
-		unmap(m);
-		return NULL;
-	}
-	if (!add_headers(r, "text/html; charset=utf-8")) {
+	if (!reply__add_headers(r, &type, 1) ||
+	    !reply__add_headers(r, headers, ARRAY_SIZE(headers))) {
 		MHD_destroy_response(r);
 		return NULL;
 	}
