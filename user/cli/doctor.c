@@ -288,10 +288,12 @@ static void report_traits(struct doctor *d, struct target *target)
 	report_eventlog(d, traits.eventlog, target__info(target)->ghc_version);
 }
 
-static void report_process(struct doctor *d, const struct options *options, pid_t pid)
+static void report_process(struct doctor *d, const struct options *options,
+			   struct target_cache *cache, pid_t pid)
 {
 	char why[512] = "";
 	const struct target_opts opts = {
+		.cache = cache,
 		.symbols_path = options->symbols,
 		.force = options->force,
 		.reason = why,
@@ -325,13 +327,21 @@ static void report_process(struct doctor *d, const struct options *options, pid_
 int doctor__run(const struct options *options)
 {
 	struct doctor d = {};
+	struct target_cache *cache;
 	struct kernel_features f;
 	int err;
 
+	fd__raise_limit();
+	err = target_cache__new(&cache);
+	if (err) {
+		log_error("cannot begin: %s", strerror(-err));
+		return EXIT_FAILED;
+	}
 	kernel__features(&f);
 	report_kernel(&d, &f);
 	for (size_t i = 0; i < options->n_pids; i++)
-		report_process(&d, options, options->pids[i]);
+		report_process(&d, options, cache, options->pids[i]);
+	target_cache__free(cache);
 	err = output__flush(stdout);
 	if (err) {
 		log_error("standard output: %s", strerror(-err));

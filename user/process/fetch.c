@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -103,19 +104,39 @@ static int copy_all(void *ctx, void *out)
 
 /* ── the daemon ──────────────────────────────────────────────────────────────────────────── */
 
-/* Of all copies. NULL: there was no memory. */
-static struct shares *copies(void)
-{
-	static struct shares *shares;
+struct copies {
+	struct shares *shares;
+	uint64_t last; /* the last one's number */
+};
 
-	if (!shares && shares__new(COPIES, FETCH_MAX_BYTES, &shares))
-		return NULL;
-	return shares;
+int copies__new(struct copies **ret_copies)
+{
+	struct copies *copies = calloc(1, sizeof(*copies));
+	int err = copies ? shares__new(COPIES, FETCH_MAX_BYTES, &copies->shares) : -ENOMEM;
+
+	if (err) {
+		free(copies);
+		return err;
+	}
+	*ret_copies = copies;
+	return 0;
 }
 
-static uint64_t last_copy;
+void copies__free(struct copies *copies)
+{
+	if (!copies)
+		return;
+	shares__free(copies->shares);
+	free(copies);
+}
 
-static int fetch(int path_fd, uint64_t size, uid_t user, struct fetched *ret)
+/* One more, under the next number. */
+static int count(struct copies *copies, uid_t user, uint64_t size)
+{
+	return copies ? shares__use(copies->shares, ++copies->last, user, size) : 0;
+}
+
+static int fetch(struct copies *copies, int path_fd, uint64_t size, uid_t user, struct fetched *ret)
 {
 	int to = memfd_create("safescoped", MFD_CLOEXEC);
 	struct copy c = {.from = path_fd, .to = to, .size = size};
@@ -139,17 +160,18 @@ static int fetch(int path_fd, uint64_t size, uid_t user, struct fetched *ret)
 			&c, 8, &out);
 	if (!err) {
 		confine__free_out(out, 8);
-		err = shares__use(copies(), ++last_copy, user, size);
+		err = count(copies, user, size);
 	}
 	if (err) {
 		fd__close(&to);
 		return err;
 	}
-	*ret = (struct fetched){.fd = to, .is_copy = true, .copy = last_copy, .user = user};
+	*ret = (struct fetched){
+		.fd = to, .is_copy = true, .copy = copies ? copies->last : 0, .user = user};
 	return 0;
 }
 
-int fetch__open(pid_t pid, int path_fd, const struct stat *st, uid_t user,
+int fetch__open(struct copies *copies, pid_t pid, int path_fd, const struct stat *st, uid_t user,
 		struct fetched *ret_fetched)
 {
 	struct origin origin;
@@ -170,10 +192,10 @@ int fetch__open(pid_t pid, int path_fd, const struct stat *st, uid_t user,
 		};
 		return 0;
 	}
-	if (st->st_size <= 0 || (uint64_t)st->st_size > FETCH_MAX_FILE || !copies() ||
-	    shares__ask(copies(), user, (uint64_t)st->st_size))
+	if (st->st_size <= 0 || (uint64_t)st->st_size > FETCH_MAX_FILE ||
+	    (copies && shares__ask(copies->shares, user, (uint64_t)st->st_size)))
 		return -EREMOTEIO;
-	err = fetch(path_fd, (uint64_t)st->st_size, user, ret_fetched);
+	err = fetch(copies, path_fd, (uint64_t)st->st_size, user, ret_fetched);
 	if (!err)
 		return 0;
 	log_verbose("a file on a file system that is not known to be a local one (%s) is left out: "
@@ -184,10 +206,10 @@ int fetch__open(pid_t pid, int path_fd, const struct stat *st, uid_t user,
 	return retry__shows_nothing(err) ? -ETIME : -EREMOTEIO;
 }
 
-void fetch__release(const struct fetched *fetched)
+void fetch__release(struct copies *copies, const struct fetched *fetched)
 {
-	if (fetched->is_copy && copies())
-		shares__leave(copies(), fetched->copy, fetched->user);
+	if (fetched->is_copy && copies)
+		shares__leave(copies->shares, fetched->copy, fetched->user);
 }
 
 /* ── looking a path up ───────────────────────────────────────────────────────────────────── */

@@ -17,6 +17,11 @@
 #define FETCH_MAX_FILE	(256ULL << 20)
 #define FETCH_MAX_BYTES (512ULL << 20)
 
+/* The copies that there are, of all files that are looked at together. */
+struct copies;
+int copies__new(struct copies **ret_copies);
+void copies__free(struct copies *copies);
+
 /*
  * What fstat() says, without asking the file system's server: sizes and times may be a little old.
  * O_PATH is enough. The same by name, with its link followed.
@@ -44,14 +49,15 @@ struct fetched {
 
 /*
  * path_fd (O_PATH is enough; stays the caller's) was opened through the mounts of process pid (0:
- * our own), and `st` is what fetch__stat() says of it. `user`: on whose account it is copied.
- * -ETIME: it could not be copied in time, or what copies it was killed, which shows nothing of it;
- * -EREMOTEIO: it is too large, or its server refuses it, or there is no room for a copy; -EMFILE,
- * -ENFILE, -ENOMEM; -EINVAL: not a regular file.
+ * our own), and `st` is what fetch__stat() says of it. `user`: on whose account it is copied;
+ * copies NULL: on nobody's, for the one file that is looked at. -ETIME: it could not be copied in
+ * time, or what copies it was killed, which shows nothing of it; -EREMOTEIO: it is too large, or
+ * its server refuses it, or there is no room for a copy; -EMFILE, -ENFILE, -ENOMEM; -EINVAL: not a
+ * regular file.
  */
-int fetch__open(pid_t pid, int path_fd, const struct stat *st, uid_t user,
+int fetch__open(struct copies *copies, pid_t pid, int path_fd, const struct stat *st, uid_t user,
 		struct fetched *ret_fetched);
 /* There is room for another copy again. Closes nothing. */
-void fetch__release(const struct fetched *fetched);
+void fetch__release(struct copies *copies, const struct fetched *fetched);
 
 #endif

@@ -21,6 +21,7 @@
 
 struct file_cache {
 	struct shares *shares; /* of those that processes map, by address */
+	struct copies *copies; /* of those that are not on a local file system */
 	struct file **files;
 	size_t n, cap, n_unused;
 	uint64_t look_ups;
@@ -37,7 +38,10 @@ int file_cache__new(struct file_cache **ret_cache)
 	if (!cache)
 		return -ENOMEM;
 	err = shares__new(max, FILES_MAX_BYTES, &cache->shares);
+	if (!err)
+		err = copies__new(&cache->copies);
 	if (err) {
+		shares__free(cache->shares);
 		free(cache);
 		return err;
 	}
@@ -47,13 +51,18 @@ int file_cache__new(struct file_cache **ret_cache)
 	return 0;
 }
 
+static struct copies *copies_of(const struct file *file)
+{
+	return file->cache ? file->cache->copies : NULL;
+}
+
 static void file__free(struct file *file)
 {
 	slots__free(&file->slots);
 	elf__free(file->debug);
 	elf__free(file->downloaded);
 	elf__free(file->elf);
-	fetch__release(&file->fetched);
+	fetch__release(copies_of(file), &file->fetched);
 	free(file);
 }
 
@@ -70,6 +79,7 @@ void file_cache__free(struct file_cache *cache)
 	}
 	free(cache->files);
 	shares__free(cache->shares);
+	copies__free(cache->copies);
 	free(cache);
 }
 
@@ -179,7 +189,7 @@ static void load(struct file *file, pid_t pid, const uid_t *uid, int path_fd, co
 	uid_t account = account_of(pid, uid);
 	enum elf_source source;
 
-	file->elf_err = fetch__open(pid, path_fd, st, account, &fetched);
+	file->elf_err = fetch__open(copies_of(file), pid, path_fd, st, account, &fetched);
 	if (!file->elf_err) {
 		source = fetched.is_copy    ? ELF_COPY
 			 : fetched.is_roots ? ELF_OF_HOST
@@ -187,7 +197,7 @@ static void load(struct file *file, pid_t pid, const uid_t *uid, int path_fd, co
 		file->elf_err = elf__open_fd_for(fetched.fd, name, source, account, &file->elf);
 	}
 	if (file->elf_err)
-		fetch__release(&fetched);
+		fetch__release(copies_of(file), &fetched);
 	else
 		file->fetched = fetched;
 	set_pause(file);
@@ -272,8 +282,8 @@ static int get(struct file_cache *cache, pid_t pid, const uid_t *uid, int fd, co
 		err = new_file(&st, &file);
 		if (err)
 			goto out;
-		load(file, pid, uid, fd, &st, name);
 		file->cache = cache;
+		load(file, pid, uid, fd, &st, name);
 		if (cache)
 			cache->files[cache->n++] = file;
 	}
