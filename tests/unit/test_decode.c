@@ -12,6 +12,21 @@
 #include "confine/confine.h"
 #include "names/decode_priv.h"
 
+static struct decoder *decoder;
+
+static int begin(void **state)
+{
+	(void)state;
+	return decoder__new(&decoder);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	decoder__free(decoder);
+	return 0;
+}
+
 /* A safe call of usleep as GHC 9.0.2 -threaded compiled it; addresses as objdump has them. */
 #define SITE_ADDR    0x40c629
 #define SITE_SUSPEND 0x475670
@@ -45,21 +60,25 @@ static void calls(void **state)
 	struct insn_call call;
 
 	(void)state;
-	assert_int_equal(
-		decode__call_target(1, site_code + at, sizeof(site_code) - at, SITE_RET, &call), 0);
+	assert_int_equal(decode__call_target(decoder, 1, site_code + at, sizeof(site_code) - at,
+					     SITE_RET, &call),
+			 0);
 	assert_int_equal(call.kind, INSN_CALL_DIRECT);
 	assert_int_equal(call.target, 0x403520);
 	assert_int_equal(call.at, 0x40c644);
 	assert_int_equal(call.next, 0x40c649);
-	assert_int_equal(decode__call_before(1, site_code, 0x40c65e - SITE_ADDR, 0x40c65e, &call),
-			 0);
+	assert_int_equal(
+		decode__call_before(decoder, 1, site_code, 0x40c65e - SITE_ADDR, 0x40c65e, &call),
+		0);
 	assert_int_equal(call.target, 0x475790);
 	/* an instruction that is no call */
-	assert_int_equal(decode__call_before(1, site_code, 0x40c64d - SITE_ADDR, 0x40c64d, &call),
-			 -ENOENT);
-	assert_int_equal(decode__call_before(1, site_code, 0, 0x40c64d, &call), -ENOENT);
+	assert_int_equal(
+		decode__call_before(decoder, 1, site_code, 0x40c64d - SITE_ADDR, 0x40c64d, &call),
+		-ENOENT);
+	assert_int_equal(decode__call_before(decoder, 1, site_code, 0, 0x40c64d, &call), -ENOENT);
 	/* code that ends before any call does */
-	assert_int_equal(decode__call_target(1, site_code + at, 4, SITE_RET, &call), -ENOENT);
+	assert_int_equal(decode__call_target(decoder, 1, site_code + at, 4, SITE_RET, &call),
+			 -ENOENT);
 }
 
 static void sites(void **state)
@@ -71,21 +90,21 @@ static void sites(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rets); i++) {
 		site = 0;
-		assert_int_equal(decode__site_back(1, site_code, rets[i] - SITE_ADDR, rets[i],
-						   is_suspend, NULL, &site),
+		assert_int_equal(decode__site_back(decoder, 1, site_code, rets[i] - SITE_ADDR,
+						   rets[i], is_suspend, NULL, &site),
 				 0);
 		assert_int_equal(site, SITE_RET);
 	}
 	/* beside an instruction's start, and with a return between */
-	assert_int_equal(decode__site_back(1, site_code, 0x40c64a - SITE_ADDR, 0x40c64a, is_suspend,
-					   NULL, &site),
+	assert_int_equal(decode__site_back(decoder, 1, site_code, 0x40c64a - SITE_ADDR, 0x40c64a,
+					   is_suspend, NULL, &site),
 			 -ENOENT);
 	memcpy(code, site_code, sizeof(code));
 	code[22] = 0xc3;
 	code[23] = code[24] = 0x90;
-	assert_int_equal(
-		decode__site_back(1, code, 0x40c649 - SITE_ADDR, 0x40c649, is_suspend, NULL, &site),
-		-ENOENT);
+	assert_int_equal(decode__site_back(decoder, 1, code, 0x40c649 - SITE_ADDR, 0x40c649,
+					   is_suspend, NULL, &site),
+			 -ENOENT);
 }
 
 /* Each answer that a helper could give to a question, and that no honest one would. */
@@ -140,8 +159,8 @@ static void answers(void **state)
 static int fn_inside(void *ctx, void *out)
 {
 	(void)ctx;
-	return decode__site_back(1, site_code, 0x40c649 - SITE_ADDR, 0x40c649, is_suspend, NULL,
-				 out);
+	return decode__site_back(decoder, 1, site_code, 0x40c649 - SITE_ADDR, 0x40c649, is_suspend,
+				 NULL, out);
 }
 
 static void inside(void **state)
@@ -165,10 +184,10 @@ static void without_time(void **state)
 
 	(void)state;
 	confine__waited(slow, 1000000000000ULL, 0);
-	assert_int_equal(
-		decode__call_target(slow, site_code + at, sizeof(site_code) - at, SITE_RET, &call),
-		-EBUSY);
-	assert_int_equal(decode__site_back(slow, site_code, 0x40c649 - SITE_ADDR, 0x40c649,
+	assert_int_equal(decode__call_target(decoder, slow, site_code + at, sizeof(site_code) - at,
+					     SITE_RET, &call),
+			 -EBUSY);
+	assert_int_equal(decode__site_back(decoder, slow, site_code, 0x40c649 - SITE_ADDR, 0x40c649,
 					   is_suspend, NULL, &site),
 			 -EBUSY);
 }
@@ -179,5 +198,5 @@ int main(void)
 					   cmocka_unit_test(answers), cmocka_unit_test(inside),
 					   cmocka_unit_test(without_time)};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, begin, end);
 }

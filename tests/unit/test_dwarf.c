@@ -24,6 +24,21 @@
 
 #define SELF "/proc/self/exe"
 
+static struct dwarf_helpers *helpers;
+
+static int begin(void **state)
+{
+	(void)state;
+	return dwarf_helpers__new(&helpers);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	dwarf_helpers__free(helpers);
+	return 0;
+}
+
 enum { LINE_OF_IT = __LINE__ + 1 };
 __attribute__((noinline, noclone, used)) static int dwarf_test_function(int x)
 {
@@ -88,22 +103,25 @@ static void by_helper(void **state)
 	}
 	assert_int_equal(dwarf__new(elf, &dwarf), 0);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(
-			dwarf__find(dwarf, vaddr_of(elf, "dwarf_test_function") + (i > 1), &place),
-			0);
+		assert_int_equal(dwarf__find(dwarf, helpers,
+					     vaddr_of(elf, "dwarf_test_function") + (i > 1),
+					     &place),
+				 0);
 		check_place(&place);
 	}
 	/* what no function covers is not there, and the next question is answered */
-	assert_int_equal(dwarf__find(dwarf, 0, &place), -ENOENT);
-	assert_int_equal(dwarf__find(dwarf, UINT64_MAX, &place), -ENOENT);
-	assert_int_equal(dwarf__find(dwarf, vaddr_of(elf, "dwarf_test_function"), &place), 0);
+	assert_int_equal(dwarf__find(dwarf, helpers, 0, &place), -ENOENT);
+	assert_int_equal(dwarf__find(dwarf, helpers, UINT64_MAX, &place), -ENOENT);
+	assert_int_equal(dwarf__find(dwarf, helpers, vaddr_of(elf, "dwarf_test_function"), &place),
+			 0);
 	check_place(&place);
 	/* what it has answered once needs no helper, and not even the file */
 	helper = newest_child();
 	assert_int_equal(kill(helper, SIGKILL), 0);
-	assert_int_equal(dwarf__find(dwarf, vaddr_of(elf, "dwarf_test_function") + 1, &place), 0);
+	assert_int_equal(
+		dwarf__find(dwarf, helpers, vaddr_of(elf, "dwarf_test_function") + 1, &place), 0);
 	check_place(&place);
-	assert_int_equal(dwarf__find(dwarf, 0, &place), -ENOENT);
+	assert_int_equal(dwarf__find(dwarf, helpers, 0, &place), -ENOENT);
 	assert_int_equal(newest_child(), helper); /* nobody waited for that, nor for another one */
 	dwarf__free(dwarf);
 	dwarf__free(NULL);
@@ -124,12 +142,12 @@ static void helper_ends(void **state)
 		skip();
 	}
 	assert_int_equal(dwarf__new(elf, &dwarf), 0);
-	assert_int_equal(dwarf__find(dwarf, at, &place), 0);
+	assert_int_equal(dwarf__find(dwarf, helpers, at, &place), 0);
 	assert_int_equal(kill(newest_child(), SIGKILL), 0);
-	assert_int_equal(dwarf__find(dwarf, 0, &place), -EBUSY);
+	assert_int_equal(dwarf__find(dwarf, helpers, 0, &place), -EBUSY);
 	/* until the pause is over no other one is started, and answers stay */
-	assert_int_equal(dwarf__find(dwarf, 0, &place), -EBUSY);
-	assert_int_equal(dwarf__find(dwarf, at, &place), 0);
+	assert_int_equal(dwarf__find(dwarf, helpers, 0, &place), -EBUSY);
+	assert_int_equal(dwarf__find(dwarf, helpers, at, &place), 0);
 	dwarf__free(dwarf);
 	elf__free(elf);
 }
@@ -181,7 +199,7 @@ static void compressed(void **state)
 		assert_int_equal(vaddr_of(copy, "dwarf_test_function"), at);
 		err = dwarf__is_in(copy) ? dwarf__new(copy, &dwarf) : -ENOENT;
 		if (!err) {
-			err = dwarf__find(dwarf, at, &place);
+			err = dwarf__find(dwarf, helpers, at, &place);
 			dwarf__free(dwarf);
 		}
 		if (!err)
@@ -254,9 +272,9 @@ static void boasts(void **state)
 		elf__debug_size(bad, &size);
 		assert_true(size.inflated >= sizes[i]);
 		assert_int_equal(dwarf__new(bad, &dwarf), 0);
-		assert_true(dwarf__find(dwarf, at, &place) < 0);
+		assert_true(dwarf__find(dwarf, helpers, at, &place) < 0);
 		if (sizes[i] > 128ULL << 20)
-			assert_int_equal(dwarf__find(dwarf, at, &place), -E2BIG);
+			assert_int_equal(dwarf__find(dwarf, helpers, at, &place), -E2BIG);
 		dwarf__free(dwarf);
 		elf__free(bad);
 	}
@@ -332,7 +350,7 @@ static void many(void **state)
 	for (size_t i = 0; dwarf__is_in(elf[0]) && i < 2 * ARRAY_SIZE(elf); i++) {
 		size_t k = i % ARRAY_SIZE(elf);
 
-		assert_int_equal(dwarf__find(dwarf[k],
+		assert_int_equal(dwarf__find(dwarf[k], helpers,
 					     vaddr_of(elf[k], "dwarf_test_function") + (i != k),
 					     &place),
 				 0);
@@ -393,7 +411,7 @@ static void damaged(void **state)
 		assert_int_equal(elf__open_fd(open(path, O_RDONLY | O_CLOEXEC), path, &bad), 0);
 		assert_int_equal(dwarf__new(bad, &dwarf), 0);
 		for (uint64_t k = 0; k < 64; k++)
-			dwarf__find(dwarf, at + 256 * k, &place);
+			dwarf__find(dwarf, helpers, at + 256 * k, &place);
 		dwarf__free(dwarf);
 		elf__free(bad);
 	}
@@ -416,7 +434,7 @@ static void shrinks(void **state)
 	assert_int_equal(dwarf__new(bad, &dwarf), 0);
 	assert_int_equal(truncate(path, 8192), 0);
 	for (uint64_t k = 0; k < 16; k++)
-		dwarf__find(dwarf, vaddr_of(elf, "dwarf_test_function") + 256 * k, &place);
+		dwarf__find(dwarf, helpers, vaddr_of(elf, "dwarf_test_function") + 256 * k, &place);
 	dwarf__free(dwarf);
 	elf__free(bad);
 	unlink(path);
@@ -485,7 +503,7 @@ static void ghc_blocks(void **state)
 	from = sym.value;
 	/* far beyond its first block, which ends before its first call comes back */
 	for (; n < 160; n += 16) {
-		assert_int_equal(dwarf__find(dwarf, from + n, &place), 0);
+		assert_int_equal(dwarf__find(dwarf, helpers, from + n, &place), 0);
 		assert_true(place.haskell);
 		assert_int_equal(place.proc, from);
 		assert_string_equal(place.linkage, worker);
@@ -566,21 +584,46 @@ static void ghc_closures(void **state)
 	elf__free(elf);
 }
 
+/* A file that was asked among some helpers is asked among others, and when both have gone. */
+static void by_other_helpers(void **state)
+{
+	struct elf_file *elf = open_self();
+	struct dwarf_helpers *first, *second;
+	struct dwarf_place place;
+	struct dwarf *dwarf;
+	uint64_t at;
+
+	(void)state;
+	if (!dwarf__is_in(elf)) {
+		elf__free(elf);
+		skip();
+	}
+	at = vaddr_of(elf, "dwarf_test_function");
+	assert_int_equal(dwarf_helpers__new(&first), 0);
+	assert_int_equal(dwarf_helpers__new(&second), 0);
+	assert_int_equal(dwarf__new(elf, &dwarf), 0);
+	assert_int_equal(dwarf__find(dwarf, first, at, &place), 0);
+	assert_int_equal(dwarf__find(dwarf, second, vaddr_of(elf, "main"), &place), 0);
+	assert_string_equal(place.name, "main");
+	dwarf_helpers__free(first);
+	assert_int_equal(dwarf__find(dwarf, second, 0, &place), -ENOENT);
+	dwarf_helpers__free(second);
+	assert_int_equal(dwarf__find(dwarf, helpers, vaddr_of(elf, "dwarf__find"), &place), 0);
+	assert_string_equal(place.name, "dwarf__find");
+	dwarf__free(dwarf);
+	elf__free(elf);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_helper),
-		cmocka_unit_test(compressed),
-		cmocka_unit_test(boasts),
-		cmocka_unit_test(many),
-		cmocka_unit_test(damaged),
-		cmocka_unit_test(shrinks),
-		cmocka_unit_test(nothing_there),
-		cmocka_unit_test(ghc_blocks),
-		cmocka_unit_test(ghc_closures),
-		cmocka_unit_test(helper_ends),
-		cmocka_unit_test(budget_comes_back),
+		cmocka_unit_test(by_helper),	    cmocka_unit_test(compressed),
+		cmocka_unit_test(boasts),	    cmocka_unit_test(many),
+		cmocka_unit_test(damaged),	    cmocka_unit_test(shrinks),
+		cmocka_unit_test(nothing_there),    cmocka_unit_test(ghc_blocks),
+		cmocka_unit_test(ghc_closures),	    cmocka_unit_test(helper_ends),
+		cmocka_unit_test(by_other_helpers), cmocka_unit_test(budget_comes_back),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, begin, end);
 }

@@ -14,6 +14,21 @@
 #include "names/demangle_priv.h"
 #include "names/hs_name_priv.h"
 
+static struct demangler *demangler;
+
+static int begin(void **state)
+{
+	(void)state;
+	return demangler__new(&demangler);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	demangler__free(demangler);
+	return 0;
+}
+
 /* Labels that GHC 9.6.6 and 9.10.3 wrote into their maps. */
 static void occurrences(void **state)
 {
@@ -127,25 +142,30 @@ static void cxx(void **state)
 	bool later = false;
 
 	(void)state;
-	assert_string_equal(demangle(CONFINE_NOBODY, "_ZN3foo3barEi", buf, sizeof(buf), &later),
-			    "foo::bar(int)");
-	assert_string_equal(demangle(CONFINE_NOBODY, "_ZNSt6vectorIiSaIiEE9push_backEOi", buf,
-				     sizeof(buf), &later),
+	assert_string_equal(
+		demangle(demangler, CONFINE_NOBODY, "_ZN3foo3barEi", buf, sizeof(buf), &later),
+		"foo::bar(int)");
+	assert_string_equal(demangle(demangler, CONFINE_NOBODY, "_ZNSt6vectorIiSaIiEE9push_backEOi",
+				     buf, sizeof(buf), &later),
 			    "std::vector<int, std::allocator<int> >::push_back(int&&)");
-	assert_string_equal(demangle(CONFINE_NOBODY, "malloc", buf, sizeof(buf), &later), "malloc");
-	assert_string_equal(demangle(CONFINE_NOBODY, "_start", buf, sizeof(buf), &later), "_start");
-	assert_string_equal(demangle(CONFINE_NOBODY, "_Znonsense", buf, sizeof(buf), &later),
-			    "_Znonsense");
+	assert_string_equal(demangle(demangler, CONFINE_NOBODY, "malloc", buf, sizeof(buf), &later),
+			    "malloc");
+	assert_string_equal(demangle(demangler, CONFINE_NOBODY, "_start", buf, sizeof(buf), &later),
+			    "_start");
+	assert_string_equal(
+		demangle(demangler, CONFINE_NOBODY, "_Znonsense", buf, sizeof(buf), &later),
+		"_Znonsense");
 	/* recursion that somebody made up ends */
 	memset(deep, 'P', sizeof(deep));
 	memcpy(deep, "_Z1fP", 5);
 	deep[2000] = 'i';
 	deep[2001] = '\0';
-	assert_non_null(demangle(CONFINE_NOBODY, deep, buf, sizeof(buf), &later));
+	assert_non_null(demangle(demangler, CONFINE_NOBODY, deep, buf, sizeof(buf), &later));
 	deep[2000] = 'P';
 	deep[2001] = 'P';
 	deep[sizeof(deep) - 1] = '\0';
-	assert_string_equal(demangle(CONFINE_NOBODY, deep, buf, sizeof(buf), &later), deep);
+	assert_string_equal(demangle(demangler, CONFINE_NOBODY, deep, buf, sizeof(buf), &later),
+			    deep);
 }
 
 /* A symbol whose text is twice as long with each of its last letters: f<A<B, B>, A<B, B>>, … */
@@ -178,20 +198,23 @@ static void cxx_without_end(void **state)
 	usage__own(&own, &most_before);
 	/* a short one of the kind is text */
 	exponential(name, sizeof(name), 2);
-	assert_string_not_equal(demangle(CONFINE_NOBODY, name, buf, sizeof(buf), &later), name);
+	assert_string_not_equal(demangle(demangler, CONFINE_NOBODY, name, buf, sizeof(buf), &later),
+				name);
 	assert_non_null(strstr(buf, "void (*)(A, A)"));
 	for (unsigned int times = 30; times < 60; times++) {
 		exponential(name, sizeof(name), times);
 		assert_true(strlen(name) < 700);
-		assert_string_equal(demangle(CONFINE_NOBODY, name, buf, sizeof(buf), &later), name);
+		assert_string_equal(
+			demangle(demangler, CONFINE_NOBODY, name, buf, sizeof(buf), &later), name);
 	}
 	usage__own(&own, &most_after);
 	assert_in_range(most_after - most_before, 0, 8U << 20);
 	/* asking once more would not help: all the time that there is was given to it */
 	assert_false(later);
 	/* and the next one is demangled */
-	assert_string_equal(demangle(CONFINE_NOBODY, "_ZN3foo3bazEi", buf, sizeof(buf), &later),
-			    "foo::baz(int)");
+	assert_string_equal(
+		demangle(demangler, CONFINE_NOBODY, "_ZN3foo3bazEi", buf, sizeof(buf), &later),
+		"foo::baz(int)");
 }
 
 /* A user for whom there is no time now: his symbols are not shown as they are for good. */
@@ -202,11 +225,11 @@ static void cxx_without_time(void **state)
 	char buf[256];
 
 	(void)state;
-	assert_string_equal(demangle(slow, "_ZN3foo3barEi", buf, sizeof(buf), &later),
+	assert_string_equal(demangle(demangler, slow, "_ZN3foo3barEi", buf, sizeof(buf), &later),
 			    "foo::bar(int)");
 	assert_false(later);
 	confine__waited(slow, 1000000000000ULL, 0);
-	assert_string_equal(demangle(slow, "_ZN3foo3bazEi", buf, sizeof(buf), &later),
+	assert_string_equal(demangle(demangler, slow, "_ZN3foo3bazEi", buf, sizeof(buf), &later),
 			    "_ZN3foo3bazEi");
 	assert_true(later);
 }
@@ -223,5 +246,5 @@ int main(void)
 		cmocka_unit_test(cxx_without_time),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, begin, end);
 }

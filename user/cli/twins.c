@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "confine/confine.h"
 #include "debuginfod/debuginfod.h"
+#include "names/names.h"
 #include "names/twin.h"
 
 #define MAX_TWINS 1024
@@ -24,7 +25,8 @@ struct known {
 struct twins {
 	const char *dir;	    /* NULL: none was given */
 	struct debuginfod *servers; /* NULL: there are none */
-	bool force;		    /* the given file is every process's */
+	struct names_helpers *helpers;
+	bool force; /* the given file is every process's */
 	struct twin *given;
 	const char *given_path;
 	bool given_used;
@@ -51,7 +53,7 @@ static int check_dir(const char *dir)
 int twins__new(const struct options *options, struct twins **ret_twins)
 {
 	struct twins *twins;
-	int err = 0;
+	int err;
 
 	*ret_twins = NULL;
 	if (!options->symbols && !options->symbols_dir && !options->n_debuginfod &&
@@ -63,14 +65,15 @@ int twins__new(const struct options *options, struct twins **ret_twins)
 	twins->dir = options->symbols_dir;
 	twins->force = options->force;
 	twins->given_path = options->symbols;
-	if (twins->dir)
+	err = names_helpers__new(&twins->helpers);
+	if (!err && twins->dir)
 		err = check_dir(twins->dir);
 	if (err) {
 		twins__free(twins);
 		return err;
 	}
 	if (options->symbols)
-		err = twin__open(options->symbols, &twins->given);
+		err = twin__open(options->symbols, twins->helpers, &twins->given);
 	if (err) {
 		log_error("--symbols %s: %s", options->symbols,
 			  err == -ENODATA
@@ -98,6 +101,7 @@ void twins__free(struct twins *twins)
 		twin__free(twins->known[i].twin);
 	free(twins->known);
 	twin__free(twins->given);
+	names_helpers__free(twins->helpers);
 	debuginfod__free(twins->servers);
 	free(twins);
 }
@@ -127,7 +131,7 @@ static struct twin *look_up(const struct twins *twins, const char *build_id)
 
 		/* NOLINTNEXTLINE(clang-diagnostic-format-nonliteral): one of those above */
 		snprintf(path, sizeof(path), forms[i], twins->dir, build_id, build_id + 2);
-		if (twin__open(path, &twin))
+		if (twin__open(path, twins->helpers, &twin))
 			continue;
 		if (is_of(twin, build_id))
 			return twin;
@@ -144,7 +148,7 @@ static struct twin *download(struct twins *twins, const char *build_id)
 	char path[PATH_MAX];
 
 	return debuginfod__find(twins->servers, CONFINE_NOBODY, build_id, path) ||
-			       twin__open(path, &twin)
+			       twin__open(path, twins->helpers, &twin)
 		       ? NULL
 		       : twin;
 }

@@ -217,7 +217,7 @@ int confine_pool__ask(struct confine_pool *pool, uid_t user, const void *questio
  * long as for any: that would be so again.
  */
 bool confine_pool__had_no_time(int err, uint64_t began_ns, int timeout_ms);
-/* Ends its children. The daemon's own pools live as long as it does. */
+/* Ends its children. */
 void confine_pool__free(struct confine_pool *pool);
 
 /* ── how long a user's bytes are waited for ──────────────────────────────────────────────── */

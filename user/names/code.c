@@ -326,8 +326,7 @@ static void name_without_symbol(struct names *names, const struct image_map *map
 	n->code = classify(names, image, place, NULL, false);
 	if (plt && plt[0]) {
 		snprintf(symbol, sizeof(symbol), "%.*s", (int)strcspn(plt, "@"), plt);
-		n->name = intern(
-			names, demangle(names->user, symbol, buf, sizeof(buf), &names->incomplete));
+		n->name = intern(names, names__demangled(names, symbol, buf, sizeof(buf)));
 		n->file = intern(names, names__library_of(names, symbol, image));
 		n->source = NAME_EXACT;
 		n->code = CODE_C;

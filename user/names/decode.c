@@ -3,6 +3,7 @@
 #include "decode_priv.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -16,6 +17,11 @@
 #define HONEST_NS (20000000ULL * machine__slowness())
 /* Longer is no instruction of x86-64. */
 #define MAX_INSN 15
+
+struct decoder {
+	struct confine_pool *pool;
+	struct insn *insn; /* in the helper */
+};
 
 /* ── the helper ──────────────────────────────────────────────────────────────────────────── */
 
@@ -41,17 +47,45 @@ static int look(struct insn *insn, const struct decode_question *q, struct insn_
 
 static size_t answer(void *ctx, const void *question, size_t len, void *ret_answer)
 {
-	/* of the process, which is a helper */
-	static struct insn *insn;
+	struct decoder *d = ctx;
 	struct decode_answer a = {.err = -ENOENT};
 	struct decode_question q = {0};
 
-	(void)ctx;
 	memcpy(&q, question, MIN(len, sizeof(q)));
-	if (insn || insn__new(&insn) == 0)
-		a.err = look(insn, &q, &a.call);
+	if (d->insn || insn__new(&d->insn) == 0)
+		a.err = look(d->insn, &q, &a.call);
 	memcpy(ret_answer, &a, sizeof(a));
 	return sizeof(a);
+}
+
+static const struct confine_service service = {
+	.how = {.name = "safescoped:insn", .memory = HELPER_MEMORY, .cpu_s = HELPER_CPU_S},
+	.answer = answer,
+	.max_question = sizeof(struct decode_question),
+	.max_answer = sizeof(struct decode_answer),
+	.idle_ms = HELPER_IDLE_MS,
+};
+
+int decoder__new(struct decoder **ret_decoder)
+{
+	struct decoder *d = calloc(1, sizeof(*d));
+	int err = d ? confine_pool__new(&service, d, &d->pool) : -ENOMEM;
+
+	if (err) {
+		free(d);
+		return err;
+	}
+	*ret_decoder = d;
+	return 0;
+}
+
+void decoder__free(struct decoder *d)
+{
+	if (!d)
+		return;
+	confine_pool__free(d->pool);
+	insn__free(d->insn);
+	free(d);
 }
 
 /* ── asking it ───────────────────────────────────────────────────────────────────────────── */
@@ -77,26 +111,19 @@ bool decode__check(const struct decode_question *q, const struct decode_answer *
 }
 
 /* 0: *ret_call, where there is to be one. -ENOENT; -EBUSY: there was no time. */
-static int ask(uid_t user, struct decode_question *q, const uint8_t *code, size_t len,
-	       struct insn_call *ret_call)
+static int ask(struct decoder *d, uid_t user, struct decode_question *q, const uint8_t *code,
+	       size_t len, struct insn_call *ret_call)
 {
-	static const struct confine_service service = {
-		.how = {.name = "safescoped:insn", .memory = HELPER_MEMORY, .cpu_s = HELPER_CPU_S},
-		.answer = answer,
-		.max_question = sizeof(struct decode_question),
-		.max_answer = sizeof(struct decode_answer),
-		.idle_ms = HELPER_IDLE_MS};
-	static struct confine_pool *pool;
 	uint64_t began = time__monotonic_ns();
 	struct decode_answer a;
 	size_t got = 0;
-	int err = pool ? 0 : confine_pool__new(&service, NULL, &pool);
+	int err;
 
-	if (err || len > sizeof(q->code))
+	if (len > sizeof(q->code))
 		return -ENOENT;
 	q->len = (uint32_t)len;
 	memcpy(q->code, code, len);
-	err = confine_pool__ask(pool, user, q, sizeof(*q), ANSWER_MS, HONEST_NS, &a, &got);
+	err = confine_pool__ask(d->pool, user, q, sizeof(*q), ANSWER_MS, HONEST_NS, &a, &got);
 	if (confine_pool__had_no_time(err, began, ANSWER_MS))
 		return -EBUSY;
 	if (err || !decode__check(q, &a, got) || a.err)
@@ -106,29 +133,30 @@ static int ask(uid_t user, struct decode_question *q, const uint8_t *code, size_
 	return 0;
 }
 
-int decode__call_target(uid_t user, const uint8_t *code, size_t len, uint64_t addr,
-			struct insn_call *ret_call)
+int decode__call_target(struct decoder *d, uid_t user, const uint8_t *code, size_t len,
+			uint64_t addr, struct insn_call *ret_call)
 {
 	struct decode_question q = {.what = DECODE_CALL_TARGET, .addr = addr};
 
-	return ask(user, &q, code, MIN(len, (size_t)INSN_SITE_WINDOW), ret_call);
+	return ask(d, user, &q, code, MIN(len, (size_t)INSN_SITE_WINDOW), ret_call);
 }
 
-int decode__call_before(uid_t user, const uint8_t *code, size_t len, uint64_t ret_addr,
-			struct insn_call *ret_call)
+int decode__call_before(struct decoder *d, uid_t user, const uint8_t *code, size_t len,
+			uint64_t ret_addr, struct insn_call *ret_call)
 {
 	struct decode_question q = {.what = DECODE_CALL_BEFORE, .addr = ret_addr};
 	size_t window = MIN(len, (size_t)INSN_SITE_WINDOW);
 
-	return ask(user, &q, code + len - window, window, ret_call);
+	return ask(d, user, &q, code + len - window, window, ret_call);
 }
 
-int decode__set_before(uid_t user, const uint8_t *code, size_t len, struct insn_call *call)
+int decode__set_before(struct decoder *d, uid_t user, const uint8_t *code, size_t len,
+		       struct insn_call *call)
 {
 	struct decode_question q = {.what = DECODE_SET_BEFORE, .addr = call->at, .reg = call->reg};
 	size_t window = MIN(len, (size_t)INSN_SITE_WINDOW);
 	struct insn_call set;
-	int err = ask(user, &q, code + len - window, window, &set);
+	int err = ask(d, user, &q, code + len - window, window, &set);
 
 	if (err)
 		return err;
@@ -137,8 +165,9 @@ int decode__set_before(uid_t user, const uint8_t *code, size_t len, struct insn_
 	return 0;
 }
 
-int decode__site_back(uid_t user, const uint8_t *code, size_t len, uint64_t ret_addr,
-		      bool (*is_suspend)(void *ctx, uint64_t target), void *ctx, uint64_t *ret_site)
+int decode__site_back(struct decoder *d, uid_t user, const uint8_t *code, size_t len,
+		      uint64_t ret_addr, bool (*is_suspend)(void *ctx, uint64_t target), void *ctx,
+		      uint64_t *ret_site)
 {
 	size_t back = 0;
 	uint64_t site;
@@ -148,7 +177,7 @@ int decode__site_back(uid_t user, const uint8_t *code, size_t len, uint64_t ret_
 		struct decode_question q = {.what = DECODE_STRAIGHT, .addr = site};
 		size_t after = (size_t)(ret_addr - site);
 
-		err = ask(user, &q, code + len - after, after, NULL);
+		err = ask(d, user, &q, code + len - after, after, NULL);
 		/* a later one is not the site where this one is */
 		if (err == -EBUSY)
 			return err;

@@ -13,20 +13,26 @@
 
 #include "rts/insn.h"
 
+/* The helper processes, one for each user that has asked lately. */
+struct decoder;
+int decoder__new(struct decoder **ret_decoder);
+void decoder__free(struct decoder *decoder);
+
 /*
  * As insn__call_target(), insn__find_call_before() and insn__site_candidate(), for code of a
  * process of `user`'s (CONFINE_NOBODY: not known). -ENOENT also where nobody answered; -EBUSY:
  * there was no time to, and may be later. Of `code` at most INSN_SITE_WINDOW bytes are looked at:
  * the first ones, and the last ones, as it is with those.
  */
-int decode__call_target(uid_t user, const uint8_t *code, size_t len, uint64_t addr,
-			struct insn_call *ret_call);
-int decode__call_before(uid_t user, const uint8_t *code, size_t len, uint64_t ret_addr,
-			struct insn_call *ret_call);
+int decode__call_target(struct decoder *decoder, uid_t user, const uint8_t *code, size_t len,
+			uint64_t addr, struct insn_call *ret_call);
+int decode__call_before(struct decoder *decoder, uid_t user, const uint8_t *code, size_t len,
+			uint64_t ret_addr, struct insn_call *ret_call);
 /* As insn__set_before(). */
-int decode__set_before(uid_t user, const uint8_t *code, size_t len, struct insn_call *call);
-int decode__site_back(uid_t user, const uint8_t *code, size_t len, uint64_t ret_addr,
-		      bool (*is_suspend)(void *ctx, uint64_t target), void *ctx,
+int decode__set_before(struct decoder *decoder, uid_t user, const uint8_t *code, size_t len,
+		       struct insn_call *call);
+int decode__site_back(struct decoder *decoder, uid_t user, const uint8_t *code, size_t len,
+		      uint64_t ret_addr, bool (*is_suspend)(void *ctx, uint64_t target), void *ctx,
 		      uint64_t *ret_site);
 
 /* ── the messages (tests, fuzzing) ───────────────────────────────────────────────────────── */

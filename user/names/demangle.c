@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* demangle: the helper process that takes symbols apart, what it said, and who may ask it. */
+/* demangle: the helper process that takes symbols apart, what it answered, and who may ask it. */
 #include "demangle_priv.h"
 
 #include <errno.h>
@@ -38,52 +38,60 @@ static size_t answer(void *ctx, const void *question, size_t len, void *ret_answ
 	return strlen(plain) + 1;
 }
 
-/* ── asking it ───────────────────────────────────────────────────────────────────────────── */
+static const struct confine_service service = {
+	.how = {.name = "safescoped:name", .memory = HELPER_MEMORY, .cpu_s = HELPER_CPU_S},
+	.answer = answer,
+	.max_question = DEMANGLE_MAX_MANGLED,
+	.max_answer = DEMANGLE_MAX_PLAIN,
+	.idle_ms = HELPER_IDLE_MS,
+};
 
-static int ask(uid_t user, const char *name, size_t len, char ret_plain[DEMANGLE_MAX_PLAIN])
-{
-	static const struct confine_service service = {
-		.how = {.name = "safescoped:name", .memory = HELPER_MEMORY, .cpu_s = HELPER_CPU_S},
-		.answer = answer,
-		.max_question = DEMANGLE_MAX_MANGLED,
-		.max_answer = DEMANGLE_MAX_PLAIN,
-		.idle_ms = HELPER_IDLE_MS};
-	static struct confine_pool *pool;
-	size_t got = 0;
-	int err = pool ? 0 : confine_pool__new(&service, NULL, &pool);
-
-	if (!err)
-		err = confine_pool__ask(pool, user, name, len, ANSWER_MS, HONEST_NS, ret_plain,
-					&got);
-	if (err)
-		return err;
-	/* one string, and nothing after it */
-	if (got == 0 || strnlen(ret_plain, got) != got - 1)
-		return -EIO;
-	return ret_plain[0] ? 0 : -ENOENT;
-}
-
-/* ── what it said ────────────────────────────────────────────────────────────────────────── */
+/* ── what it answered ────────────────────────────────────────────────────────────────────── */
 
 struct cached {
 	UT_hash_handle hh;
 	char *plain; /* NULL: the symbol is shown; after the name */
-	/* what one user's helper said is for his processes: his number, then the name */
+	/* what one user's helper answered is for his processes: his number, then the name */
 	char key[];
 };
 
-static struct cached *cache;
+struct demangler {
+	struct confine_pool *pool;
+	struct cached *cache;
+};
 
-static void clear_cache(void)
+int demangler__new(struct demangler **ret_demangler)
+{
+	struct demangler *d = calloc(1, sizeof(*d));
+	int err = d ? confine_pool__new(&service, NULL, &d->pool) : -ENOMEM;
+
+	if (err) {
+		free(d);
+		return err;
+	}
+	*ret_demangler = d;
+	return 0;
+}
+
+static void clear_cache(struct demangler *d)
 {
 	struct cached *c, *next;
 
-	HASH_ITER (hh, cache, c, next) {
+	HASH_ITER (hh, d->cache, c, next) {
 		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of next */
-		HASH_DEL(cache, c);
+		HASH_DEL(d->cache, c);
 		free(c);
 	}
-	cache = NULL;
+	d->cache = NULL;
+}
+
+void demangler__free(struct demangler *d)
+{
+	if (!d)
+		return;
+	clear_cache(d);
+	confine_pool__free(d->pool);
+	free(d);
 }
 
 /* What the cache finds it by. */
@@ -99,24 +107,42 @@ static void make_key(struct key *key, uid_t user, const char *name, size_t len)
 	key->len = sizeof(user) + len;
 }
 
-static void keep(const struct key *key, const char *plain)
+static void keep(struct demangler *d, const struct key *key, const char *plain)
 {
 	size_t plain_size = plain ? strlen(plain) + 1 : 0;
 	struct cached *c;
 
-	if (HASH_COUNT(cache) >= CACHED_MAX)
-		clear_cache();
+	if (HASH_COUNT(d->cache) >= CACHED_MAX)
+		clear_cache(d);
 	c = malloc(sizeof(*c) + key->len + plain_size);
 	if (!c)
 		return;
 	memcpy(c->key, key->bytes, key->len);
 	c->plain = plain ? memcpy(c->key + key->len, plain, plain_size) : NULL;
-	HASH_ADD(hh, cache, key, (unsigned int)key->len, c);
+	HASH_ADD(hh, d->cache, key, (unsigned int)key->len, c);
 	if (!c->hh.tbl)
 		free(c);
 }
 
-const char *demangle(uid_t user, const char *name, char *buf, size_t size, bool *later)
+/* ── asking it ───────────────────────────────────────────────────────────────────────────── */
+
+static int ask(struct demangler *d, uid_t user, const char *name, size_t len,
+	       char ret_plain[DEMANGLE_MAX_PLAIN])
+{
+	size_t got = 0;
+	int err =
+		confine_pool__ask(d->pool, user, name, len, ANSWER_MS, HONEST_NS, ret_plain, &got);
+
+	if (err)
+		return err;
+	/* one string, and nothing after it */
+	if (got == 0 || strnlen(ret_plain, got) != got - 1)
+		return -EIO;
+	return ret_plain[0] ? 0 : -ENOENT;
+}
+
+const char *demangle(struct demangler *d, uid_t user, const char *name, char *buf, size_t size,
+		     bool *later)
 {
 	uint64_t began = time__monotonic_ns();
 	char plain[DEMANGLE_MAX_PLAIN];
@@ -131,9 +157,9 @@ const char *demangle(uid_t user, const char *name, char *buf, size_t size, bool 
 	if (len == DEMANGLE_MAX_MANGLED)
 		return name;
 	make_key(&key, user, name, len);
-	HASH_FIND(hh, cache, key.bytes, (unsigned int)key.len, c);
+	HASH_FIND(hh, d->cache, key.bytes, (unsigned int)key.len, c);
 	if (!c) {
-		err = ask(user, name, len, plain);
+		err = ask(d, user, name, len, plain);
 		/* another one may be listened to, or later there is room for a helper */
 		if (err == -EBUSY || err == -ETIMEDOUT) {
 			*later |= confine_pool__had_no_time(err, began, ANSWER_MS);
@@ -141,7 +167,7 @@ const char *demangle(uid_t user, const char *name, char *buf, size_t size, bool 
 		}
 		if (!err)
 			snprintf(buf, size, "%s", plain);
-		keep(&key, err ? NULL : plain);
+		keep(d, &key, err ? NULL : plain);
 		return err ? name : buf;
 	}
 	if (!c->plain)

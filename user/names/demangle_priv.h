@@ -20,13 +20,19 @@
 /* What is kept of it. */
 #define DEMANGLE_MAX_PLAIN 1024
 
+/* The helper processes, one for each user that has asked lately, and what they answered. */
+struct demangler;
+int demangler__new(struct demangler **ret_demangler);
+void demangler__free(struct demangler *demangler);
+
 /*
  * name itself if it is no mangled one or could not be demangled, else what it stands for, in buf.
  * `user`: whose symbol it is, and who is not listened to any more when symbols take too long
  * (CONFINE_NOBODY: all who are not known). *later becomes true where there was no time to ask, and
  * otherwise stays. For the thread that uses confine.
  */
-const char *demangle(uid_t user, const char *name, char *buf, size_t size, bool *later);
+const char *demangle(struct demangler *demangler, uid_t user, const char *name, char *buf,
+		     size_t size, bool *later);
 
 /* What the helper does, without the helper (tests, fuzzing). -ENOENT: no mangled name; -E2BIG. */
 int demangle_here(const char *name, char *buf, size_t size);

@@ -44,7 +44,8 @@ struct answer {
 struct dwarf {
 	const struct elf_file *elf;
 	struct confine_server *server;
-	uint64_t memory; /* that its helper may use */
+	struct dwarf_helpers *among; /* while it may have a helper; NULL */
+	uint64_t memory;	     /* that its helper may use */
 	uint64_t asked_ns;
 	uint64_t worked_ns; /* how long its helper was waited for */
 	struct dwarf_budget budget;
@@ -55,8 +56,22 @@ struct dwarf {
 	struct dwarf_reader *reader; /* in the helper */
 };
 
-/* Those that may have a helper: the memory is the machine's, whoever's files these are. */
-static struct dwarf *helped[HELPERS_MAX];
+/* Of all users together: the memory and the time are the machine's, whoever's files these are. */
+struct dwarf_helpers {
+	struct dwarf *helped[HELPERS_MAX]; /* those that may have a helper */
+	struct dwarf_budget budget;
+};
+
+int dwarf_helpers__new(struct dwarf_helpers **ret_helpers)
+{
+	struct dwarf_helpers *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return -ENOMEM;
+	h->budget = (struct dwarf_budget){.most_ms = DWARF_ALL_MS, .part = DWARF_ALL_PART};
+	*ret_helpers = h;
+	return 0;
+}
 
 bool dwarf__is_in(const struct elf_file *elf)
 {
@@ -143,12 +158,25 @@ int dwarf__new(const struct elf_file *elf, struct dwarf **ret_dwarf)
 
 static void stop(struct dwarf *d)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(helped); i++)
-		if (helped[i] == d)
-			helped[i] = NULL;
+	struct dwarf_helpers *h = d->among;
+
+	for (size_t i = 0; h && i < ARRAY_SIZE(h->helped); i++)
+		if (h->helped[i] == d)
+			h->helped[i] = NULL;
+	d->among = NULL;
 	d->worked_ns = 0;
 	if (d->server)
 		confine_server__stop(d->server);
+}
+
+void dwarf_helpers__free(struct dwarf_helpers *h)
+{
+	if (!h)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(h->helped); i++)
+		if (h->helped[i])
+			stop(h->helped[i]);
+	free(h);
 }
 
 void dwarf__free(struct dwarf *d)
@@ -164,25 +192,26 @@ void dwarf__free(struct dwarf *d)
 /* ── asking it ───────────────────────────────────────────────────────────────────────────── */
 
 /* Ends others until there is a place and memory for this one. */
-static void make_room(struct dwarf *d)
+static void make_room(struct dwarf_helpers *h, struct dwarf *d)
 {
 	for (;;) {
 		struct dwarf **oldest = NULL, **empty = NULL;
 		uint64_t used = d->memory;
 
-		for (size_t i = 0; i < ARRAY_SIZE(helped); i++) {
-			if (helped[i] == d)
+		for (size_t i = 0; i < ARRAY_SIZE(h->helped); i++) {
+			if (h->helped[i] == d)
 				return;
-			if (!helped[i]) {
-				empty = &helped[i];
+			if (!h->helped[i]) {
+				empty = &h->helped[i];
 				continue;
 			}
-			used += helped[i]->memory;
-			if (!oldest || helped[i]->asked_ns < (*oldest)->asked_ns)
-				oldest = &helped[i];
+			used += h->helped[i]->memory;
+			if (!oldest || h->helped[i]->asked_ns < (*oldest)->asked_ns)
+				oldest = &h->helped[i];
 		}
 		if (empty && (used <= MEMORY_ALL || !oldest)) {
 			*empty = d;
+			d->among = h;
 			return;
 		}
 		stop(*oldest);
@@ -213,10 +242,7 @@ void dwarf_budget__use(struct dwarf_budget *b, uint64_t took_ns)
 	b->left_ns -= MIN(took_ns, b->left_ns);
 }
 
-/* Of all files. */
-static struct dwarf_budget all = {.most_ms = DWARF_ALL_MS, .part = DWARF_ALL_PART};
-
-static int ask(struct dwarf *d, uint64_t vaddr, struct answer *answer)
+static int ask(struct dwarf *d, struct dwarf_helpers *h, uint64_t vaddr, struct answer *answer)
 {
 	const struct question q = {.vaddr = vaddr};
 	uint64_t began = time__monotonic_ns(), took;
@@ -226,17 +252,18 @@ static int ask(struct dwarf *d, uint64_t vaddr, struct answer *answer)
 	if (err)
 		return err;
 	if (!confine__may_wait(elf__user(d->elf)) || !dwarf_budget__is_left(&d->budget, began) ||
-	    !dwarf_budget__is_left(&all, began))
+	    !dwarf_budget__is_left(&h->budget, began))
 		return -EBUSY;
 	d->asked_ns = began;
-	if (d->worked_ns >= HELPER_WORKED_NS)
+	/* it may have one among others' */
+	if (d->worked_ns >= HELPER_WORKED_NS || (d->among && d->among != h))
 		stop(d);
-	make_room(d);
+	make_room(h, d);
 	err = confine_server__ask(d->server, &q, sizeof(q), DWARF_ANSWER_MS, answer, &len);
 	took = time__monotonic_ns() - began;
 	d->worked_ns += took;
 	dwarf_budget__use(&d->budget, took);
-	dwarf_budget__use(&all, took);
+	dwarf_budget__use(&h->budget, took);
 	confine__waited(elf__user(d->elf), took, CONFINE_HONEST_NS);
 	if (!err && len != sizeof(*answer))
 		err = -EIO;
@@ -254,14 +281,15 @@ static int ask(struct dwarf *d, uint64_t vaddr, struct answer *answer)
 	return d->pause.err;
 }
 
-int dwarf__find(struct dwarf *d, uint64_t vaddr, struct dwarf_place *ret_place)
+int dwarf__find(struct dwarf *d, struct dwarf_helpers *helpers, uint64_t vaddr,
+		struct dwarf_place *ret_place)
 {
 	struct answer answer = {0};
 	int err = dwarf_kept__find(&d->kept, vaddr, ret_place);
 
 	if (err != -ESRCH)
 		return err;
-	err = d->err ? d->err : ask(d, vaddr, &answer);
+	err = d->err ? d->err : ask(d, helpers, vaddr, &answer);
 	if (err)
 		return err;
 	end_strings(&answer.place);

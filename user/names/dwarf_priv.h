@@ -46,6 +46,12 @@ struct dwarf_place {
 	char proc_file[256];	   /* of `proc_line` */
 };
 
+/* The helpers that there are, each for one file, and the time that all of them have. */
+struct dwarf_helpers;
+int dwarf_helpers__new(struct dwarf_helpers **ret_helpers);
+/* Ends them; the files may be asked others later. */
+void dwarf_helpers__free(struct dwarf_helpers *helpers);
+
 /* True if the file has DWARF that names functions. */
 bool dwarf__is_in(const struct elf_file *elf);
 /* The file must outlive the result. Starts nothing yet. For the thread that uses confine. */
@@ -55,7 +61,8 @@ void dwarf__free(struct dwarf *dwarf);
  * -ENOENT: it has nothing on this address. -EBUSY: it is not asked now, for want of time or since
  * its helper ended: later there may be an answer. Any other: nor is there likely to be one later.
  */
-int dwarf__find(struct dwarf *dwarf, uint64_t vaddr, struct dwarf_place *ret_place);
+int dwarf__find(struct dwarf *dwarf, struct dwarf_helpers *helpers, uint64_t vaddr,
+		struct dwarf_place *ret_place);
 
 /* ── how long it is waited for (tests) ───────────────────────────────────────────────────── */
 

@@ -43,6 +43,10 @@ int names__new(const struct names_of *of, struct names **ret_names)
 	if (!of->pid || proc__account(of->pid, &names->user))
 		names->user = CONFINE_NOBODY;
 	err = strtab__new(&names->strings);
+	if (!err && !of->helpers) {
+		err = names_helpers__new(&names->own_helpers);
+		names->of.helpers = names->own_helpers;
+	}
 	if (err < 0) {
 		names__free(names);
 		return err;
@@ -110,6 +114,7 @@ void names__free(struct names *names)
 	ipe__free(names->ipe);
 	strtab__free(names->old_strings);
 	strtab__free(names->strings);
+	names_helpers__free(names->own_helpers);
 	free(names);
 }
 

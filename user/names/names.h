@@ -28,6 +28,14 @@ struct names_kernel {
 	bool early;		     /* the address's code may have come later than the table */
 };
 
+/*
+ * The processes without rights that are asked about names, and what they answered. Their memory,
+ * and the time that they are waited for, are the machine's: one for all processes that are named.
+ */
+struct names_helpers;
+int names_helpers__new(struct names_helpers **ret_helpers);
+void names_helpers__free(struct names_helpers *helpers);
+
 /* What is named. All of it is the caller's and outlives the names. */
 struct names_of {
 	pid_t pid;
@@ -39,6 +47,7 @@ struct names_of {
 	void (*kernel)(void *ctx, uint64_t addr, struct names_kernel *ret_kernel);
 	const struct archives *archives; /* of what is linked statically; NULL: there are none */
 	struct debuginfod *debuginfod;	 /* has files with symbols; NULL: nobody is asked */
+	struct names_helpers *helpers;	 /* NULL: these names have their own */
 	void *ctx;
 };
 

@@ -15,12 +15,27 @@
 #include "zname_priv.h"
 
 struct cached;
+struct decoder;
+struct demangler;
+struct dwarf_helpers;
 struct ipe;
 struct strtab;
 
+/* ── helpers.c ───────────────────────────────────────────────────────────────────────────── */
+
+struct names_helpers {
+	struct demangler *demangler;
+	struct decoder *decoder;
+	struct dwarf_helpers *dwarf;
+};
+
+/* demangle() of a symbol of the process; where there was no time the names are incomplete. */
+const char *names__demangled(struct names *names, const char *symbol, char *buf, size_t size);
+
 struct names {
 	struct names_of of;
-	uid_t user; /* who runs the process; CONFINE_NOBODY: not known */
+	struct names_helpers *own_helpers; /* NULL: they are the caller's */
+	uid_t user;			   /* who runs the process; CONFINE_NOBODY: not known */
 	struct strtab *strings;
 	struct strtab *old_strings; /* until there is no room again; NULL */
 	struct cached *cache;

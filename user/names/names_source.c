@@ -273,7 +273,7 @@ static bool c_by_dwarf(struct names *t, const struct names_place *p, const struc
 	if (p->hit && p->hit->exact)
 		names__c_symbol(t, p->hit, n);
 	else if (symbol[0])
-		n->name = intern(t, demangle(t->user, symbol, buf, sizeof(buf), &t->incomplete));
+		n->name = intern(t, names__demangled(t, symbol, buf, sizeof(buf)));
 	else
 		return false;
 	return true;
@@ -284,7 +284,7 @@ static bool by_dwarf(struct names *t, struct image *image, const struct names_pl
 {
 	struct dwarf *dwarf = dwarf_of(t, image);
 	struct dwarf_place d;
-	int err = dwarf ? dwarf__find(dwarf, p->vaddr, &d) : -ENOENT;
+	int err = dwarf ? dwarf__find(dwarf, t->of.helpers->dwarf, p->vaddr, &d) : -ENOENT;
 
 	if (err == -EBUSY)
 		t->incomplete = true;

@@ -52,6 +52,5 @@ void names__c_symbol(struct names *names, const struct symbols_hit *hit, struct 
 
 	n->name = names__intern(names, hit->name, len);
 	n->name = intern(names, names__capi(n->name, plain, sizeof(plain)));
-	n->name =
-		intern(names, demangle(names->user, n->name, buf, sizeof(buf), &names->incomplete));
+	n->name = intern(names, names__demangled(names, n->name, buf, sizeof(buf)));
 }

@@ -51,8 +51,8 @@ int names__find_site(const struct names *names, uint64_t ret_addr, uint64_t *ret
 	if (!code)
 		return -ENOENT;
 	before = MIN(before + 1, (size_t)INSN_SITE_WINDOW);
-	return decode__site_back(names->user, code + 1 - before, before, ret_addr, is_suspend, &ctx,
-				 ret_site);
+	return decode__site_back(names->of.helpers->decoder, names->user, code + 1 - before, before,
+				 ret_addr, is_suspend, &ctx, ret_site);
 }
 
 static void imported(struct names *names, const struct image *image, const char *symbol,
@@ -100,7 +100,7 @@ static void follow_register(struct names *names, const uint8_t *code, size_t len
 
 	if (call->kind != INSN_CALL_REGISTER)
 		return;
-	err = decode__set_before(names->user, code, len, &set);
+	err = decode__set_before(names->of.helpers->decoder, names->user, code, len, &set);
 	names->incomplete |= err == -EBUSY;
 	if (!err && (set.kind == INSN_CALL_SLOT || images__ever_at(names->of.images, set.target)))
 		*call = set;
@@ -122,7 +122,8 @@ int names__callee(struct names *names, uint64_t ret_addr, struct code_name *ret_
 	if (!code)
 		return -ENOENT;
 	before = MIN(before + 1, (size_t)INSN_SITE_WINDOW);
-	err = decode__call_before(names->user, code + 1 - before, before, ret_addr, &call);
+	err = decode__call_before(names->of.helpers->decoder, names->user, code + 1 - before,
+				  before, ret_addr, &call);
 	names->incomplete |= err == -EBUSY;
 	if (err < 0)
 		return err;
@@ -165,8 +166,8 @@ int names__site(struct names *names, uint64_t ret_addr, struct target_site *ret_
 	code = images__code(names->of.images, s.site, &len, &before);
 	if (!map || !code)
 		return -ENOENT;
-	err = decode__call_target(names->user, code, MIN(len, (size_t)INSN_SITE_WINDOW), s.site,
-				  &call);
+	err = decode__call_target(names->of.helpers->decoder, names->user, code,
+				  MIN(len, (size_t)INSN_SITE_WINDOW), s.site, &call);
 	names->incomplete |= err == -EBUSY;
 	if (!err) {
 		follow_register(names, code - before, before + (call.at - s.site), &call);

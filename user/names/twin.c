@@ -40,7 +40,7 @@ static int open_image(struct twin *twin, const char *path)
 	return has_symbols(twin->elf);
 }
 
-int twin__open(const char *path, struct twin **ret_twin)
+int twin__open(const char *path, struct names_helpers *helpers, struct twin **ret_twin)
 {
 	struct twin *twin = calloc(1, sizeof(*twin));
 	int err;
@@ -49,9 +49,11 @@ int twin__open(const char *path, struct twin **ret_twin)
 		return -ENOMEM;
 	err = open_image(twin, path);
 	if (!err)
-		err = names__new(
-			&(struct names_of){.images = &twin->images, .rts = &twin->rts, .ctx = twin},
-			&twin->names);
+		err = names__new(&(struct names_of){.images = &twin->images,
+						    .rts = &twin->rts,
+						    .helpers = helpers,
+						    .ctx = twin},
+				 &twin->names);
 	if (err) {
 		twin__free(twin);
 		return err;

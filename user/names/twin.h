@@ -11,10 +11,12 @@
 
 #include "code_name.h"
 
+struct names_helpers;
 struct twin;
 
-/* -ENODATA: it has no symbols; -ENOEXEC and others as elf__open_fd. Prints nothing. */
-int twin__open(const char *path, struct twin **ret_twin);
+/* `helpers`: of names.h, which outlive it. -ENODATA: it has no symbols; -ENOEXEC and others as
+ * elf__open_fd. Prints nothing. */
+int twin__open(const char *path, struct names_helpers *helpers, struct twin **ret_twin);
 void twin__free(struct twin *twin);
 /* Hex, at most 40 digits and NUL; false if there is none. */
 bool twin__build_id(const struct twin *twin, char out[41]);

@@ -18,6 +18,7 @@ struct target_cache {
 	struct file_cache *files;
 	struct archives *archives;
 	struct debuginfod *debuginfod;
+	struct names_helpers *helpers;
 	struct kallsyms *kallsyms;
 	bool kallsyms_tried;
 	uint64_t kallsyms_ns; /* when it was read … */
@@ -29,8 +30,10 @@ int target_cache__new(struct target_cache **ret_cache)
 	struct target_cache *cache = calloc(1, sizeof(*cache));
 	int err = cache ? file_cache__new(&cache->files) : -ENOMEM;
 
+	if (!err)
+		err = names_helpers__new(&cache->helpers);
 	if (err < 0) {
-		free(cache);
+		target_cache__free(cache);
 		return err;
 	}
 	*ret_cache = cache;
@@ -44,6 +47,7 @@ void target_cache__free(struct target_cache *cache)
 	file_cache__free(cache->files);
 	kallsyms__free(cache->kallsyms);
 	archives__free(cache->archives);
+	names_helpers__free(cache->helpers);
 	free(cache);
 }
 
@@ -70,6 +74,11 @@ void target_cache__ask(struct target_cache *cache, struct debuginfod *debuginfod
 struct debuginfod *target_cache__debuginfod(const struct target_cache *cache)
 {
 	return cache ? cache->debuginfod : NULL;
+}
+
+struct names_helpers *target_cache__helpers(const struct target_cache *cache)
+{
+	return cache ? cache->helpers : NULL;
 }
 
 const struct archives *target_cache__archives(const struct target_cache *cache)

@@ -40,6 +40,7 @@ int target__open_names(struct target *t)
 		.kernel = kernel_names,
 		.archives = target_cache__archives(t->cache),
 		.debuginfod = target_cache__debuginfod(t->cache),
+		.helpers = target_cache__helpers(t->cache),
 		.ctx = t,
 	};
 

@@ -14,6 +14,7 @@ struct archives;
 struct ccs_table;
 struct file_cache;
 struct names;
+struct names_helpers;
 struct names_kernel;
 struct check;
 struct snapshot_look;
@@ -58,6 +59,7 @@ void target_cache__kernel(struct target_cache *cache, uint64_t addr, uint64_t no
 /* NULL: there are none. */
 const struct archives *target_cache__archives(const struct target_cache *cache);
 struct debuginfod *target_cache__debuginfod(const struct target_cache *cache);
+struct names_helpers *target_cache__helpers(const struct target_cache *cache);
 
 /* The line about what is wrong, with what can be done: to standard error, or to the caller that
  * asked for it. */
