@@ -62,6 +62,7 @@ int fd__open_own(const char *path, uid_t user, int *ret_fd)
 	return err;
 }
 
+/* Of the process, as the limit is. */
 static struct rlimit fd_limit_before;
 static bool fd_limit_raised;
 

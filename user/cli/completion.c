@@ -109,7 +109,7 @@ static void put_bash_value(const struct option_row *row)
 {
 	if (row->flags & (OPTION_FORMATS | OPTION_LANES)) {
 		printf("\t\t_safescoped_list \"");
-		put_list(row->flags & OPTION_FORMATS ? export__names() : LANES);
+		put_list(row->flags & OPTION_FORMATS ? export__names().s : LANES);
 		printf("\"\n");
 	}
 	if (row->flags & OPTION_PID)
@@ -173,7 +173,7 @@ static void put_zsh_value(const struct option_row *row)
 	printf(":%.*s:", (int)strcspn(row->arg, "[|"), row->arg);
 	if (row->flags & (OPTION_FORMATS | OPTION_LANES)) {
 		printf("{_values -s , %s ", row->name);
-		put_list(row->flags & OPTION_FORMATS ? export__names() : LANES);
+		put_list(row->flags & OPTION_FORMATS ? export__names().s : LANES);
 		putchar('}');
 	} else if (row->flags & OPTION_PID) {
 		printf("_pids");

@@ -151,6 +151,7 @@ static void make_argp_options(struct argp_option *out, size_t room)
 	out[n] = (struct argp_option){0};
 }
 
+/* Read once, as the process has one command line; argp's table refers to the rows for good. */
 static const struct command_line *read_command_line(int argc, char **argv)
 {
 	static struct argp_option options[OPTION_MAX_ROWS];

@@ -80,7 +80,7 @@ static int set_formats(struct option_input *in, const char *arg)
 
 		if (!format)
 			return options__wrong(in, "--format %.*s: no such format; there are %s",
-					      (int)len, name, export__names());
+					      (int)len, name, export__names().s);
 		for (size_t i = 0; i < o->n_formats; i++)
 			if (o->formats[i] == format)
 				format = NULL;

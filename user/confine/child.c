@@ -308,7 +308,7 @@ static int set_filter(uint32_t keep)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program) ? -errno : 0;
 }
 
-/* Of the program. */
+/* Of the process, which gives its rights up for good: whoever is called in it has to know. */
 static bool inside;
 static uint32_t kept; /* what this process has of enum confine_keep */
 

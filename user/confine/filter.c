@@ -321,6 +321,7 @@ static int add_confined(scmp_filter_ctx f, const void *keep)
 
 int confine_filter__get(unsigned int keep, const struct sock_fprog **ret_program)
 {
+	/* constants, but for libseccomp, which has to make them: each one once for the program */
 	static struct sock_fprog programs[CONFINE_KEEPS];
 	struct sock_fprog *program = &programs[keep % ARRAY_SIZE(programs)];
 	/* an error, not death: libdw asks for its file's path, and goes on without it */

@@ -21,7 +21,7 @@ struct confine_server {
 	struct confine_server *next; /* all of them */
 };
 
-/* Of the program, as their children are. */
+/* Of the program, as their children are: those that ended are reaped together. */
 static struct confine_server *servers;
 
 int confine_server__new(const struct confine_service *service, void *ctx,

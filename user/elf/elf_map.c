@@ -25,6 +25,7 @@ struct map_slot {
 	_Atomic bool taken;
 };
 
+/* Of the process: a signal's handler is handed no context. */
 static struct map_slot map_slots[MAP_SLOTS];
 static struct sigaction map_previous;
 static pthread_mutex_t map_lock = PTHREAD_MUTEX_INITIALIZER; /* of the two below */

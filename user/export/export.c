@@ -29,13 +29,13 @@ const struct export_format *export__find(const char *name, size_t len)
 	return NULL;
 }
 
-const char *export__names(void)
+struct export_names export__names(void)
 {
-	static char names[256];
+	struct export_names names = {0};
 	size_t len = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(formats) && len < sizeof(names); i++)
-		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "",
+	for (size_t i = 0; i < ARRAY_SIZE(formats) && len < sizeof(names.s); i++)
+		len += (size_t)snprintf(names.s + len, sizeof(names.s) - len, "%s%s", i ? ", " : "",
 					formats[i]->name);
 	return names;
 }

@@ -72,8 +72,12 @@ int export_pprof__write_any(FILE *out, struct pprof_source *source, const struct
 
 /* NULL if there is no such format. */
 const struct export_format *export__find(const char *name, size_t len);
-/* All of their names: "speedscope, folded, …". */
-const char *export__names(void);
+/* All of their names: "speedscope, folded, …". export__names().s lives as long as the expression
+ * that it is in. */
+struct export_names {
+	char s[256];
+};
+struct export_names export__names(void);
 
 /*
  * A file that appears whole or not at all: a file without a name in the same directory (0600),

@@ -13,6 +13,7 @@
 static const char enter[] = "\033[?1049h\033[?25l\033[2J";
 static const char leave[] = "\033[0m\033[?25h\033[?1049l";
 
+/* Of the process, as its terminal is: a signal's handler and atexit()'s are handed no context. */
 static struct termios before;
 static volatile sig_atomic_t taken, resumed;
 
