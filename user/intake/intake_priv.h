@@ -127,14 +127,15 @@ int gcs__ahead(struct seen *s, const struct wire_gc *rec);
 void gcs__off(struct seen *s, const struct wire_off *rec);
 /* What the thread did on the CPU at ev->t0: it may show that its collection's end was lost. */
 void gcs__runs(struct seen *s, pid_t tid, const struct ev *ev);
+
 /* ── allocation (allocs.c) ───────────────────────────────────────────────────────────────── */
 
 /* A sample; *ev has its stack. */
 void allocs__sample(struct seen *s, const struct wire_alloc *rec, const struct ev *ev);
-/* `caps`: rec->n_caps of them. */
 /* A sample of a thread that runs Haskell code: a WIRE_ALLOCATED may follow. */
 void allocs__note_sample(struct seen *s, const struct wire_sample *rec, const struct ev *ev);
 int allocs__tick(struct intake *in, struct seen *s, const struct wire_allocated *rec);
+/* `caps`: rec->n_caps of them. */
 int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 		 const struct wire_heap_cap *caps);
 /* What is of the time before at_ns goes; what stays is numbered anew. */
@@ -160,5 +161,7 @@ void carried__exec(struct seen *s, struct seen_thread *th, uint32_t open);
 /* What a record says of the runtime's state. */
 void ev__take_rts(struct ev *ev, const struct wire_rts *rts);
 void thread__take_name(struct seen_thread *th, const char comm[16]);
+/* With its records; it is in no list or table any more. */
+void thread__free(struct seen_thread *th);
 
 #endif

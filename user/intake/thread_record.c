@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* thread_record: what the kernel's records have of a thread: samples, time off the CPU, calls, its
+ * begin and its end. */
+#include "record_priv.h"
+
+#define TASK_TRACED 8 /* include/linux/sched.h, __TASK_TRACED; the same since Linux 2.6 */
+
+static int keep(struct intake *in, struct seen *s, struct seen_thread *th, struct evs *evs,
+		const struct ev *ev)
+{
+	int err;
+
+	if (in->n_records >= in->opts.max_records && !in->ahead) {
+		if (!s->left_out++)
+			s->blind_ns = MAX(ev->t0 ? ev->t0 : ev->t1, s->pub->attach_ns);
+		return -ENOSPC;
+	}
+	/* those of the next window come on top of all others */
+	err = ARRAY_RESERVE(evs->v, evs->cap, evs->n + 1, 2 * in->opts.max_records);
+	if (err)
+		return err;
+	evs->v[evs->n] = *ev;
+	if (in->ahead) {
+		evs->v[evs->n].flags |= EV_AHEAD;
+	} else {
+		th->had_records = true;
+		/* only of one with an entry is it known when it left the CPU */
+		th->has_entry |= evs == &th->offs;
+		th->last_ns = MAX(th->last_ns, ev->t1);
+	}
+	evs->n++;
+	in->n_records++;
+	return 0;
+}
+
+void ev__take_rts(struct ev *ev, const struct wire_rts *rts)
+{
+	ev->where = rts->where <= WIRE_WHERE_NOT_READY ? rts->where : WIRE_WHERE_UNKNOWN;
+	ev->left = rts->cap_no < MAX_CAPS ? (uint16_t)rts->cap_no : NO_CAP;
+	ev->cap =
+		ev->where == WIRE_WHERE_HASKELL || ev->where == WIRE_WHERE_RTS ? ev->left : NO_CAP;
+	ev->tso = rts->tso ? rts->tso_id : 0;
+	if (rts->flags & WIRE_RTS_CALLS_UNKNOWN)
+		ev->flags |= EV_CALLS_UNKNOWN;
+	if (rts->flags & WIRE_RTS_SUSPENDING)
+		ev->flags |= EV_HANDOVER;
+}
+
+static void count_quality(struct pic_quality *q, const struct wire_stack *head, bool gap,
+			  bool haskell)
+{
+	q->samples++;
+	q->haskell_samples += haskell;
+	q->resynchronised += head->resync > 0;
+	switch (head->end) {
+	case WIRE_END_NONE:
+		q->none++;
+		break;
+	case WIRE_END_COMPLETE:
+		if (gap)
+			q->gap++;
+		else if (head->elided & 1)
+			q->elided++;
+		else
+			q->complete++;
+		q->haskell_complete += haskell;
+		break;
+	case WIRE_END_TRUNCATED:
+		q->truncated++;
+		break;
+	default:
+		q->broken[head->cause < PIC_CAUSES ? head->cause : 0]++;
+		break;
+	}
+}
+
+int record__sample(struct intake *in, struct seen *s, struct seen_thread *th, struct view *view)
+{
+	struct wire_sample rec;
+	struct raw_stack raw = {.head = &rec.stack, .frames = view->frames, .rts = &rec.rts};
+	struct ev ev = {0};
+	bool in_haskell, early;
+	int err;
+
+	view__fixed(view, &rec, sizeof(rec));
+	if (view__stack(view, sizeof(rec), &rec.stack) || rec.call_start_ns > rec.h.ns)
+		return -EBADMSG;
+	ev.t0 = ev.t1 = rec.h.ns;
+	ev.call_start_ns = rec.call_start_ns;
+	ev.short_cpu_ns = rec.short_cpu_ns;
+	ev.syscall = WIRE_NO_SYSCALL;
+	ev__take_rts(&ev, &rec.rts);
+	raw.ip = rec.ip;
+	raw.sampled = true;
+	raw.site = rec.site;
+	err = in->ahead ? 0 : ccs__count_sample(s, &rec.rts);
+	if (!err)
+		err = stack__take(in, s, &raw, &ev);
+	if (err)
+		return err;
+	if (in->ahead)
+		return keep(in, s, th, &th->samples, &ev);
+	/* rts/sm/NonMoving.c, nonmovingConcurrentMark: it has a thread of its own */
+	if (ev.where == WIRE_WHERE_FOREIGN && (ev.code == CODE_GC || (ev.flags & EV_GC_CODE)))
+		th->collects = true;
+	early = ev.where == WIRE_WHERE_NOT_READY && ev.code == CODE_HASKELL;
+	in_haskell = ev.where == WIRE_WHERE_HASKELL && ev.code == CODE_HASKELL;
+	gcs__runs(s, th->tid, &ev);
+	s->pub->quality.early += early;
+	count_quality(&s->pub->quality, &rec.stack, ev.flags & EV_GAP, in_haskell);
+	if (in_haskell && ev.site)
+		s->site_v[ev.site - 1]->called_back = true;
+	if (ev.where == WIRE_WHERE_HASKELL)
+		allocs__note_sample(s, &rec, &ev);
+	return keep(in, s, th, &th->samples, &ev);
+}
+
+/*
+ * An interval without a begin is from before the thread was first seen. One that has shown before,
+ * and whose entry on the kernel side came late, has run since then for all that is known.
+ */
+static bool is_late_entry(const struct intake *in, struct seen_thread *th,
+			  const struct wire_off *rec)
+{
+	/* what is known ahead is no record yet */
+	if (rec->out_ns || !(th->had_records || (in->ahead && (th->samples.n || th->calls.n))))
+		return false;
+	if (!in->ahead) {
+		th->has_entry = true;
+		th->last_ns = MAX(th->last_ns, rec->h.ns);
+	}
+	return true;
+}
+
+int record__off(struct intake *in, struct seen *s, struct seen_thread *th, struct view *view)
+{
+	struct wire_off rec;
+	struct raw_stack raw = {.head = &rec.stack, .frames = view->frames, .rts = &rec.rts};
+	struct ev ev = {0};
+	int err;
+
+	view__fixed(view, &rec, sizeof(rec));
+	if (view__stack(view, sizeof(rec), &rec.stack) || rec.out_ns > rec.h.ns ||
+	    rec.call_start_ns > rec.h.ns)
+		return -EBADMSG;
+	if (is_late_entry(in, th, &rec))
+		return 0;
+	gcs__off(s, &rec);
+	ev.t0 = rec.out_ns;
+	ev.t1 = rec.h.ns;
+	ev.wake_ns = rec.wake_ns;
+	ev.call_start_ns = rec.call_start_ns;
+	ev.short_cpu_ns = rec.short_cpu_ns;
+	ev.syscall = rec.syscall;
+	if (!rec.out_ns)
+		ev.flags |= EV_NEVER_SEEN;
+	else if (!rec.prev_state)
+		ev.flags |= EV_RUNNABLE;
+	if (rec.prev_state & TASK_TRACED)
+		ev.flags |= EV_TRACED;
+	ev__take_rts(&ev, &rec.rts);
+	raw.ip = rec.ip;
+	raw.site = rec.site;
+	err = stack__take(in, s, &raw, &ev);
+	/* those that the kernel held back have no stack, and not the time of any of them */
+	if (!err && !in->ahead && rec.stack.nframes)
+		gcs__runs(s, th->tid, &ev);
+	return err ? err : keep(in, s, th, &th->offs, &ev);
+}
+
+/* Its time is counted from there. */
+static uint64_t call_begin(const struct wire_call *rec)
+{
+	return rec->start_ns + MIN(rec->handover_ns, rec->h.ns - rec->start_ns);
+}
+
+int record__call(struct intake *in, struct seen *s, struct seen_thread *th, struct view *view)
+{
+	struct wire_call rec;
+	struct raw_stack raw = {.head = &rec.stack, .frames = view->frames, .rts = &rec.rts};
+	struct ev ev = {0};
+	int err;
+
+	view__fixed(view, &rec, sizeof(rec));
+	if (view__stack(view, sizeof(rec), &rec.stack) || rec.start_ns > rec.h.ns)
+		return -EBADMSG;
+	/* Without a begin there is no call, only a return; the kernel counts those. */
+	if (rec.flags & WIRE_CALL_UNMATCHED)
+		return 0;
+	ev.t0 = rec.start_ns;
+	ev.t1 = rec.h.ns;
+	ev.wake_ns = call_begin(&rec);
+	ev.call_start_ns = rec.start_ns;
+	ev.syscall = WIRE_NO_SYSCALL;
+	ev.call_flags = (uint8_t)rec.flags;
+	ev__take_rts(&ev, &rec.rts);
+	ev.where = WIRE_WHERE_SAFE_CALL;
+	ev.cap = NO_CAP;
+	raw.site = rec.site;
+	err = stack__take(in, s, &raw, &ev);
+	if (in->ahead)
+		return err ? err : keep(in, s, th, &th->calls, &ev);
+	s->last_call_ns = MAX(s->last_call_ns, ev.t1);
+	if (!err && th->has_start && ev.site && ev.site == th->at_start.site) {
+		if (rec.flags & WIRE_CALL_OPEN_AT_START)
+			th->ended_before_call = true;
+		else
+			th->began_same_call = true;
+	}
+	/* one that was over by then is none of those: its record comes late */
+	if (!err && s->was_cut && ev.site && rec.start_ns < s->pub->attach_ns &&
+	    rec.h.ns > s->pub->attach_ns)
+		carried__record(in, s, th, &rec, s->site_v[ev.site - 1]);
+	if (!err)
+		err = notes__flow(s, th->tid, &ev);
+	return err ? err : keep(in, s, th, &th->calls, &ev);
+}
+
+void thread__take_name(struct seen_thread *th, const char comm[16])
+{
+	if (!comm[0])
+		return;
+	memcpy(th->name, comm, sizeof(th->name));
+	th->name[sizeof(th->name) - 1] = 0;
+}
+
+static void take_shorts(struct seen_thread *th, const struct wire_thread_event *rec)
+{
+	th->shorts = (struct short_calls){true, rec->short_calls, rec->short_wall_ns,
+					  rec->short_blocked_ns, rec->short_runnable_ns};
+}
+
+int record__event(struct intake *in, struct seen *s, struct seen_thread *th,
+		  const struct view *view)
+{
+	struct wire_thread_event rec;
+
+	view__fixed(view, &rec, sizeof(rec));
+	switch (rec.h.type) {
+	case WIRE_THREAD_NEW:
+		th->born = true;
+		th->has_entry |= rec.flags & WIRE_THREAD_HAS_ENTRY;
+		th->start_ns = rec.h.ns;
+		thread__take_name(th, rec.comm);
+		return 0;
+	case WIRE_THREAD_EXIT:
+		th->end_ns = rec.h.ns;
+		carried__exit(s, th, rec.open_calls, rec.flags & WIRE_THREAD_ALONE);
+		thread__take_name(th, rec.comm);
+		take_shorts(th, &rec);
+		seen__fit(th);
+		return 0;
+	case WIRE_EXEC:
+		carried__exec(s, th, rec.open_calls);
+		take_shorts(th, &rec);
+		return target__end(in, s, "exec", rec.h.ns);
+	default:
+		return target__end(in, s, "exited", rec.h.ns);
+	}
+}
