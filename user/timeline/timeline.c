@@ -1,53 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* timeline: owns a session's rooms, and calls them in order. */
-#include "timeline.h"
-
-#include "findings/findings.h"
 #include "intake/seen.h"
-#include "join/join.h"
 #include "picture/figures.h"
 #include "picture/make.h"
+#include "timeline_priv.h"
 
 #define DEFAULT_DEPTH	1000
 #define MAX_DEPTH	4096
 #define DEFAULT_SLICES	((size_t)1 << 20)
 #define DEFAULT_RECORDS ((size_t)1 << 20)
 #define DEFAULT_STACKS	((size_t)1 << 20)
-#define MIN_LANE_SLICES 256
 #define MAX_TARGETS	65536
 /* Ended threads that keep lanes of their own when records become slices. */
 #define MAX_ENDED ((size_t)1 << 16)
 
-/* A process that the intake has. */
-struct target {
-	struct seen *seen;
-	uint32_t no; /* seen->no: what was forgotten since is known by it */
-	struct lanes *lanes;
-	struct log_build *log; /* NULL: none */
-	bool figures_final;    /* nothing comes any more, and its figures were given */
-};
-
-struct timeline {
-	struct timeline_opts opts;
-	struct picture *pic;
-	struct intake *in;
-	struct target *v; /* as the intake had them when it was looked at last */
-	size_t n, cap;
-	struct log_build *alone;     /* of the process that is known by its log alone; NULL: none */
-	struct picture *half;	     /* of a cut that failed: there may be pointers into it */
-	timeline_figures_fn figures; /* NULL: nobody wants them */
-	void *figures_ctx;
-	int spoilt;	    /* why lanes could not be made of records in between; 0: they could */
-	size_t left;	    /* records, by timeline__fold_at() */
-	uint64_t period_ns; /* of the sampler; 0: there is none */
-	uint64_t next_period_ns; /* … from the next window on; 0: as now */
-	bool finished;
-};
-
 /* ── its life ────────────────────────────────────────────────────────────────────────────── */
 
 static int make_room(void *ctx);
-static int retire(void *ctx, struct seen *seen);
 
 static void default_opts(struct timeline_opts *opts)
 {
@@ -76,7 +45,7 @@ static int make_rooms(struct timeline *tl)
 		.max_records = tl->opts.max_records,
 		.max_stacks = tl->opts.max_stacks,
 		.make_room = make_room,
-		.retire = retire,
+		.retire = timeline__retire,
 		.ctx = tl,
 	};
 	int err = picture__new(tl->opts.max_stacks, &tl->pic);
@@ -98,8 +67,8 @@ void timeline__set_clock(struct timeline *tl, uint64_t monotonic_ns, uint64_t un
 }
 
 /* Of a picture that begins at start_ns. -ENOMEM. */
-static int set_session(const struct timeline *tl, struct picture *pic, const char *version,
-		       const char *mode, uint64_t start_ns)
+int timeline__set_session(const struct timeline *tl, struct picture *pic, const char *version,
+			  const char *mode, uint64_t start_ns)
 {
 	struct pic_session *session = picture__edit_session(pic);
 
@@ -128,7 +97,7 @@ int timeline__new(const struct timeline_opts *opts, const char *version, const c
 	err = make_rooms(tl);
 	if (err)
 		goto fail;
-	err = set_session(tl, tl->pic, version, mode, tl->opts.start_ns);
+	err = timeline__set_session(tl, tl->pic, version, mode, tl->opts.start_ns);
 	if (err)
 		goto fail;
 	*ret_timeline = tl;
@@ -138,7 +107,7 @@ fail:
 	return err;
 }
 
-static void use_period(struct timeline *tl, uint64_t period_ns)
+void timeline__use_period(struct timeline *tl, uint64_t period_ns)
 {
 	tl->period_ns = period_ns;
 	picture__set_period(tl->pic, period_ns);
@@ -150,10 +119,10 @@ void timeline__set_period(struct timeline *tl, uint64_t period_ns)
 {
 	tl->next_period_ns = period_ns;
 	if (period_ns > tl->period_ns)
-		use_period(tl, period_ns);
+		timeline__use_period(tl, period_ns);
 }
 
-static void free_target(struct target *t)
+void timeline__free_target(struct target *t)
 {
 	lanes__free(t->lanes);
 	log_build__free(t->log);
@@ -165,7 +134,7 @@ void timeline__free(struct timeline *tl)
 	if (!tl)
 		return;
 	for (size_t i = 0; i < tl->n; i++)
-		free_target(&tl->v[i]);
+		timeline__free_target(&tl->v[i]);
 	free(tl->v);
 	log_build__free(tl->alone);
 	intake__free(tl->in);
@@ -186,7 +155,7 @@ const struct picture *timeline__picture(const struct timeline *tl)
 
 /* ── targets ─────────────────────────────────────────────────────────────────────────────── */
 
-static int new_lanes(const struct timeline *tl, struct seen *seen, struct lanes **ret_lanes)
+int timeline__new_lanes(const struct timeline *tl, struct seen *seen, struct lanes **ret_lanes)
 {
 	const struct lanes_opts opts = {
 		.period_ns = tl->period_ns,
@@ -202,14 +171,14 @@ static int add_target(struct timeline *tl, struct seen *seen)
 	int err = ARRAY_RESERVE(tl->v, tl->cap, tl->n + 1, MAX_TARGETS);
 
 	if (!err)
-		err = new_lanes(tl, seen, &t.lanes);
+		err = timeline__new_lanes(tl, seen, &t.lanes);
 	if (!err)
 		tl->v[tl->n++] = t;
 	return err;
 }
 
 /* The intake may have new targets, which come last, and may have forgotten others. */
-static int look_at_targets(struct timeline *tl)
+int timeline__look(struct timeline *tl)
 {
 	size_t kept = 0;
 	int err = 0;
@@ -219,7 +188,7 @@ static int look_at_targets(struct timeline *tl)
 		    intake__target(tl->in, kept)->no == tl->v[i].no)
 			tl->v[kept++] = tl->v[i];
 		else
-			free_target(&tl->v[i]);
+			timeline__free_target(&tl->v[i]);
 	}
 	tl->n = kept;
 	while (!err && tl->n < intake__n_targets(tl->in))
@@ -257,7 +226,7 @@ int timeline__join_log(struct timeline *tl, pid_t pid, const struct join_log *lo
 		return -EINVAL;
 	if (!seen)
 		return -ENOENT;
-	err = look_at_targets(tl);
+	err = timeline__look(tl);
 	for (size_t i = 0; !err && i < tl->n; i++) {
 		struct target *t = &tl->v[i];
 
@@ -270,7 +239,7 @@ int timeline__join_log(struct timeline *tl, pid_t pid, const struct join_log *lo
 /* ── while records come ──────────────────────────────────────────────────────────────────── */
 
 /* Slices for each lane. */
-static size_t lane_budget(const struct timeline *tl)
+size_t timeline__lane_budget(const struct timeline *tl)
 {
 	size_t n = 0;
 
@@ -318,9 +287,9 @@ static int make_room(void *ctx)
 {
 	struct timeline *tl = ctx;
 	size_t before = intake__n_records(tl->in), max;
-	int err = look_at_targets(tl);
+	int err = timeline__look(tl);
 
-	max = lane_budget(tl);
+	max = timeline__lane_budget(tl);
 	for (size_t i = 0; !err && i < tl->n; i++)
 		err = lanes__fold(tl->v[i].lanes, max);
 	if (!err)
@@ -340,8 +309,8 @@ void timeline__set_figures(struct timeline *tl, timeline_figures_fn fn, void *ct
 	tl->figures_ctx = ctx;
 }
 
-static int give_figures(const struct timeline *tl, const struct lanes *lanes, uint64_t at_ns,
-			bool closed)
+int timeline__give_figures(const struct timeline *tl, const struct lanes *lanes, uint64_t at_ns,
+			   bool closed)
 {
 	struct figures figures;
 	int err = tl->figures ? lanes__figures(lanes, at_ns, closed, &figures) : -ENOENT;
@@ -355,13 +324,13 @@ static int give_figures(const struct timeline *tl, const struct lanes *lanes, ui
 
 int timeline__figures(struct timeline *tl, uint64_t at_ns)
 {
-	int err = tl->finished ? -EINVAL : look_at_targets(tl);
+	int err = tl->finished ? -EINVAL : timeline__look(tl);
 
 	for (size_t i = 0; !err && i < tl->n; i++) {
 		struct target *t = &tl->v[i];
 
 		if (!t->figures_final)
-			err = give_figures(tl, t->lanes, at_ns, false);
+			err = timeline__give_figures(tl, t->lanes, at_ns, false);
 		t->figures_final = t->seen->settled;
 	}
 	return err;
@@ -383,47 +352,12 @@ int timeline__fold_at(struct timeline *tl, size_t n)
 	return err;
 }
 
-/* ── what goes ───────────────────────────────────────────────────────────────────────────── */
-
-/* The lanes that are made of a target so far, or new ones; they are the caller's. */
-static int take_lanes(struct timeline *tl, struct seen *seen, struct lanes **ret_lanes)
-{
-	size_t i = 0;
-
-	while (i < tl->n && tl->v[i].no != seen->no)
-		i++;
-	if (i == tl->n)
-		return new_lanes(tl, seen, ret_lanes);
-	*ret_lanes = tl->v[i].lanes;
-	tl->v[i].lanes = NULL;
-	free_target(&tl->v[i]);
-	tl->n--;
-	memmove(&tl->v[i], &tl->v[i + 1], (tl->n - i) * sizeof(*tl->v));
-	return 0;
-}
-
-/* Of the intake: the target is made as at the end, its sums are taken, and it goes. */
-static int retire(void *ctx, struct seen *seen)
-{
-	struct timeline *tl = ctx;
-	size_t kept = picture__n_kept(tl->pic);
-	struct lanes *lanes = NULL;
-	int err = take_lanes(tl, seen, &lanes), err2;
-
-	if (!err)
-		err = lanes__finish(lanes, seen->end_ns, MIN_LANE_SLICES);
-	if (!err)
-		err = give_figures(tl, lanes, UINT64_MAX, true);
-	lanes__free(lanes);
-	seen__made(tl->in, seen);
-	err2 = picture__retire_target(tl->pic, seen->pub, kept);
-	return err ? err : err2;
-}
+/* ── readings ────────────────────────────────────────────────────────────────────────────── */
 
 int timeline__cut(struct timeline *tl, uint64_t at_ns, struct timeline_cut *ret_cut)
 {
 	struct timeline_cut cut = {0};
-	int err = tl->finished ? -EINVAL : look_at_targets(tl);
+	int err = tl->finished ? -EINVAL : timeline__look(tl);
 
 	if (err)
 		return err;
@@ -450,150 +384,4 @@ void timeline_cut__free(struct timeline_cut *cut)
 		reading__free(&cut->v[i].reading);
 	free(cut->v);
 	*cut = (struct timeline_cut){0};
-}
-
-/* ── finish ──────────────────────────────────────────────────────────────────────────────── */
-
-/* What each target was given is the run time of the whole kernel side, up to its end. */
-static void share_cost(struct timeline *tl)
-{
-	struct pic_session *session = picture__edit_session(tl->pic);
-
-	for (size_t i = 0; tl->n > 1 && i < tl->n; i++) {
-		struct pic_target *pub = tl->v[i].seen->pub;
-
-		if (!pub->bpf_ns_known)
-			continue;
-		session->bpf_ns = MAX(session->bpf_ns, pub->bpf_ns);
-		session->bpf_ns_known = true;
-		pub->bpf_ns_known = false;
-	}
-}
-
-/* What it was made of goes as soon as it is made. */
-static int finish_target(struct timeline *tl, struct target *t, uint64_t end_ns, size_t max_slices)
-{
-	int err = lanes__finish(t->lanes, end_ns, max_slices);
-
-	if (!err)
-		err = give_figures(tl, t->lanes, UINT64_MAX, true);
-	if (!err && t->log)
-		err = log_build__join(t->log, seen__end(t->seen, end_ns));
-	if (!err)
-		err = findings__make(tl->pic, t->seen->pub);
-	seen__made(tl->in, t->seen);
-	free_target(t);
-	return err;
-}
-
-static void warn_of_stacks(const struct timeline *tl)
-{
-	if (picture__stacks_left_out(tl->pic) || intake__stacks_full(tl->in))
-		log_warn("timeline: more different stacks than are kept; the rest is shown as one: "
-			 "lower --frequency or the duration");
-}
-
-int timeline__finish(struct timeline *tl, uint64_t end_ns)
-{
-	size_t max;
-	int err;
-
-	if (tl->finished)
-		return -EINVAL;
-	tl->finished = true;
-	err = look_at_targets(tl);
-	if (!err)
-		err = intake__close(tl->in, end_ns);
-	end_ns = picture__session(tl->pic)->end_ns;
-	max = lane_budget(tl);
-	share_cost(tl);
-	for (size_t i = 0; !err && i < tl->n; i++)
-		err = finish_target(tl, &tl->v[i], end_ns, max);
-	if (!err && tl->alone)
-		err = log_build__alone(tl->alone);
-	warn_of_stacks(tl);
-	if (!err && tl->spoilt) {
-		log_error("some of the time is missing, or there twice: %s", strerror(-tl->spoilt));
-		picture__edit_session(tl->pic)->exit_code = EXIT_PARTIAL;
-	}
-	return err;
-}
-
-/* ── windows ─────────────────────────────────────────────────────────────────────────────── */
-
-/* The window's picture, as at the end, but for what the next one needs. */
-static int make_window(struct timeline *tl, uint64_t at_ns)
-{
-	struct pic_session *session = picture__edit_session(tl->pic);
-	size_t max = lane_budget(tl);
-	int err = tl->spoilt;
-
-	tl->spoilt = 0;
-	session->end_ns = MAX(at_ns, session->start_ns);
-	share_cost(tl);
-	for (size_t i = 0; !err && i < tl->n; i++) {
-		struct target *t = &tl->v[i];
-
-		log_build__free(t->log);
-		t->log = NULL;
-		err = ccs__resolve(tl->in, t->seen);
-		if (!err)
-			err = lanes__window(t->lanes, at_ns, max);
-		if (!err)
-			err = give_figures(tl, t->lanes, at_ns, true);
-		if (!err)
-			err = findings__make(tl->pic, t->seen->pub);
-	}
-	warn_of_stacks(tl);
-	return err;
-}
-
-/* What goes on goes on in the new picture. */
-static int cut(struct timeline *tl, uint64_t at_ns, struct picture *next)
-{
-	int err = 0;
-
-	for (size_t i = 0; !err && i < tl->n; i++)
-		err = lanes__let_go(tl->v[i].lanes, at_ns);
-	if (!err)
-		err = intake__cut(tl->in, at_ns, next);
-	if (!err)
-		err = look_at_targets(tl);
-	for (size_t i = 0; !err && i < tl->n; i++)
-		err = lanes__cut(tl->v[i].lanes, at_ns);
-	return err;
-}
-
-int timeline__window(struct timeline *tl, uint64_t at_ns, struct picture **ret_picture)
-{
-	const struct pic_session *session = picture__session(tl->pic);
-	struct picture *made = tl->pic, *next;
-	int err = tl->finished ? -EINVAL : look_at_targets(tl), failed;
-
-	at_ns = MAX(at_ns, session->start_ns);
-	if (!err)
-		err = picture__new(tl->opts.max_stacks, &next);
-	if (err)
-		return err;
-	failed = make_window(tl, at_ns);
-	err = set_session(tl, next, session->version, session->mode, at_ns);
-	picture__edit_session(next)->window_no = session->window_no + 1;
-	tl->pic = next;
-	if (!err)
-		err = cut(tl, at_ns, next);
-	intake__cut_end(tl->in, err);
-	if (err) {
-		tl->half = made;
-		tl->finished = true;
-		return err;
-	}
-	if (failed) {
-		log_error("a window cannot be made: %s", strerror(-failed));
-		picture__free(made);
-		made = NULL;
-	}
-	if (tl->next_period_ns)
-		use_period(tl, tl->next_period_ns);
-	*ret_picture = made;
-	return 0;
 }
