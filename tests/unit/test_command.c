@@ -13,7 +13,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "session/session_priv.h"
+#include "base/base.h"
+#include "session/command_priv.h"
 
 /* Of a program that is to do something: far longer than it needs. */
 #define PATIENCE_NS 30000000000ULL

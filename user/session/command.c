@@ -15,7 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "session_priv.h"
+#include "base/base.h"
+#include "output/output.h"
+
+#include "command_priv.h"
 
 /* The program is stopped for no longer than this, whatever is not ready by then. */
 #define HOLD_MAX_NS 5000000000ULL

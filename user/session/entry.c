@@ -14,7 +14,9 @@
 #include <sys/user.h>
 #include <unistd.h>
 
-#include "session_priv.h"
+#include "base/base.h"
+
+#include "command_priv.h"
 
 #if defined(__x86_64__)
 
