@@ -118,36 +118,44 @@ static int step(struct walk *w)
 	return err;
 }
 
+/* All of the path that is in w->rest. */
+static int walk(struct walk *w, int *ret_dir)
+{
+	int err = start(w), dir = -1;
+
+	while (!err && w->rest[0])
+		err = step(w);
+	if (!err) {
+		dir = openat(w->at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		err = dir < 0 ? -errno : 0;
+	}
+	fd__close(&w->at);
+	if (!err)
+		*ret_dir = dir;
+	return err;
+}
+
 int dir__open_of(const char *path, uid_t user, int *ret_dir, const char **ret_name)
 {
 	const char *name = path__base(path);
 	struct walk w = {.user = user, .at = -1};
-	int err, dir;
+	int err;
 
 	if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
 		return -EISDIR;
 	if ((size_t)(name - path) >= sizeof(w.rest))
 		return -ENAMETOOLONG;
 	memcpy(w.rest, path, (size_t)(name - path));
-	err = start(&w);
-	while (!err && w.rest[0])
-		err = step(&w);
-	if (!err) {
-		dir = openat(w.at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		err = dir < 0 ? -errno : 0;
-	}
-	fd__close(&w.at);
-	if (err)
-		return err;
-	*ret_dir = dir;
-	*ret_name = name;
-	return 0;
+	err = walk(&w, ret_dir);
+	if (!err)
+		*ret_name = name;
+	return err;
 }
 
 int dir__open_own(const char *path, int *ret_dir)
 {
 	struct walk w = {.user = (uid_t)-1, .own = true, .at = -1};
-	int err = 0, dir, n;
+	int n;
 
 	/* what leads to the working directory matters, too */
 	if (*path != '/' && !getcwd(w.rest, sizeof(w.rest)))
@@ -156,17 +164,7 @@ int dir__open_own(const char *path, int *ret_dir)
 	if ((size_t)n + strlen(path) + 2 > sizeof(w.rest))
 		return -ENAMETOOLONG;
 	snprintf(w.rest + n, sizeof(w.rest) - (size_t)n, "%s%s", n ? "/" : "", path);
-	err = start(&w);
-	while (!err && w.rest[0])
-		err = step(&w);
-	if (!err) {
-		dir = openat(w.at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		err = dir < 0 ? -errno : 0;
-	}
-	fd__close(&w.at);
-	if (!err)
-		*ret_dir = dir;
-	return err;
+	return walk(&w, ret_dir);
 }
 
 int dir__stream(int dir, DIR **ret_stream)
