@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "confine/confine.h"
 #include "rts/callsites.h"
 #include "rts/insn.h"
 #include "rts/rts_find_priv.h"
 #include "rts/rts_text.h"
+
+#include "inside.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -57,17 +58,6 @@ static void as_file(const uint8_t *data, size_t size)
 	rts_text__free(text);
 	rts__free(&rts);
 	elf__free(image.elf);
-}
-
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-
-/* What runs in a child else runs here, where its mistakes are found. */
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-	(void)argc;
-	(void)argv;
-	confine__run_inside();
-	return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -10,11 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "confine/confine.h"
 #include "unwind/cfi.h"
 #include "unwind/cfi_asm_priv.h"
 #include "unwind/cfi_graph_priv.h"
 #include "wire.h"
+
+#include "inside.h"
 
 static void check_rows(const struct cfi_rows *r)
 {
@@ -168,17 +169,6 @@ static void try_called(const uint8_t *code, size_t size)
 		elf__free(elf);
 	}
 	free(file);
-}
-
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-
-/* What runs in a child else runs here, where its mistakes are found. */
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-	(void)argc;
-	(void)argv;
-	confine__run_inside();
-	return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -3,24 +3,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "confine/confine.h"
 #include "elf/elf.h"
 #include "elf/symbols.h"
 
 #include "../unit/elf_exercise.h"
+#include "inside.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-
-/* What runs in a child else runs here, where its mistakes are found. */
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-	(void)argc;
-	(void)argv;
-	confine__run_inside();
-	return 0;
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

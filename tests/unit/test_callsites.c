@@ -20,6 +20,7 @@
 #include "rts/insn.h"
 #include "rts/rts_find_priv.h"
 #include "rts/rts_text.h"
+#include "elf_files.h"
 
 /* ── one call, by its bytes ──────────────────────────────────────────────────────────────── */
 
@@ -242,22 +243,6 @@ static int remove_programs(void **state)
 	return 0;
 }
 
-static struct elf_file *open_file(const char *path)
-{
-	struct elf_file *elf = NULL;
-
-	assert_int_equal(elf__open_fd(open(path, O_RDONLY | O_CLOEXEC), path, &elf), 0);
-	return elf;
-}
-
-static uint64_t address(const struct elf_file *elf, const char *name)
-{
-	struct elf_sym sym;
-
-	assert_int_equal(elf__find_symbol(elf, name, &sym, NULL), 0);
-	return sym.value;
-}
-
 /*
  * The sites by another way: every call of suspendThread in code without unwind rows, recognised by
  * the twin's symbol. Fails unless they are the sites that the scan found.
@@ -303,9 +288,9 @@ static void stripped_programs(void **state)
 			continue;
 		any = true;
 		snprintf(path, sizeof(path), "%s/%s", p->dir, ways[i].name);
-		twin = open_file(path);
+		twin = open_path(path);
 		snprintf(stripped, sizeof(stripped), "%s.stripped", path);
-		elf = open_file(stripped);
+		elf = open_path(stripped);
 		assert_int_equal(elf__n_symbols(elf, ELF_SYMTAB), 0);
 		assert_int_equal(callsites__scan(elf, &c), 0);
 		assert_int_equal(c.suspend, address(twin, "suspendThread"));
@@ -416,7 +401,7 @@ static void same_with_and_without_symbols(void **state)
 			snprintf(path, sizeof(path), "%s/%s%s", p->dir, ways[i].name,
 				 k ? ".stripped" : "");
 			image[k] =
-				(struct image){.elf = open_file(path), .base = "T", .is_exe = true};
+				(struct image){.elf = open_path(path), .base = "T", .is_exe = true};
 			memset(&rts[k], 0, sizeof(rts[k]));
 			rts[k].image = &image[k];
 			assert_true(rts_strings__read(image[k].elf, "T", &rts[k]));
@@ -463,7 +448,7 @@ static void pandoc(void **state)
 	(void)state;
 	if (access(path, R_OK) != 0)
 		skip();
-	image.elf = open_file(path);
+	image.elf = open_path(path);
 	if (elf__n_symbols(image.elf, ELF_SYMTAB) > 0 ||
 	    elf__find_symbol(image.elf, "suspendThread", &sym, NULL) != 0) {
 		elf__free(image.elf);

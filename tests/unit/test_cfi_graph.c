@@ -22,6 +22,7 @@
 #include "unwind/cfi.h"
 #include "unwind/cfi_graph_priv.h"
 #include "wire.h"
+#include "elf_files.h"
 
 /* ── against the compiler's rows ─────────────────────────────────────────────────────────── */
 
@@ -76,17 +77,6 @@ static int find_library(struct dl_phdr_info *info, size_t size, void *path)
 	return 1;
 }
 
-static struct elf_file *open_elf(const char *path)
-{
-	struct elf_file *elf;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_int_equal(elf__open_fd(fd, path, &elf), 0);
-	close(fd);
-	return elf;
-}
-
 static void test_library(void **state)
 {
 	char path[4096] = "";
@@ -96,7 +86,7 @@ static void test_library(void **state)
 
 	(void)state;
 	dl_iterate_phdr(find_library, path);
-	elf = open_elf(path);
+	elf = open_path(path);
 	assert_int_equal(cfi__new(elf, true, &c.rows), 0);
 	assert_int_equal(cfi_graph__new(elf, NULL, 0, 0, &graph), 0);
 	assert_int_equal(elf__symbols(elf, ELF_DYNSYM, on_symbol, graph), 0);
@@ -306,7 +296,7 @@ static void test_shapes(void **state)
 		{haskell, "haskell", WIRE_CFI_NONE},
 		{haskell_1, "haskell_1", WIRE_CFI_NONE},
 	};
-	struct elf_file *elf = open_elf("/proc/self/exe");
+	struct elf_file *elf = open_path("/proc/self/exe");
 	struct cfi_rows rows;
 
 	(void)state;

@@ -27,6 +27,7 @@
 #include "base/base.h"
 #include "confine/confine.h"
 #include "process/proc.h"
+#include "waiting_process.h"
 
 #define LONG_MS 60000
 
@@ -203,23 +204,6 @@ static int fn_try(void *ctx, void *out)
 	return 0;
 }
 
-static pid_t other_process(void)
-{
-	pid_t pid = fork();
-
-	if (pid == 0)
-		for (;;)
-			pause();
-	assert_true(pid > 0);
-	return pid;
-}
-
-static void end_other(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
-}
-
 static void may_do_nothing(void **state)
 {
 	struct attempt a = {.other_word = "abc"};
@@ -232,7 +216,7 @@ static void may_do_nothing(void **state)
 		skip();
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	a.fd = fds[1];
-	a.other = other_process();
+	a.other = waiting_process();
 	assert_int_equal(confine__aside(&plain, LONG_MS, 0, fn_try, &a, sizeof(*t), &out), 0);
 	t = out;
 	assert_int_not_equal(t->open_file, 0);
@@ -280,7 +264,7 @@ static void may_do_nothing(void **state)
 		assert_int_not_equal(t->make_socket, 0);
 		confine__free_out(out, sizeof(*t));
 	}
-	end_other(a.other);
+	end_process(a.other);
 	close(fds[0]);
 	close(fds[1]);
 }

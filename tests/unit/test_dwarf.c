@@ -21,6 +21,7 @@
 #include "base/base.h"
 #include "names/dwarf_priv.h"
 #include "elf/elf.h"
+#include "elf_files.h"
 
 #define SELF "/proc/self/exe"
 
@@ -43,22 +44,6 @@ enum { LINE_OF_IT = __LINE__ + 1 };
 __attribute__((noinline, noclone, used)) static int dwarf_test_function(int x)
 {
 	return x * 3 + getpid();
-}
-
-static struct elf_file *open_self(void)
-{
-	struct elf_file *elf = NULL;
-
-	assert_int_equal(elf__open_fd(open(SELF, O_RDONLY | O_CLOEXEC), SELF, &elf), 0);
-	return elf;
-}
-
-static uint64_t vaddr_of(const struct elf_file *elf, const char *symbol)
-{
-	struct elf_sym sym;
-
-	assert_int_equal(elf__find_symbol(elf, symbol, &sym, NULL), 0);
-	return sym.value;
 }
 
 static void check_place(const struct dwarf_place *p)
@@ -90,7 +75,7 @@ static pid_t newest_child(void)
 
 static void by_helper(void **state)
 {
-	struct elf_file *elf = open_self();
+	struct elf_file *elf = open_path(SELF);
 	pid_t helper;
 	struct dwarf_place place;
 	struct dwarf *dwarf;
@@ -104,22 +89,21 @@ static void by_helper(void **state)
 	assert_int_equal(dwarf__new(elf, &dwarf), 0);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(dwarf__find(dwarf, helpers,
-					     vaddr_of(elf, "dwarf_test_function") + (i > 1),
-					     &place),
+					     address(elf, "dwarf_test_function") + (i > 1), &place),
 				 0);
 		check_place(&place);
 	}
 	/* what no function covers is not there, and the next question is answered */
 	assert_int_equal(dwarf__find(dwarf, helpers, 0, &place), -ENOENT);
 	assert_int_equal(dwarf__find(dwarf, helpers, UINT64_MAX, &place), -ENOENT);
-	assert_int_equal(dwarf__find(dwarf, helpers, vaddr_of(elf, "dwarf_test_function"), &place),
+	assert_int_equal(dwarf__find(dwarf, helpers, address(elf, "dwarf_test_function"), &place),
 			 0);
 	check_place(&place);
 	/* what it has answered once needs no helper, and not even the file */
 	helper = newest_child();
 	assert_int_equal(kill(helper, SIGKILL), 0);
 	assert_int_equal(
-		dwarf__find(dwarf, helpers, vaddr_of(elf, "dwarf_test_function") + 1, &place), 0);
+		dwarf__find(dwarf, helpers, address(elf, "dwarf_test_function") + 1, &place), 0);
 	check_place(&place);
 	assert_int_equal(dwarf__find(dwarf, helpers, 0, &place), -ENOENT);
 	assert_int_equal(newest_child(), helper); /* nobody waited for that, nor for another one */
@@ -131,8 +115,8 @@ static void by_helper(void **state)
 /* That a helper was killed is not the fault of its file: it is not given up for that. */
 static void helper_ends(void **state)
 {
-	struct elf_file *elf = open_self();
-	uint64_t at = vaddr_of(elf, "dwarf_test_function");
+	struct elf_file *elf = open_path(SELF);
+	uint64_t at = address(elf, "dwarf_test_function");
 	struct dwarf_place place;
 	struct dwarf *dwarf;
 
@@ -180,9 +164,9 @@ static void budget_comes_back(void **state)
 static void compressed(void **state)
 {
 	static const char *const ways[] = {"zlib", "zlib-gnu", "zstd"};
-	struct elf_file *elf = open_self(), *copy = NULL;
+	struct elf_file *elf = open_path(SELF), *copy = NULL;
 	char path[] = "/tmp/safescoped-dwarf-XXXXXX", command[256];
-	uint64_t at = vaddr_of(elf, "dwarf_test_function");
+	uint64_t at = address(elf, "dwarf_test_function");
 	struct dwarf_place place;
 	struct dwarf *dwarf;
 	int err, tried = 0;
@@ -196,7 +180,7 @@ static void compressed(void **state)
 		if (system(command) != 0)
 			continue;
 		assert_int_equal(elf__open_fd(open(path, O_RDONLY | O_CLOEXEC), path, &copy), 0);
-		assert_int_equal(vaddr_of(copy, "dwarf_test_function"), at);
+		assert_int_equal(address(copy, "dwarf_test_function"), at);
 		err = dwarf__is_in(copy) ? dwarf__new(copy, &dwarf) : -ENOENT;
 		if (!err) {
 			err = dwarf__find(dwarf, helpers, at, &place);
@@ -255,9 +239,9 @@ static bool write_boast(const char *path, uint64_t says)
 static void boasts(void **state)
 {
 	static const uint64_t sizes[] = {100ULL << 20, 200ULL << 20, 1ULL << 40, UINT64_MAX};
-	struct elf_file *elf = open_self(), *bad = NULL;
+	struct elf_file *elf = open_path(SELF), *bad = NULL;
 	char path[] = "/tmp/safescoped-dwarf-XXXXXX";
-	uint64_t at = vaddr_of(elf, "dwarf_test_function");
+	uint64_t at = address(elf, "dwarf_test_function");
 	struct dwarf_place place;
 	struct dwarf *dwarf;
 
@@ -288,7 +272,7 @@ static void boasts(void **state)
  */
 static void nothing_there(void **state)
 {
-	struct elf_file *elf = open_self();
+	struct elf_file *elf = open_path(SELF);
 	struct elf_section text;
 	struct dwarf_place place;
 	struct dwarf_reader *reader;
@@ -344,14 +328,14 @@ static void many(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(elf); i++) {
-		elf[i] = open_self();
+		elf[i] = open_path(SELF);
 		assert_int_equal(dwarf__new(elf[i], &dwarf[i]), 0);
 	}
 	for (size_t i = 0; dwarf__is_in(elf[0]) && i < 2 * ARRAY_SIZE(elf); i++) {
 		size_t k = i % ARRAY_SIZE(elf);
 
 		assert_int_equal(dwarf__find(dwarf[k], helpers,
-					     vaddr_of(elf[k], "dwarf_test_function") + (i != k),
+					     address(elf[k], "dwarf_test_function") + (i != k),
 					     &place),
 				 0);
 		check_place(&place);
@@ -394,11 +378,11 @@ static void write_damaged(const struct elf_file *elf, const char *path, uint32_t
 
 static void damaged(void **state)
 {
-	struct elf_file *elf = open_self(), *bad = NULL;
+	struct elf_file *elf = open_path(SELF), *bad = NULL;
 	char path[] = "/tmp/safescoped-dwarf-XXXXXX";
 	struct dwarf_place place;
 	struct dwarf *dwarf;
-	uint64_t at = vaddr_of(elf, "dwarf_test_function");
+	uint64_t at = address(elf, "dwarf_test_function");
 
 	(void)state;
 	if (!dwarf__is_in(elf)) {
@@ -422,7 +406,7 @@ static void damaged(void **state)
 /* The file loses its end while the helper reads it. */
 static void shrinks(void **state)
 {
-	struct elf_file *elf = open_self(), *bad = NULL;
+	struct elf_file *elf = open_path(SELF), *bad = NULL;
 	char path[] = "/tmp/safescoped-dwarf-XXXXXX";
 	struct dwarf_place place;
 	struct dwarf *dwarf;
@@ -434,7 +418,7 @@ static void shrinks(void **state)
 	assert_int_equal(dwarf__new(bad, &dwarf), 0);
 	assert_int_equal(truncate(path, 8192), 0);
 	for (uint64_t k = 0; k < 16; k++)
-		dwarf__find(dwarf, helpers, vaddr_of(elf, "dwarf_test_function") + 256 * k, &place);
+		dwarf__find(dwarf, helpers, address(elf, "dwarf_test_function") + 256 * k, &place);
 	dwarf__free(dwarf);
 	elf__free(bad);
 	unlink(path);
@@ -587,7 +571,7 @@ static void ghc_closures(void **state)
 /* A file that was asked among some helpers is asked among others, and when both have gone. */
 static void by_other_helpers(void **state)
 {
-	struct elf_file *elf = open_self();
+	struct elf_file *elf = open_path(SELF);
 	struct dwarf_helpers *first, *second;
 	struct dwarf_place place;
 	struct dwarf *dwarf;
@@ -598,17 +582,17 @@ static void by_other_helpers(void **state)
 		elf__free(elf);
 		skip();
 	}
-	at = vaddr_of(elf, "dwarf_test_function");
+	at = address(elf, "dwarf_test_function");
 	assert_int_equal(dwarf_helpers__new(&first), 0);
 	assert_int_equal(dwarf_helpers__new(&second), 0);
 	assert_int_equal(dwarf__new(elf, &dwarf), 0);
 	assert_int_equal(dwarf__find(dwarf, first, at, &place), 0);
-	assert_int_equal(dwarf__find(dwarf, second, vaddr_of(elf, "main"), &place), 0);
+	assert_int_equal(dwarf__find(dwarf, second, address(elf, "main"), &place), 0);
 	assert_string_equal(place.name, "main");
 	dwarf_helpers__free(first);
 	assert_int_equal(dwarf__find(dwarf, second, 0, &place), -ENOENT);
 	dwarf_helpers__free(second);
-	assert_int_equal(dwarf__find(dwarf, helpers, vaddr_of(elf, "dwarf__find"), &place), 0);
+	assert_int_equal(dwarf__find(dwarf, helpers, address(elf, "dwarf__find"), &place), 0);
 	assert_string_equal(place.name, "dwarf__find");
 	dwarf__free(dwarf);
 	elf__free(elf);

@@ -22,6 +22,7 @@
 #include "elf/elf_priv.h"
 
 #include "elf_exercise.h"
+#include "elf_files.h"
 
 #define TINY "tests/data/tiny.elf" /* see tiny.c beside it */
 
@@ -69,15 +70,6 @@ static int free_tiny(void **state)
 	free(tiny->data);
 	free(tiny);
 	return 0;
-}
-
-static struct elf_file *open_path(const char *path)
-{
-	struct elf_file *elf = NULL;
-
-	assert_int_equal(elf__open_fd(open(path, O_RDONLY | O_CLOEXEC), path, &elf), 0);
-	assert_non_null(elf);
-	return elf;
 }
 
 static void header_and_segments(void **state)

@@ -11,6 +11,7 @@
 
 #include "base/base.h"
 #include "rts/insn.h"
+#include "site_code.h"
 
 #define ADDR 0x475670
 
@@ -209,27 +210,6 @@ static void call_before(void **state)
 	assert_int_equal(insn__find_call_before(*state, BYTES(0xe8, 0, 0, 0, 0), 2, &call),
 			 -ENOENT);
 }
-
-/* A safe call of usleep as GHC 9.0.2 -threaded compiled it, at 0x40c629. */
-#define SITE_ADDR    0x40c629
-#define SITE_SUSPEND 0x475670
-#define SITE_RET     0x40c632 /* of suspendThread's call */
-static const uint8_t site_code[] = {
-	0x31, 0xf6,			    /* xor %esi,%esi */
-	0x31, 0xc0,			    /* xor %eax,%eax */
-	0xe8, 0x3e, 0x90, 0x06, 0x00,	    /* call suspendThread */
-	0x48, 0x83, 0xc4, 0x08,		    /* add $8,%rsp */
-	0x48, 0x83, 0xec, 0x08,		    /* sub $8,%rsp */
-	0xbf, 0x0a, 0x00, 0x00, 0x00,	    /* mov $10,%edi */
-	0x48, 0x89, 0xc3,		    /* mov %rax,%rbx */
-	0x31, 0xc0,			    /* xor %eax,%eax */
-	0xe8, 0xd7, 0x6e, 0xff, 0xff,	    /* call usleep@plt */
-	0x48, 0x83, 0xc4, 0x08,		    /* 40c649 */
-	0x48, 0x83, 0xec, 0x08, 0x48, 0x89, /* … */
-	0xdf, 0x48, 0x89, 0xc3, 0x31, 0xc0, /* … */
-	0xe8, 0x32, 0x91, 0x06, 0x00,	    /* call resumeThread */
-	0x48, 0x83, 0xc4, 0x08,		    /* 40c65e */
-};
 
 static bool is_suspend(void *ctx, uint64_t target)
 {

@@ -18,6 +18,7 @@
 #include "confine/confine.h"
 #include "eventlog/lane_priv.h"
 #include "eventlog/pack_priv.h"
+#include "message_kit.h"
 #include "eventlog_writer.h"
 #include "export/export.h"
 #include "intake/tap.h"
@@ -383,25 +384,6 @@ static void test_file_is_stopped(void **state)
 }
 
 /* ── what a taken-over reader could hand over ────────────────────────────────────────────── */
-
-struct message {
-	struct pack p;
-};
-
-static struct message message_new(void)
-{
-	struct message m = {.p = {.size = 1 << 20}};
-
-	m.p.data = calloc(1, m.p.size);
-	assert_non_null(m.p.data);
-	return m;
-}
-
-static struct unpack message_end(const struct message *m)
-{
-	assert_false(m->p.full);
-	return (struct unpack){.data = m->p.data, .left = m->p.len};
-}
 
 /* All of a log's message, cut short anywhere, or with bytes of it changed: refused, or good. */
 static void test_changed_messages(void **state)

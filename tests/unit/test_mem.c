@@ -17,6 +17,7 @@
 #include "base/base.h"
 #include "confine/confine.h"
 #include "process/mem.h"
+#include "waiting_process.h"
 
 #ifndef SANITIZED
 #define SANITIZED 0
@@ -69,23 +70,6 @@ static uint64_t *lone_page(uint64_t value)
 	assert_int_equal(munmap((char *)page + 4096, 4096), 0);
 	page[3] = value;
 	return page + 3;
-}
-
-static pid_t waiting_process(void)
-{
-	pid_t pid = fork();
-
-	if (pid == 0)
-		for (;;)
-			pause();
-	assert_true(pid > 0);
-	return pid;
-}
-
-static void end_process(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
 static void test_guard_of_memory(void **state)

@@ -11,25 +11,7 @@
 #include "base/base.h"
 #include "eventlog/eventlog.h"
 #include "eventlog/pack_priv.h"
-
-struct message {
-	struct pack p;
-};
-
-static struct message message_new(void)
-{
-	struct message m = {.p = {.size = 1 << 20}};
-
-	m.p.data = calloc(1, m.p.size);
-	assert_non_null(m.p.data);
-	return m;
-}
-
-static struct unpack message_end(const struct message *m)
-{
-	assert_false(m->p.full);
-	return (struct unpack){.data = m->p.data, .left = m->p.len};
-}
+#include "message_kit.h"
 
 static const struct pic_slice good_slices[] = {
 	{.start_ns = 10, .end_ns = 20, .state = 1, .stack = 2},

@@ -18,6 +18,7 @@
 #include "confine/confine.h"
 #include "elf/elf_priv.h"
 #include "elf/symbols.h"
+#include "elf_files.h"
 
 #define TINY "tests/data/tiny.elf" /* see tiny.c beside it */
 
@@ -54,22 +55,6 @@ __asm__(".text\n"
 	"tsym_far:\n\t.skip 2097152, 0x90\n"
 	".size tsym_far, 16\n"
 	".text\n");
-
-static struct elf_file *open_path(const char *path)
-{
-	struct elf_file *elf = NULL;
-
-	assert_int_equal(elf__open_fd(open(path, O_RDONLY | O_CLOEXEC), path, &elf), 0);
-	return elf;
-}
-
-static uint64_t address(const struct elf_file *elf, const char *name)
-{
-	struct elf_sym sym;
-
-	assert_int_equal(elf__find_symbol(elf, name, &sym, NULL), 0);
-	return sym.value;
-}
 
 enum match { NEAREST, EXACT };
 
