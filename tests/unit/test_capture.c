@@ -9,28 +9,8 @@
 
 #include "capture/codec_priv.h"
 #include "export/export.h"
+#include "capture_folder.h"
 #include "test_timeline_kit.h"
-
-static char folder[] = "/tmp/safescoped-capture-XXXXXX";
-static char path[128], partial[160];
-
-static int make_folder(void **state)
-{
-	(void)state;
-	if (!mkdtemp(folder))
-		return -1;
-	snprintf(path, sizeof(path), "%s/c", folder);
-	snprintf(partial, sizeof(partial), "%s/c.partial", folder);
-	return 0;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	unlink(path);
-	unlink(partial);
-	return rmdir(folder);
-}
 
 /* ── a session with everything in it ─────────────────────────────────────────────────────── */
 

@@ -8,6 +8,7 @@
 #include "logs/logs.h"
 #include "eventlog_writer.h"
 #include "export/export.h"
+#include "capture_folder.h"
 #include "test_timeline_kit.h"
 
 #define WALL   UINT64_C(1795270032000000000) /* when CLOCK_MONOTONIC was 0 */
@@ -18,27 +19,6 @@ static const struct timeline_opts opts = {
 	.frequency_hz = 99, .start_ns = T0, .start_unix_ns = WALL + T0, .haskell_lanes = true};
 static const struct intake_log_join how = {
 	.session_ns = T0, .observed_ns = T0 + 1, .now_ns = END, .now_wall_ns = WALL + END};
-
-static char folder[] = "/tmp/safescoped-capture-log-XXXXXX";
-static char path[128], partial[160];
-
-static int make_folder(void **state)
-{
-	(void)state;
-	if (!mkdtemp(folder))
-		return -1;
-	snprintf(path, sizeof(path), "%s/c", folder);
-	snprintf(partial, sizeof(partial), "%s/c.partial", folder);
-	return 0;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	unlink(path);
-	unlink(partial);
-	return rmdir(folder);
-}
 
 /* ── a session with a log ────────────────────────────────────────────────────────────────── */
 
