@@ -7,7 +7,8 @@ import subprocess
 
 from faults import ALLOCATIONS, CALLS, SECONDS, Journey, built, calls_of
 from harness import Failure, program, run
-from test_bad_luck import bpf_objects, changed_code, wait_gone
+from kernel_side import bpf_objects
+from test_bad_luck import changed_code, wait_gone
 
 
 class Beside:

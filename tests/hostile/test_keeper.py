@@ -3,7 +3,6 @@
 """Whatever hangs, stops or is killed: no probe stays on another user's program, and nothing of ours
 in the kernel."""
 
-import json
 import os
 import signal
 import subprocess
@@ -11,20 +10,11 @@ import time
 from pathlib import Path
 
 from hostile import Stall, as_nobody, changed_code, haskell, mounted, start, whole_host
-from harness import BPFTOOL, cases, check, run
+from harness import cases, check, run
+from kernel_side import bpf_objects
 
 # What is awaited comes after two seconds, or ten; a machine with other work is given more.
 PATIENCE_S = 60
-
-
-def bpf_objects():
-    """Everything of BPF in the kernel: {(kind, id)}."""
-    found = set()
-    for kind in ("prog", "link", "map"):
-        done = subprocess.run([BPFTOOL, "-j", kind, "list"], capture_output=True, text=True)
-        if done.returncode == 0 and done.stdout.strip():
-            found |= {(kind, x["id"]) for x in json.loads(done.stdout)}
-    return found
 
 
 def wait_until(condition, what, seconds=PATIENCE_S):

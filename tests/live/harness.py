@@ -15,16 +15,18 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from pathlib import Path
+
+from kernel_side import kernel_problem
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAMS = ROOT / "tests" / "programs"
 BUILD = ROOT / "build"
 SCHEMA = ROOT / "scripts" / "safescoped.schema.json"
 SAFESCOPED = Path(os.environ.get("SAFESCOPED", BUILD / "safescoped"))
-BPFTOOL = shutil.which("bpftool", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") or "bpftool"
 
 ATTACHED = "safescoped: attached"
 
@@ -107,23 +109,6 @@ def check_wall(function, got_ns, want, per_call_ns=PUSHED_OFF_NS):
           f"{function}: wall {got_ns}, should be from {want['wall_ns']} to {most:.0f}")
     if want["wall_ns"] >= 5000000 * want["calls"]:
         check_near(f"{function}: wall", got_ns, want["wall_ns"], 0.01 * want["wall_ns"])
-
-
-def kernel_problem():
-    """Why the live tests cannot run here, or None."""
-    if os.geteuid() != 0:
-        return "no root"
-    if not Path("/sys/kernel/btf/vmlinux").exists():
-        return "the kernel has no BTF (/sys/kernel/btf/vmlinux)"
-    if not Path("/sys/bus/event_source/devices/uprobe/type").exists():
-        return "the kernel has no uprobes"
-    try:
-        done = subprocess.run([BPFTOOL, "prog", "list"], capture_output=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired) as e:
-        return f"bpftool: {e}"
-    if done.returncode != 0:
-        return "the bpf system call is not allowed: " + done.stderr.decode(errors="replace").strip()
-    return None
 
 
 # ── programs ──
@@ -483,6 +468,24 @@ class Test:
 
     def finally_do(self, action):
         self.at_end.append(action)
+
+    def copy_for_all(self, path, folder=None):
+        """A copy of the file that anybody may run, whatever the permissions of the source tree's folders: in a new
+        folder below `folder`."""
+        place = Path(tempfile.mkdtemp(prefix="safescoped-test-", dir=folder))
+        self.finally_do(lambda: shutil.rmtree(place))
+        place.chmod(0o755)
+        copy = place / path.name
+        shutil.copy(path, copy)
+        copy.chmod(0o755)
+        return copy
+
+    def stripped(self, name):
+        """A program without symbols."""
+        copy = self.dir / "Bare"
+        shutil.copy(program(name, "thr"), copy)
+        subprocess.run(["strip", copy], check=True)
+        return copy
 
     def end(self):
         for thing in reversed(self.started):

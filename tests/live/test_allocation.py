@@ -9,7 +9,8 @@ import struct
 import subprocess
 from pathlib import Path
 
-from harness import BPFTOOL, GHC_ROOT, SAFESCOPED, Skip, Target, cases, check, check_near, profile_run, program, run
+from harness import GHC_ROOT, SAFESCOPED, Skip, Target, cases, check, check_near, profile_run, program, run
+from kernel_side import BPFTOOL
 from test_system import maps_of, stop, whole_host
 
 # Points of a share.

@@ -8,11 +8,11 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
-from harness import BPFTOOL, ROOT, SAFESCOPED, Failure, Skip, Target, cases, check, program, run, schema_errors
+from harness import ROOT, SAFESCOPED, Failure, Skip, Target, cases, check, program, run, schema_errors
+from kernel_side import bpf_objects
 from test_calls import ALWAYS
 
 FAILED, USAGE = 2, 64
@@ -135,14 +135,8 @@ def test_no_privileges(t):
     if not shutil.which("setpriv"):
         raise Skip("no setpriv")
     target = t.target("Server", ready="waiting")
-    # Where anyone may run it from, whatever the permissions of the source tree's folders.
-    folder = Path(tempfile.mkdtemp(prefix="safescoped-test-"))
-    t.finally_do(lambda: shutil.rmtree(folder))
-    folder.chmod(0o755)
-    copy = folder / "safescoped"
-    shutil.copy(SAFESCOPED, copy)
-    copy.chmod(0o755)
-    session = t.session("--pid", target.pid, "-d", 1, "-o", folder / "p",
+    copy = t.copy_for_all(SAFESCOPED)
+    session = t.session("--pid", target.pid, "-d", 1, "-o", copy.parent / "p",
                         prefix=["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
                                 "sh", "-c", f'shift; exec {copy} "$@"', "sh"])
     code = session.wait(30)
@@ -230,16 +224,6 @@ def test_target_execs_itself(t):
 
 
 # ── our own end ──
-
-
-def bpf_objects():
-    """Everything of BPF in the kernel: {(kind, id)}."""
-    found = set()
-    for kind in ("prog", "link", "map"):
-        done = subprocess.run([BPFTOOL, "-j", kind, "list"], capture_output=True, text=True)
-        if done.returncode == 0 and done.stdout.strip():
-            found |= {(kind, x["id"]) for x in json.loads(done.stdout)}
-    return found
 
 
 def wait_gone(objects, seconds=10):

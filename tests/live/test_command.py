@@ -6,7 +6,6 @@ import json
 import os
 import pwd
 import select
-import shutil
 import signal
 import subprocess
 import time
@@ -121,10 +120,7 @@ def test_child_of_a_script(t):
 
 
 def test_stripped(t):
-    stripped = t.dir / "Bare"
-    shutil.copy(program("Calls", "thr"), stripped)
-    subprocess.run(["strip", stripped], check=True)
-    code, _, err = finish(start(t, [stripped, 1, "safe_spin_20us=2000"]))
+    code, _, err = finish(start(t, [t.stripped("Calls"), 1, "safe_spin_20us=2000"]))
     check(code == 0, f"ended with {code}: {err}")
     calls = sum(c["calls"] for c in t.report().target()["safe_calls"])
     check(2000 <= calls <= 2020, f"{calls} calls, the program made 2000 and the runtime a few")

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 from harness import ROOT, SAFESCOPED, Skip, Target, cases, check, program, run
@@ -43,12 +42,7 @@ def test_this_kernel(t):
 def test_without_privileges(t):
     if not shutil.which("setpriv"):
         raise Skip("no setpriv")
-    folder = Path(tempfile.mkdtemp(prefix="safescoped-test-"))
-    t.finally_do(lambda: shutil.rmtree(folder))
-    folder.chmod(0o755)
-    copy = folder / "safescoped"
-    shutil.copy(SAFESCOPED, copy)
-    copy.chmod(0o755)
+    copy = t.copy_for_all(SAFESCOPED)
     code, found = doctor(prefix=("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"), binary=copy)
     check(code == 2, f"ended with {code}")
     for name in ("CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE"):
@@ -84,10 +78,7 @@ def test_a_process(t, way):
 
 
 def test_stripped(t):
-    stripped = t.dir / "Bare"
-    shutil.copy(program("Server", "thr"), stripped)
-    subprocess.run(["strip", stripped], check=True)
-    target = Target([stripped], ready="waiting")
+    target = Target([t.stripped("Server")], ready="waiting")
     t.started.append(target)
     code, found = doctor("--pid", target.pid)
     check(code == 0, f"ended with {code}: {found}")

@@ -60,10 +60,7 @@ def test_each_way(t, way):
 
 
 def test_stripped(t):
-    stripped = t.dir / "Bare"
-    shutil.copy(program("Server", "thr"), stripped)
-    subprocess.run(["strip", stripped], check=True)
-    target = Target([stripped], ready="waiting")
+    target = Target([t.stripped("Server")], ready="waiting")
     t.started.append(target)
     row = rows()[target.pid]
     check(row["symbols"] == "none" and row["names"] == ["module"], f"the row is {row}")

@@ -30,12 +30,8 @@ def as_nobody(caps):
 
 def place(t):
     """A folder that anybody can enter and nobody owns, with a copy of the program."""
-    folder = Path(tempfile.mkdtemp(prefix="safescoped-test-"))
-    t.finally_do(lambda: shutil.rmtree(folder))
-    folder.chmod(0o755)
+    folder = t.copy_for_all(SAFESCOPED).parent
     os.chown(folder, NOBODY, NOBODY)
-    shutil.copy(SAFESCOPED, folder / "safescoped")
-    (folder / "safescoped").chmod(0o755)
     return folder
 
 

@@ -10,12 +10,12 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
 import test_kinds
-from harness import BPFTOOL, SLOWNESS, Skip, Target, cases, check, enter_root, program, run
+from harness import SLOWNESS, Skip, Target, cases, check, enter_root, program, run
+from kernel_side import BPFTOOL
 
 ALWAYS = ("--max-overhead", "1000", "-v")
 
@@ -403,12 +403,7 @@ def test_program_of_another_user(t):
     """One who wrote it, and root: the probes of the one are for all processes of the file, root's are its own."""
     if not shutil.which("setpriv"):
         raise Skip("no setpriv")
-    folder = Path(tempfile.mkdtemp(prefix="safescoped-test-", dir="/var/tmp"))
-    t.finally_do(lambda: shutil.rmtree(folder))
-    folder.chmod(0o755)
-    path = folder / "Calls"
-    shutil.copy(program("Calls"), path)
-    path.chmod(0o755)
+    path = t.copy_for_all(program("Calls"), "/var/tmp")
     os.chown(path, 65534, 65534)
     as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     counted_once(t, *(functools.partial(Target, [*who, path, *CALLS]) for who in (as_nobody, [])))
