@@ -226,26 +226,19 @@ static uint64_t without_end(const struct seen *s, uint64_t ns)
 	return ns - MIN(since, ns);
 }
 
-int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
-		 const struct wire_heap_cap *caps)
+/* The count is that of collections before: nothing that was allocated is older. */
+static bool is_first(const struct wire_heap *rec)
 {
-	struct seen_allocs *a = &s->allocs;
-	/* the count is that of collections before: nothing that was allocated is older */
-	bool from_0 = rec->number == 0;
-	uint64_t more[SEEN_ALLOC_CAPS] = {0}, large = rec->large_words * 8, all;
-	struct alloc_reading reading = {
-		.ns = rec->h.ns,
-		.since_ns = from_0	 ? s->pub->attach_ns
-			    : a->read_ns ? a->read_ns
-					 : rec->h.ns,
-		.reason = rec->reason,
-		.skipped = rec->skipped,
-		.caps_left_out = rec->all_caps > rec->n_caps,
-	};
-	int err;
+	return rec->number == 0;
+}
 
-	if (rec->reason > WIRE_ALLOC_OTHER || large > MAX_ALLOCATED)
-		return -EBADMSG;
+/* What each capability has allocated since it was read last, into more[] and the reading. */
+static void read_caps(struct seen_allocs *a, const struct wire_heap *rec,
+		      const struct wire_heap_cap *caps, uint64_t more[SEEN_ALLOC_CAPS],
+		      struct alloc_reading *reading)
+{
+	bool from_0 = is_first(rec);
+
 	for (uint32_t i = 0; i < rec->n_caps; i++) {
 		struct alloc_cap *cap;
 		uint64_t bytes;
@@ -256,22 +249,18 @@ int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 		bytes = advance(a, cap, caps[i].allocated, from_0) + (from_0 ? cap->unread : 0);
 		cap->unread = 0;
 		more[caps[i].no] += bytes;
-		reading.bytes += bytes;
-		reading.nursery += (uint64_t)caps[i].nursery * BLOCK_SIZE;
+		reading->bytes += bytes;
+		reading->nursery += (uint64_t)caps[i].nursery * BLOCK_SIZE;
 	}
-	read_heap(rec, &reading);
-	if (a->known && large >= a->large)
-		reading.large = large - a->large;
-	else if (a->known || from_0)
-		reading.large = large;
-	all = reading.bytes + a->ticked;
-	reading.large = MIN(reading.large, all);
-	reading.large_of = rec->flags & WIRE_HEAP_LARGE_SEEN ? all : 0;
-	a->large = large;
-	/* ticks have taken what there was by then, of either kind */
-	divide(a, more, reading.bytes,
-	       all ? (uint64_t)((unsigned __int128)reading.large * reading.bytes / all) : 0,
-	       reading.since_ns);
+}
+
+/* What the next records are compared with. */
+static void note_reading(struct seen *s, const struct wire_heap *rec,
+			 const struct alloc_reading *reading)
+{
+	struct seen_allocs *a = &s->allocs;
+	bool from_0 = is_first(rec);
+
 	for (uint32_t i = 0; i < SEEN_ALLOC_CAPS; i++)
 		if (a->caps[i].known)
 			a->caps[i].read_ns = rec->h.ns;
@@ -288,9 +277,45 @@ int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 		a->n_caps = MAX(a->n_caps, MIN(rec->all_caps, (uint32_t)SEEN_ALLOC_CAPS));
 	a->known = true;
 	a->read_ns = rec->h.ns;
-	a->live = reading.live;
-	a->held = reading.held ? reading.held : a->held;
-	a->threads = reading.threads ? reading.threads : a->threads;
+	a->live = reading->live;
+	a->held = reading->held ? reading->held : a->held;
+	a->threads = reading->threads ? reading->threads : a->threads;
+}
+
+int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
+		 const struct wire_heap_cap *caps)
+{
+	struct seen_allocs *a = &s->allocs;
+	bool from_0 = is_first(rec);
+	uint64_t more[SEEN_ALLOC_CAPS] = {0}, large = rec->large_words * 8, all;
+	struct alloc_reading reading = {
+		.ns = rec->h.ns,
+		.since_ns = from_0	 ? s->pub->attach_ns
+			    : a->read_ns ? a->read_ns
+					 : rec->h.ns,
+		.reason = rec->reason,
+		.skipped = rec->skipped,
+		.caps_left_out = rec->all_caps > rec->n_caps,
+	};
+	int err;
+
+	if (rec->reason > WIRE_ALLOC_OTHER || large > MAX_ALLOCATED)
+		return -EBADMSG;
+	read_caps(a, rec, caps, more, &reading);
+	read_heap(rec, &reading);
+	if (a->known && large >= a->large)
+		reading.large = large - a->large;
+	else if (a->known || from_0)
+		reading.large = large;
+	all = reading.bytes + a->ticked;
+	reading.large = MIN(reading.large, all);
+	reading.large_of = rec->flags & WIRE_HEAP_LARGE_SEEN ? all : 0;
+	a->large = large;
+	/* ticks have taken what there was by then, of either kind */
+	divide(a, more, reading.bytes,
+	       all ? (uint64_t)((unsigned __int128)reading.large * reading.bytes / all) : 0,
+	       reading.since_ns);
+	note_reading(s, rec, &reading);
 	err = add_reading(in, a, &reading);
 	return err ? err : close_samples(in, s, rec->h.ns);
 }
