@@ -213,7 +213,7 @@ static enum code_class classify(struct names *names, struct image *image,
 /*
  * Code between the symbols of a module is a local closure's, whose label the assembler dropped.
  * GHC puts the closures that a binding holds in front of it (GHC.StgToCmm.Closure: a body's code
- * is emitted before the code that allocates it), so the binding after it says more than the symbol
+ * is emitted before the code that allocates it), so the binding after it means more than the symbol
  * before, which for a module's first closures is another module's or a C function; a
  * constructor's entry code is never meant. found->hit and z are put right where there is such a
  * binding.
@@ -241,7 +241,7 @@ static bool prefer_enclosing(struct found *found, uint64_t vaddr, struct zname *
 	return false;
 }
 
-/* What messages of the runtime say of its functions; false: nothing, or it is other code. */
+/* What messages of the runtime show of its functions; false: nothing, or it is other code. */
 static bool named_by_strings(struct names *names, const struct image *image, uint64_t vaddr,
 			     struct code_name *n)
 {
@@ -339,6 +339,32 @@ static void name_without_symbol(struct names *names, const struct image_map *map
 	name_offset(names, image, vaddr, n);
 }
 
+/* By its place in a file that could not be read. */
+static void name_unread(struct names *names, const struct image_map *map, uint64_t addr,
+			struct code_name *n)
+{
+	unsigned long long offset = addr - map->start + map->offset;
+	char text[320];
+
+	snprintf(text, sizeof(text), "[%.255s]+0x%llx", map->image->base, offset);
+	n->name = intern(names, text);
+}
+
+/*
+ * Whether a function without a name begins after the nearest symbol: unwind rows show it, or that C
+ * code follows a label of GHC's (`after_label`).
+ */
+static bool is_nameless(const struct image *image, const struct code_place *place,
+			const struct symbols_hit *hit, bool after_label)
+{
+	struct elf_fde fde;
+
+	if (hit->exact)
+		return false;
+	return (elf__find_fde(image->elf, place->vaddr, &fde) && fde.start > hit->start) ||
+	       (place->in_c && after_label);
+}
+
 static void name_in_image(struct names *names, const struct image_map *map, uint64_t addr,
 			  bool in_c, struct code_name *n)
 {
@@ -347,17 +373,12 @@ static void name_in_image(struct names *names, const struct image_map *map, uint
 	struct code_place place = {.vaddr = vaddr, .in_c = in_c};
 	struct symbols_hit *hit;
 	struct found found;
-	struct elf_fde fde;
 	struct zname z;
 	bool label;
 
 	n->file = intern(names, image->base);
 	if (!image->elf) {
-		unsigned long long offset = addr - map->start + map->offset;
-		char text[320];
-
-		snprintf(text, sizeof(text), "[%.255s]+0x%llx", image->base, offset);
-		n->name = intern(names, text);
+		name_unread(names, map, addr, n);
 		return;
 	}
 	if (!find_symbol(names, image, vaddr, &found)) {
@@ -387,12 +408,8 @@ static void name_in_image(struct names *names, const struct image_map *map, uint
 			return;
 		}
 	}
-	/* a nameless function begins after the nearest symbol: unwind rows show it, or that C code
-	 * follows a label of GHC's
-	 */
-	if (n->code != CODE_HASKELL && !hit->exact &&
-	    ((elf__find_fde(image->elf, vaddr, &fde) && fde.start > hit->start) ||
-	     (n->code == CODE_C && in_c && label && z.is_haskell))) {
+	if (n->code != CODE_HASKELL &&
+	    is_nameless(image, &place, hit, n->code == CODE_C && label && z.is_haskell)) {
 		name_offset(names, image, vaddr, n);
 		return;
 	}
