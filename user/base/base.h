@@ -54,7 +54,7 @@ void log__find_journal(void);
 bool log__has_room(bool matters);
 /* A line without an end is on the terminal, or no more: the next message wipes it. */
 void log__set_line(bool shown);
-/* Whether the user has been told of a failure by log_error(). */
+/* Whether log_error() has reported a failure to the user. */
 bool log__said_error(void);
 
 /*

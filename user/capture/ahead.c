@@ -195,7 +195,7 @@ static int look_at_call(struct ahead *a, struct track *thread, const struct inta
 	return from < rec.h.ns ? add_next(a, from, rec.h.ns, input) : 0;
 }
 
-/* A collection's end says when it began to work by the runtime's own clock. */
+/* A collection's end shows when it began to work by the runtime's own clock. */
 static int look_at_gc(struct ahead *a, struct track *process, const struct intake_input *input)
 {
 	struct wire_gc rec;

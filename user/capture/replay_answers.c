@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* replay_answers: what a session's namers said, said again. */
+/* replay_answers: what a session's namers answered, answered again. */
 #include <errno.h>
 #include <stdlib.h>
 

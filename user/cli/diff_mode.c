@@ -70,7 +70,7 @@ static int render(const struct picture *pic, const struct export_format *format,
 	return 0;
 }
 
-/* -ECANCELED: why not is said. */
+/* -ECANCELED: the reason has been printed. */
 static int read_capture(const struct options *options, FILE *in, struct side *side)
 {
 	const struct export_opts opts = {.lanes = EXPORT_LANES_THREAD,

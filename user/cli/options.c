@@ -104,7 +104,7 @@ static error_t take_option(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		/* getopt has said what is wrong; argp would add a line of advice */
+		/* getopt has printed what is wrong; argp would add a line of advice */
 		state->err_stream = fopen("/dev/null", "we") ?: state->err_stream;
 		return 0;
 	case 'h':

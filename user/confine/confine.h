@@ -194,7 +194,7 @@ int confine__fork(pid_t *ret_pid);
 
 /*
  * Questions about one user's bytes are answered by a child that has seen no other user's: whoever
- * takes it over changes nothing that others are told. There are at most this many at a time; of
+ * takes it over changes nothing that others are answered. There are at most this many at a time; of
  * more users, who was not asked about for the longest time has his child ended.
  */
 #define CONFINE_POOL_USERS 8
@@ -249,7 +249,7 @@ void confine__waited(uid_t user, uint64_t took_ns, uint64_t honest_ns);
 /*
  * Starts a job, waits for it, and frees it; waits no longer than how->user may be waited for, and
  * than the daemon has nothing else to do. `honest_ns`: what does not count against the user.
- * -EBUSY: that user has been waited for too long; like -ETIMEDOUT it says nothing of the bytes. In
+ * -EBUSY: that user has been waited for too long; like -ETIMEDOUT it shows nothing of the bytes. In
  * a confined child, fn runs there.
  */
 int confine__aside(const struct confine *how, int timeout_ms, uint64_t honest_ns,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* elf: opening a file, and what its heads say. */
+/* elf: opening a file, and what its heads have. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -151,7 +151,7 @@ int elf__section(const struct elf_file *elf, const char *name, struct elf_sectio
 size_t elf__constants(const struct elf_file *elf, const char *begins, struct elf_section *sections,
 		      size_t max);
 
-/* What reading the file's DWARF takes, as its headers say. */
+/* What reading the file's DWARF takes, by its headers. */
 struct elf_debug_size {
 	uint64_t inflated; /* of all compressed sections, inflated */
 	uint64_t info;	   /* of .debug_info, inflated */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* elf_debug: how much DWARF a file says it has. */
+/* elf_debug: how much DWARF a file has by its headers. */
 #include <string.h>
 
 #include "base/base.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * annot: intervals that a program marked by messages. They may nest, overlap, and lack an end;
- * several threads may have the same label open at once: where the scheduler's events tell which
+ * several threads may have the same label open at once: where the scheduler's events show which
  * thread speaks, its own interval is meant, else the newest.
  */
 #include <errno.h>
@@ -150,7 +150,7 @@ static int intern_again(struct el_annot *a, const char *s, uint32_t len, uint32_
 	return err;
 }
 
-/* What tells intervals apart: label, and number. Large numbers become part of a name. */
+/* What intervals differ by: label, and number. Large numbers become part of a name. */
 static int intern_key(struct el_annot *a, uint64_t n, struct el_str label, uint64_t *ret_key)
 {
 	char key[4096];

@@ -12,7 +12,7 @@
 #define SPANS_MAX  (1u << 18)
 #define SUMS_MAX   (1u << 13)
 #define CCALLS_MAX (1u << 18)
-#define RECENT	   64 /* a program's annotated calls are few, and said again and again */
+#define RECENT	   64 /* a program's annotated calls are few, and logged again and again */
 
 /* An interval, or a C call, that has not ended. */
 struct open {

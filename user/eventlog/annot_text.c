@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * annot_text: the words of an annotation. hs-safescope's tool and its text disagree on them, and
- * programs write what either says: both are taken.
+ * programs write what either has: both are taken.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -140,7 +140,7 @@ enum annot_verb annot__verb(struct el_str text, struct el_str *ret_rest)
 	/* No verb is longer. */
 	word = first_word((struct el_str){text.s, MIN(text.len, 13u)});
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
-		/* The last letter tells nearly all of one length apart. */
+		/* Nearly all of one length differ in the last letter. */
 		if (word.len != verbs[i].len ||
 		    word.s[word.len - 1] != verbs[i].word[word.len - 1] ||
 		    memcmp(word.s, verbs[i].word, word.len) != 0)

@@ -114,7 +114,7 @@ static int node_new(struct cctree *tree, uint32_t parent, uint32_t cc, uint32_t 
 
 static int add_string(struct cctree *tree, const char *s, size_t len, uint32_t *ret_id)
 {
-	/* A NUL would make two names of which only one can be told. */
+	/* A NUL would make two names of which only one can be shown. */
 	return strtab__add(tree->strings, s, strnlen(s, MIN(len, (size_t)STRTAB_MAX_STRING - 1)),
 			   ret_id);
 }
@@ -203,7 +203,7 @@ int cctree__define(struct cctree *tree, uint32_t id, const char *label, size_t l
 		err = add_string(tree, srcloc, srcloc_len, &e.srcloc);
 	if (err)
 		return err;
-	/* The root's centre is there before the log tells its id. */
+	/* The root's centre is there before the log has its id. */
 	if (at == U64MAP_NONE) {
 		at = u64map__get(&tree->by_name, (uint64_t)e.label << 32 | e.module);
 		while (at != U64MAP_NONE &&

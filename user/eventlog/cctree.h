@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The RTS's own centres are told by label and module (rts/Profiling.c). */
+/* The RTS's own centres are known by label and module (rts/Profiling.c). */
 enum cc_kind {
 	CCK_PROGRAM,
 	CCK_CAF, /* all of a module's CAFs */
@@ -42,7 +42,7 @@ struct cc_node {
 	uint32_t recent_child;		    /* the tree's own; 0: none */
 	uint64_t ticks;
 	uint64_t inherited_ticks; /* by cctree__inherit, as GHC adds up: ignored centres left out */
-	/* As printed in a .prof, where no ticks are told: tenths of a percent */
+	/* As printed in a .prof, where there are no ticks: tenths of a percent */
 	uint16_t permille_time, permille_inherited_time;
 };
 

@@ -15,7 +15,7 @@ enum field_kind {
 	F_STRING, /* up to a NUL, which is taken too */
 	F_REST,	  /* all that is left */
 	F_TEXT,	  /* the same without NULs at its end, which writers of their own add */
-	F_IDS,	  /* a byte that says how many, and as many u32 */
+	F_IDS,	  /* a byte with their number, and as many u32 */
 };
 
 struct field {

@@ -12,7 +12,7 @@
 
 #define WIN_FULL  (256u << 10)
 #define WIN_SMALL 4096u
-/* What a buffer may span, where nothing but plausibility tells that it is one. */
+/* What a buffer may span, where nothing but plausibility shows that it is one. */
 #define BLOCK_TIME_MAX (30ull * 24 * 3600 * 1000000000)
 
 struct marker {

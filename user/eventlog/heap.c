@@ -67,7 +67,7 @@ void el_heap__free(struct el_heap *h)
 static int series_get(struct el_heap *h, uint16_t kind, uint64_t id, uint32_t name,
 		      struct el_series **ret_s)
 {
-	/* Bands are told apart by name; ticky ids are addresses, below 2^56 in user space. */
+	/* Bands differ by name; ticky ids are addresses, below 2^56 in user space. */
 	uint64_t key = (uint64_t)kind << 56 | (kind == ESK_PROFILE ? name : id & (~0ull >> 8));
 	uint32_t at = u64map__get(&h->by_key, key);
 	int err;

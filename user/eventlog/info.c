@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * info: which process wrote the log, what time it was, and what it said.
+ * info: which process wrote the log, what time it was, and its messages.
  */
 #include <errno.h>
 #include <stdlib.h>

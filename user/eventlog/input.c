@@ -23,7 +23,7 @@
 #define GZIP_MAGIC_0 0x1f
 #define GZIP_MAGIC_1 0x8b
 #define HEAD	     4096
-#define HEAD_LEAST   256 /* bytes that tell what it is */
+#define HEAD_LEAST   256 /* bytes that show what it is */
 #define TEXT_MAX     (1ull << 30)
 
 struct el_input {
@@ -180,7 +180,7 @@ static int detect_gzip(struct el_input *in)
 {
 	int err = fill_raw(in);
 
-	/* One byte alone is told apart only by the next. */
+	/* Whether one byte is the first of gzip's two shows only with the next. */
 	while (!err && !in->ended && in->raw_len == 1 && in->raw[0] == GZIP_MAGIC_0) {
 		ssize_t n = wait_readable(in) == 1 ? read(in->fd, in->raw + 1, PIECE - 1) : 0;
 

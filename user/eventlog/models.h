@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * models: what a log tells, put together. Part of the room's public face; include eventlog.h.
+ * models: what a log has, put together. Part of the room's public face; include eventlog.h.
  *
  * Each model is made, attached to a reader before the first byte, and read after
  * eventlog__finish. Times are the log's own (ns since the RTS started). Every model bounds what
@@ -92,11 +92,11 @@ struct el_cap {
 	const struct slices *lane;
 };
 
-/* A collection, as the capability that led it told. */
+/* A collection, as the capability that led it logged it. */
 struct el_gc {
 	uint64_t start, end;
-	uint64_t request;  /* when it was asked for; 0: not told */
-	uint16_t cap, gen; /* gen EL_GC_NO_GEN: not told */
+	uint64_t request;  /* when it was asked for; 0: not known */
+	uint16_t cap, gen; /* gen EL_GC_NO_GEN: not known */
 };
 
 #define EL_GC_NO_GEN 0xffff
@@ -149,9 +149,9 @@ struct el_span {
 	uint64_t start, end;
 	uint32_t label; /* el_annot__string */
 	uint64_t n;
-	uint64_t tid;	 /* kernel thread; 0: not told */
+	uint64_t tid;	 /* kernel thread; 0: not known */
 	uint32_t thread; /* Haskell thread that opened it; 0: not known */
-	uint32_t node;	 /* of the tree given; CC_NO_NODE: no stack told */
+	uint32_t node;	 /* of the tree given; CC_NO_NODE: no stack was logged */
 	bool open_end;	 /* no STOP: ends where the log does */
 };
 
@@ -238,7 +238,7 @@ struct el_note {
 
 struct el_process {
 	uint32_t pid;
-	const char *rts;     /* "GHC-9.0.2 rts_thr_p"; "" if not told, like the rest */
+	const char *rts;     /* "GHC-9.0.2 rts_thr_p"; "" if not logged, like the rest */
 	const char *program; /* first argument */
 	const char *args;    /* joined by blanks */
 	bool wall_known;

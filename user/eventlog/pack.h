@@ -83,7 +83,7 @@ int el_match__unpack(struct unpack *u, struct el_match **ret_match);
 void eventlog_stats__pack(const struct eventlog_stats *stats, struct pack *p);
 int eventlog_stats__unpack(struct unpack *u, struct eventlog_stats *ret_stats);
 
-/* A report: its tree and what else it tells. */
+/* A report: its tree and what else it has. */
 void prof__pack(const struct cctree *tree, const struct prof_info *info, struct pack *p);
 int prof__unpack(struct unpack *u, struct cctree **ret_tree, struct prof_info *ret_info);
 

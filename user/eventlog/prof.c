@@ -182,7 +182,7 @@ static int add_row(struct cctree *tree, const struct row *r, uint32_t *path, siz
 	return 0;
 }
 
-/* Percentages alone: ticks as near as they tell. */
+/* Percentages alone: ticks as near as they show. */
 static void ticks_from_percent(struct cctree *tree, const struct prof_info *info)
 {
 	for (size_t i = 0; i < cctree__n_nodes(tree); i++) {

@@ -17,7 +17,7 @@
 
 #define LANES_MAX    1024	       /* GHC has 256 capabilities at most */
 #define SLICES_MAX   ((size_t)1 << 19) /* of all lanes */
-#define INTERVAL_GHC 1000000	       /* 1 ms: the profiled RTS's own, if the log does not say */
+#define INTERVAL_GHC 1000000	       /* 1 ms: the profiled RTS's own, if the log has none */
 #define DEPTH_MAX    255	       /* rts/eventlog/EventLog.c writes the depth in one byte */
 
 struct ticks {

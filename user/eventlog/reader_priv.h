@@ -61,7 +61,7 @@ static inline uint64_t be64_at(const uint8_t *p)
 struct extent {
 	uint64_t off, len;
 	uint8_t *data; /* stream: own copy; NULL: in the file */
-	bool exact;    /* the markers' sizes tell where each block ends */
+	bool exact;    /* the markers' sizes show where each block ends */
 };
 
 /* One capability's buffer, or the global one: its blocks in the order of the log. */

@@ -86,11 +86,11 @@ size_t container__shown(const char *container);
 
 /* ── frames and stacks (frames.c) ────────────────────────────────────────────────────────── */
 
-/* Orders frames a and b as one format sees them; 0 if it cannot tell them apart. */
+/* Orders frames a and b as one format sees them; 0 if they are the same to it. */
 typedef int (*frame_cmp)(uint32_t a, uint32_t b, void *ctx);
 
 /*
- * Frames that a format cannot tell apart get one number: map[frame] counts from 0, in order of
+ * Frames that are the same to a format get one number: map[frame] counts from 0, in order of
  * first use (by_use) or in the order of cmp. *ret_map (freed by the caller) has n elements.
  */
 int frames__number(uint32_t n, frame_cmp cmp, void *ctx, bool by_use, uint32_t **ret_map,

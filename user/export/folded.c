@@ -27,7 +27,7 @@ struct writer {
 	struct views views;
 };
 
-/* A name of C++, or of a type class's dictionary, may be longer than a page: its ends tell. */
+/* A name of C++, or of a type class's dictionary, may be longer than a page: its ends are shown. */
 #define NAME_MAX_SHOWN 120
 #define NAME_HEAD      80
 /* Of deeper paths so many frames from the root, a mark, and the rest up to the leaf: what lies

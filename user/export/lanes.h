@@ -67,7 +67,7 @@ static inline bool slice__is_gap(enum lane_kind kind, const struct pic_slice *s)
 {
 	if (kind == LANE_CAPABILITY)
 		return s->state == CS_IDLE;
-	/* without a stack: what a log says nothing of */
+	/* without a stack: what a log has nothing of */
 	return kind == LANE_THREAD &&
 	       (s->state == ST_IDLE || (s->state == ST_UNKNOWN && !s->stack));
 }

@@ -10,7 +10,7 @@
 
 #define TABLE_MAX_BYTES ((size_t)64 << 20)
 #define TABLE_MAX_CELLS ((size_t)1 << 22)
-#define FLEX_MIN	12 /* a name cut shorter says nothing */
+#define FLEX_MIN	12 /* a name cut shorter means nothing */
 #define FLEX_ROOM	20 /* columns are left out before names become shorter */
 #define INDENT		2
 #define GAP		2

@@ -23,7 +23,7 @@
 #define ALLOC_GC_PERCENT 5
 #define LARGE_PERCENT	 50
 #define ONE_PERCENT	 50
-/* Fewer say little: ten percent of error. */
+/* Fewer show little: ten percent of error. */
 #define LEAST_SAMPLES 100
 
 /* How long major collections paused the program. */

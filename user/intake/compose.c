@@ -51,7 +51,7 @@ static bool put_ccs(struct composer *c, const struct ev *ev)
 
 /*
  * The Haskell part; the site's caller where the walk found nothing. Where there is neither, a mark
- * comes after what is known of the place: nothing says who called it.
+ * comes after what is known of the place: nothing shows who called it.
  */
 static void put_hs(struct composer *c, const struct ev *ev, const struct seen_site *site)
 {
@@ -188,7 +188,7 @@ static void put_state(struct composer *c, enum thread_state state, const struct 
 		put(c, picture__state_frame(c->in->pic, state));
 }
 
-/* The leaf side of one that is too deep is kept: it says what the thread was doing. */
+/* The leaf side of one that is too deep is kept: it shows what the thread was doing. */
 static int add_composed(struct composer *c, uint32_t *ret_stack)
 {
 	uint32_t max = c->in->opts.max_depth, skip = c->n > max ? c->n - max : 0;

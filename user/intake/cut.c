@@ -201,7 +201,7 @@ static int move_target(struct intake *in, struct seen *s, uint64_t at_ns)
 	return err;
 }
 
-/* What the kernel's maps said; of one that has ended, its own record did. */
+/* What the kernel's maps had; of one that has ended, its own record did. */
 static void forget_state(struct seen_thread *th)
 {
 	free(th->final);

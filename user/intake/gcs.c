@@ -89,7 +89,7 @@ static int by_end(struct seen *s, const struct wire_gc *rec)
 	return add(s, &span);
 }
 
-/* The collection that ends with the record has begun: -ENOENT: nothing says when. */
+/* The collection that ends with the record has begun: -ENOENT: nothing shows when. */
 static int working(struct seen *s, const struct wire_gc *rec)
 {
 	struct gc_span *last = s->gcs.n ? &s->gcs.v[s->gcs.n - 1] : NULL;

@@ -158,7 +158,7 @@ void carried__exit(struct seen *s, struct seen_thread *th, uint32_t open, bool a
 /* The thread has called exec. */
 void carried__exec(struct seen *s, struct seen_thread *th, uint32_t open);
 
-/* What a record says of the runtime's state. */
+/* What a record has of the runtime's state. */
 void ev__take_rts(struct ev *ev, const struct wire_rts *rts);
 void thread__take_name(struct seen_thread *th, const char comm[16]);
 /* With its records; it is in no list or table any more. */

@@ -15,13 +15,13 @@
 #include "intake.h"
 #include "picture/make.h"
 
-#define SOME_CAP 0xfffe /* one is held, and nothing says which: until the lane is done */
+#define SOME_CAP 0xfffe /* one is held, and nothing shows which: until the lane is done */
 #define MAX_CAPS 1024	/* GHC has room for 256 */
 
 #define SEEN_MAX_THREADS (1U << 20) /* of one target; PID_MAX_LIMIT is 2^22 */
 #define SEEN_MAX_GCS	 (1U << 20)
 
-/* ── what a record said ──────────────────────────────────────────────────────────────────── */
+/* ── what a record has ───────────────────────────────────────────────────────────────────── */
 
 enum ev_flag {
 	EV_OUTER_RTS = 1,	/* the outermost C function is the RTS's own */
@@ -33,7 +33,7 @@ enum ev_flag {
 	EV_SLEEPS = 32,		/* snapshot: not running */
 	EV_GAP = 64,		/* C frames are missing in mid-stack */
 	EV_NO_WALK = 128,	/* of the stack only the program counter is known */
-	EV_CALLS_UNKNOWN = 256, /* no call probe had been on: call_start_ns says nothing */
+	EV_CALLS_UNKNOWN = 256, /* no call probe had been on: call_start_ns means nothing */
 	EV_HANDOVER = 512,	/* off the CPU in suspendThread: in a call that has not begun yet */
 	EV_AHEAD = 1024,	/* see intake__ahead: its record is still to come */
 	EV_TRACED = 2048,	/* stopped for a tracer, as a command is until it can be watched */
@@ -109,7 +109,7 @@ struct seen_addr {
 	uint32_t frame;
 	uint8_t code;	/* enum code_class */
 	uint8_t source; /* enum name_source */
-	bool fold;	/* a return frame of the RTS that says nothing, and is not shown */
+	bool fold;	/* a return frame of the RTS that means nothing, and is not shown */
 	bool gc_sync;
 	bool signal_return; /* NAMES_SIGNAL_RETURN */
 	uint8_t kernel;	    /* enum kernel_frame */

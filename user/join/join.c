@@ -38,7 +38,7 @@ static int sort_calls(struct join *j)
 	return 0;
 }
 
-/* ── what the log alone says ─────────────────────────────────────────────────────────────── */
+/* ── what the log alone has ──────────────────────────────────────────────────────────────── */
 
 /* The records' own curves, and the log's after them. */
 static int add_counters(struct join *j)

@@ -38,7 +38,7 @@ int elog__fit_rows(struct log_build *b, const struct pic_row *rows, size_t n,
 		   const uint32_t *stacks, struct pic_lane *lane);
 /* The accounts of a ledger, brought to the lanes' sums; lane number i has account i. */
 int elog__fill_rows(struct log_build *b, enum lane_kind kind, struct pic_lane *lanes, size_t n);
-/* pub->eventlog, as far as the log alone says. */
+/* pub->eventlog, as far as the log alone has it. */
 void elog__fill(struct log_build *b);
 
 /* ── cost centres (log_centres.c) ────────────────────────────────────────────────────────── */
@@ -51,7 +51,7 @@ int elog__node_stack(struct log_build *b, uint32_t node, uint32_t *ret_stack);
 /* ── lanes (log_caps.c, log_haskell.c, log_calls.c) ──────────────────────────────────────── */
 
 int elog__caps(struct log_build *b);
-/* What the scheduler's events say of a capability; NULL: nothing. */
+/* What the scheduler's events have of a capability; NULL: nothing. */
 const struct el_cap *elog__cap(const struct log_build *b, uint32_t no);
 /* Lanes of Haskell threads, if wanted; those that there are already keep their stacks and calls. */
 int elog__haskell(struct log_build *b);
@@ -88,7 +88,7 @@ static inline bool join__has_cap(const struct join *j, uint32_t cap)
 size_t join__first_call(const struct join *j, uint64_t tso, uint64_t at_ns);
 /* The clock offset from matched events: b->in.offset_ns and its error. */
 int join__clock(struct join *j);
-/* On how much of what both say they agree. */
+/* On how much of what both have they agree. */
 int join__agree(struct join *j);
 /* Which Haskell thread ran when, as the log has it, in the capabilities' lanes. */
 int join__caps(struct join *j);

@@ -143,7 +143,7 @@ static __u32 own_probes(const struct attached *a)
 	return flags;
 }
 
-/* The probes, and what the entry says of them. */
+/* The probes, and what the entry has of them. */
 static void begin_probes(struct kernel *kernel, struct attached *a, const struct target_info *info)
 {
 	struct kernel_held_up held_up;

@@ -183,7 +183,7 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 		goto fail;
 	if (kernel->all)
 		kernel__follow(kernel, 0);
-	/* without it the budget knows only the traps, and the report says so */
+	/* without it the budget knows only the traps, and the report shows it */
 	err = run_time__new(kernel->skel->obj, kernel->keeper, kernel->sparse, &kernel->run_time);
 	if (err)
 		goto fail;

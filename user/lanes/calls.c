@@ -33,7 +33,7 @@ static void count_open_at_end(struct call_counter *c, const struct seen_thread *
 	}
 }
 
-/* The snapshot does not say whether a call is interruptible; the site's counters do. */
+/* The snapshot does not show whether a call is interruptible; the site's counters do. */
 static int flag_of(const struct call_counter *c, const struct seen_site *site)
 {
 	return seen__counters(c->l->seen, site->addr, true) ? 1 : 0;

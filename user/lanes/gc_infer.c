@@ -9,7 +9,7 @@
 
 #include "lanes_priv.h"
 
-/* Fewer say nothing. */
+/* Fewer show nothing. */
 #define LEAST_SAMPLES 20
 /* A share of n samples is off by more than this many times its deviation once in a thousand. */
 #define DEVIATIONS 3.0

@@ -7,7 +7,7 @@
 
 /* As many as a screen has columns, and more. */
 #define MAX_POINTS 4096
-/* Fewer major collections say nothing of growth. */
+/* Fewer major collections show nothing of growth. */
 #define MIN_GROWTH 4
 /* What is live in the end, of the most that ever was, where a heap still grows: how much is live as
  * a collection comes varies by chance, but not by more than that. */

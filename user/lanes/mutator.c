@@ -8,7 +8,7 @@
  */
 #include "lanes_priv.h"
 
-/* Fewer samples say nothing. */
+/* Fewer samples show nothing. */
 #define LEAST_SAMPLES 8
 /* How far, in samples and in time, one is looked for. */
 #define NEAREST_SAMPLES 64

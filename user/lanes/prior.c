@@ -7,7 +7,7 @@
  */
 #include "lanes_priv.h"
 
-#define LEAST_SAMPLES 8 /* fewer say nothing */
+#define LEAST_SAMPLES 8 /* fewer show nothing */
 /* Of so many half the weight goes: what was so days ago counts for less, and no sum overflows. */
 #define MOST_SAMPLES (1U << 20)
 

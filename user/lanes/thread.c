@@ -9,7 +9,7 @@
 
 /* ── on the CPU ──────────────────────────────────────────────────────────────────────────── */
 
-/* A copy of what an event said, with the call's own stack where the event has none. */
+/* A copy of what an event has, with the call's own stack where the event has none. */
 static struct ev with_stack(const struct ev *ev, const struct cover *cover)
 {
 	struct ev copy = *ev;

@@ -78,7 +78,7 @@ static int divide(struct divider *d, const struct class_lines *c, enum booking_k
 		err = add_row(d->account, &d->rows_cap, &row);
 	}
 	if (!err && given < ns) {
-		/* nothing says what it was */
+		/* nothing shows what it was */
 		struct pic_row row = {.stack = d->ledger->opts.full_stack,
 				      .ns = ns - given,
 				      .on_cpu = true,

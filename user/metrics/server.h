@@ -4,7 +4,7 @@
  * without rights (confine.h, CONFINE_LISTEN), which has the listening socket and nothing else of
  * the daemon; the daemon hands finished texts over, and never waits for it.
  *
- *   /metrics  the text; no older than the daemon said it may be: for a newer one it is asked
+ *   /metrics  the text; no older than the daemon allows: for a newer one it is asked
  *   /healthz  200 while the session's loop turns
  *   /readyz   200 while it does and the session is attached
  *
@@ -40,8 +40,9 @@ int metrics_server__open(const char *address, struct metrics_server **ret_server
 void metrics_server__free(struct metrics_server *server);
 
 /*
- * To be called in every turn of the loop; the other process is told about once a second. `ready`:
- * the session is attached. -EPIPE, once: the process has ended, and nothing more is served.
+ * To be called in every turn of the loop; the other process hears of it about once a second.
+ * `ready`: the session is attached. -EPIPE, once: the process has ended, and nothing more is
+ * served.
  */
 int metrics_server__turn(struct metrics_server *server, bool ready, uint64_t now_ns);
 /* False: the process that serves has ended, whoever has noticed it. */

@@ -128,7 +128,7 @@ static bool fill_slot(const struct sites *sites, struct site_slot *slot,
 
 	new.function = strndup(s->function, NAME_BYTES);
 	new.caller = strndup(s->caller, NAME_BYTES);
-	/* its end is what tells two of them apart */
+	/* its end is where two of them differ */
 	new.place = strdup(s->place + (len > PLACE_BYTES ? len - PLACE_BYTES : 0));
 	new.used = new.function &&new.caller &&new.place;
 	if (new.used && is_shown_already(sites, &new))

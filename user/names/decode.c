@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* decode: the helper processes that look at instructions, and what is believed of what they say. */
+/* decode: the helper processes that look at instructions, and what is believed of what they answer.
+ */
 #include "decode_priv.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What rts/insn.h has to say of a few instructions, by a process without rights: a decoder of x86
+ * What rts/insn.h finds in a few instructions, by a process without rights: a decoder of x86
  * code is large, and the code is anybody's. Shared by the files of this room only.
  */
 #ifndef SAFESCOPED_NAMES_DECODE_PRIV_H

@@ -24,8 +24,8 @@
 #define MEMORY_ANY   (64ULL << 20)
 #define INDEX_FACTOR 8
 #define MEMORY_MAX   (384ULL << 20)
-/* A file that says that its compressed sections are larger is not read. The largest debug files of
- * a distribution are larger, and so they are than ELF_MAX_FILE. */
+/* A file whose compressed sections are larger by its headers is not read. The largest debug files
+ * of a distribution are larger, and so they are than ELF_MAX_FILE. */
 #define INFLATED_MAX (128ULL << 20)
 /* All helpers together: the one that was asked longest ago ends for another one. */
 #define MEMORY_ALL  (512ULL << 20)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the DWARF of a file says of an address: function, file and line. Programs that GHC compiled
+ * What the DWARF of a file has on an address: function, file and line. Programs that GHC compiled
  * with -g have that for every block of code, return points among them
  * (GHC/CmmToAsm/Dwarf.hs: a subprogram for each procedure, lexical blocks for its blocks).
  *
  * libdw reads it, in a process without rights for each file (confine): a damaged or malicious file
- * may crash or stall that, and no more. Its memory is bounded by what the file's headers say that
+ * may crash or stall that, and no more. Its memory is bounded by what the file's headers show that
  * reading it takes, and so is that of all helpers together. A helper that is not asked ends after
  * some seconds, or minutes where its start was costly (confine.h); its answers stay (dwarf_kept).
  *

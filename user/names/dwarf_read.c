@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* dwarf_read: an index of each compilation unit's blocks of code, and what libdw says of them. */
+/* dwarf_read: an index of each compilation unit's blocks of code, and what libdw has on them. */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <errno.h>

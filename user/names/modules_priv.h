@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which module the code of a stripped program is of. What strip leaves says it: the closures
+ * Which module the code of a stripped program is of. What strip leaves shows it: the closures
  * `$trModule` and the descriptions of constructors have modules' names, and the linker keeps a
  * module's code and its data together, and both in the same order. modules_read_priv.h has how
  * the places between are found; it is done in a process without rights, once for a file.
@@ -38,7 +38,7 @@ struct modules_hit {
 struct modules;
 
 /*
- * Reads the file aside. -ENOENT: it says nothing about modules; -ENOMEM, and elf__aside()'s errors,
+ * Reads the file aside. -ENOENT: it has nothing on modules; -ENOMEM, and elf__aside()'s errors,
  * of which -EBUSY means nothing of the file.
  */
 int modules__new(const struct elf_file *elf, bool profiled, struct modules **ret_modules);

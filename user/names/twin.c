@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* twin: the names room without a process: one file, at the addresses that it says itself. */
+/* twin: the names room without a process: one file, at the addresses that it has itself. */
 #include "twin.h"
 
 #include <errno.h>

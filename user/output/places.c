@@ -10,8 +10,8 @@
 
 #include "base/base.h"
 
-#define FOLDED "\n;" /* no text: is_folded() tells */
-#define HEAD   4096  /* bytes of a file that tell whose it is */
+#define FOLDED "\n;" /* no text: is_folded() finds out */
+#define HEAD   4096  /* bytes of a file that show whose it is */
 
 /* How a file of the format begins, what it has in its first bytes, and how to open it. */
 static const struct kind {

@@ -13,8 +13,8 @@
 
 #include "picture.h"
 
-/* Collections by the oldest generation that they collected: GHC has two unless it is told (-G), the
- * last entry is for that one and all above. */
+/* Collections by the oldest generation that they collected: GHC has two unless it is asked for
+ * others (-G), the last entry is for that one and all above. */
 #define FIGURES_GENERATIONS 4
 
 /*

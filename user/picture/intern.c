@@ -128,7 +128,7 @@ static int insert_stack(struct stack_table *tab, const uint32_t *frames, uint32_
 	struct stack_entry *entry;
 	int err;
 
-	/* Two more than the caller's limit: the empty stack and the one that says "full". */
+	/* Two more than the caller's limit: the empty stack and the one that means "full". */
 	err = ARRAY_RESERVE(tab->v, tab->cap, tab->n + 1, tab->max + 2);
 	if (err)
 		return err;

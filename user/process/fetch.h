@@ -23,7 +23,7 @@ int copies__new(struct copies **ret_copies);
 void copies__free(struct copies *copies);
 
 /*
- * What fstat() says, without asking the file system's server: sizes and times may be a little old.
+ * What fstat() has, without asking the file system's server: sizes and times may be a little old.
  * O_PATH is enough. The same by name, with its link followed.
  */
 int fetch__stat(int fd, struct stat *ret_st);
@@ -49,7 +49,7 @@ struct fetched {
 
 /*
  * path_fd (O_PATH is enough; stays the caller's) was opened through the mounts of process pid (0:
- * our own), and `st` is what fetch__stat() says of it. `user`: on whose account it is copied;
+ * our own), and `st` is what fetch__stat() has of it. `user`: on whose account it is copied;
  * copies NULL: on nobody's, for the one file that is looked at. -ETIME: it could not be copied in
  * time, or what copies it was killed, which shows nothing of it; -EREMOTEIO: it is too large, or
  * its server refuses it, or there is no room for a copy; -EMFILE, -ENFILE, -ENOMEM; -EINVAL: not a

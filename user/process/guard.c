@@ -152,7 +152,7 @@ void guard__free(struct guard *g)
 	free(g);
 }
 
-/* What its end says of the process. */
+/* What its end shows of the process. */
 static void judge(const struct guard *g, int err)
 {
 	uint64_t now = time__monotonic_ns();

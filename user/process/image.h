@@ -104,7 +104,7 @@ int images__refresh(struct images *images, pid_t pid);
  */
 bool images__take_retaken(struct images *images, struct image_place *ret_place);
 /*
- * A file that no process maps yet, at the addresses that the file itself says. fd stays the
+ * A file that no process maps yet, at the addresses that the file itself has. fd stays the
  * caller's; `path` opens the same file.
  */
 int images__of_file(struct images *images, int fd, const char *path, const char *name, bool is_exe);

@@ -49,7 +49,7 @@ typedef int (*guard_fn)(void *ctx, void *out);
  */
 int guard__start(pid_t of, enum guard_reads what, int timeout_ms, guard_fn fn, void *ctx,
 		 size_t size, struct guard **ret_guard);
-/* Readable once it has ended; -1: this kernel cannot tell, so ask now and then. */
+/* Readable once it has ended; -1: this kernel has no such descriptor, so ask now and then. */
 int guard__fd(const struct guard *guard);
 /* When it is killed, CLOCK_MONOTONIC. */
 uint64_t guard__due_ns(const struct guard *guard);

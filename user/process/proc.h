@@ -40,8 +40,9 @@ uint64_t proc__ticks_to_ns(uint64_t ticks);
 /* The exit code at the end of a stat file's text, as wait() gives it. -EINVAL. */
 int proc__parse_exit(const char *text, size_t len, int *ret_status);
 /*
- * How a process ended of which the pidfd says that it has, as wait() gives it: while it is a zombie
- * by its stat file, after that by its pidfd, since Linux 6.15. -ESRCH: nobody knows any more.
+ * How a process ended of which the pidfd shows that it has, as wait() gives it: while it is a
+ * zombie by its stat file, after that by its pidfd, since Linux 6.15. -ESRCH: nobody knows any
+ * more.
  */
 int proc__exit_status(pid_t pid, int pidfd, int *ret_status);
 /*

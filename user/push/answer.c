@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* answer: what a server's answer says. Runs in the sender. */
+/* answer: what a server's answer means. Runs in the sender. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

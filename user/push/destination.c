@@ -76,7 +76,7 @@ static bool is_worth_a_line(uint64_t before, uint64_t now)
 	return before < n && n <= now;
 }
 
-/* What is refused now is refused for ever, but for what these statuses say. */
+/* What is refused now is refused for ever, but for what these statuses mean. */
 static bool is_worth_another_try(struct destination *d, const struct sender_answer *a)
 {
 	if (a->outcome != SENDER_ANSWERED)

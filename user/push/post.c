@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* post: one request by libcurl, and what the answer says. Runs in the sender. */
+/* post: one request by libcurl, and what the answer has. Runs in the sender. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -17,7 +17,7 @@ struct push_url {
 	char *shown;   /* for people: "otlp+http://host:4318" */
 };
 
-/* -EINVAL, and *ret_why says why; -ENOMEM. The caller frees by push_url__free(). */
+/* -EINVAL, and *ret_why is the reason; -ENOMEM. The caller frees by push_url__free(). */
 int push_url__parse(const char *text, struct push_url *ret_url, const char **ret_why);
 void push_url__free(struct push_url *url);
 
@@ -180,10 +180,10 @@ enum sender_outcome {
 struct sender_answer {
 	uint64_t id;
 	int64_t rejected;	/* profiles that the server did not take */
-	uint64_t retry_after_s; /* 0: it said nothing of it */
+	uint64_t retry_after_s; /* 0: it had none */
 	uint32_t outcome;	/* enum sender_outcome */
 	uint32_t status;
-	char text[256]; /* what it said, or what failed; other people's */
+	char text[256]; /* its text, or what failed; other people's */
 };
 
 /* Whether `n` bytes that came from there can be one; its text and counts are put right. */
@@ -214,7 +214,7 @@ uint64_t destination__next_due(const struct destination *d);
 int destination__fd(const struct destination *d);
 /* Nothing is being sent, and nothing is queued; or nothing can be sent any more. */
 bool destination__is_idle(const struct destination *d);
-/* Prints what there is to say at the end. */
+/* Prints what there is to report at the end. */
 void destination__report(const struct destination *d);
 void destination__stats(const struct destination *d, struct push_stats *ret_stats);
 

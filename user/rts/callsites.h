@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * suspendThread and resumeThread in a file without symbols: every safe foreign call in Haskell
- * code calls both, in one shape that nothing else has, so the code itself says by majority which
+ * code calls both, in one shape that nothing else has, so the code itself shows by majority which
  * functions they are, what each site calls, and where the runtime's structs keep the thread's
  * stack.
  */
@@ -43,7 +43,7 @@ struct callsites {
 
 /*
  * Scans the file's code once. -ENOENT: no safe call in it; -ENOMEM. Without a clear majority
- * suspend and resume are 0, votes and runner_up say why. The caller frees in any case but -ENOMEM.
+ * suspend and resume are 0, votes and runner_up show why. The caller frees in any case but -ENOMEM.
  */
 int callsites__scan(struct elf_file *elf, struct callsites *ret_sites);
 void callsites__free(struct callsites *sites);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Holds what the finder says against the live process, and learns what only the process can show:
+ * Compares what the finder found with the live process, and learns what only the process can show:
  * which of the two Task layouts it has, where my_task lies, whether it is initialised. Nothing of
  * the process is used before this has passed.
  */

@@ -2,7 +2,7 @@
 /*
  * insn: what the finder must know of single instructions. Decodes bytes that somebody else wrote;
  * every walk has an end. One thread at a time may use a struct insn. Like arch_priv.h, this is made
- * anew for each processor; what it says of registers and bytes is for x86-64.
+ * anew for each processor; what it has of registers and bytes is for x86-64.
  */
 #ifndef SAFESCOPED_RTS_INSN_H
 #define SAFESCOPED_RTS_INSN_H

@@ -12,7 +12,7 @@ const uint8_t *code__bytes(const struct code *c, size_t i, size_t *ret_len)
 	return elf__at(c->elf, c->fdes[i].start, *ret_len);
 }
 
-/* Does what its name says for all code of one function. */
+/* rts_arch__branches() for all code of one function. */
 void code__each_branch(const struct code *c, size_t i, rts_arch_branch_fn fn, void *ctx)
 {
 	size_t len;

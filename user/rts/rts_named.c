@@ -394,7 +394,7 @@ static void drop_doubles(struct search *s)
 
 /* ── by who calls whom ───────────────────────────────────────────────────────────────────── */
 
-/* What is found so is no mark for others: that is for what strings say. */
+/* What is found so is no mark for others: that is for what strings show. */
 static int by_relations(const struct search *s)
 {
 	uint16_t *found = calloc(s->n + 1, sizeof(*found));

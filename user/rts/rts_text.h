@@ -19,7 +19,7 @@
 
 struct rts_text;
 
-/* The file is read aside: elf__aside()'s errors, of which -EBUSY says nothing of the file. */
+/* The file is read aside: elf__aside()'s errors, of which -EBUSY shows nothing of the file. */
 int rts_text__new(const struct rts *rts, struct rts_text **ret_text);
 void rts_text__free(struct rts_text *text);
 

@@ -45,7 +45,7 @@ static enum MHD_Result say(struct MHD_Connection *connection, unsigned status, c
 	return reply__line(connection, status, line, headers, ARRAY_SIZE(headers));
 }
 
-/* In the same time wherever they differ: how long it takes says nothing of the token. */
+/* In the same time wherever they differ: how long it takes shows nothing of the token. */
 static bool is_path(const char *path, const char *want)
 {
 	size_t len = strlen(want);

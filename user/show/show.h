@@ -15,7 +15,7 @@
 
 /* The largest page that is served: the html format stays well below. */
 #define SHOW_MAX_PAGE ((size_t)64 << 20)
-/* Connections at a time; one that says nothing for so many seconds goes. */
+/* Connections at a time; one that sends nothing for so many seconds goes. */
 #define SHOW_CONNECTIONS 16
 #define SHOW_IDLE_S	 30
 

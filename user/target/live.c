@@ -111,7 +111,7 @@ static int start(struct target *t, bool last)
 	t->check_last = last;
 	err = check__start(t->info.pid, &t->rts, &t->images, t->rts.version, CHECK_TIMEOUT_MS, last,
 			   &t->checking);
-	/* this says nothing about the process */
+	/* this shows nothing about the process */
 	return err && err != -EBUSY ? explain_looked_at(t, last, err) : err;
 }
 

@@ -181,7 +181,8 @@ int target__take_census(struct target *target, struct target_census **ret_census
 
 /* Whether a look goes on. */
 bool target__looks(const struct target *target);
-/* Readable when it is over, for poll(); -1: this kernel cannot tell, so ask now and then. */
+/* Readable when it is over, for poll(); -1: this kernel has no such descriptor, so ask now and
+ * then. */
 int target__look_fd(const struct target *target);
 /* Ends the look that goes on, if there is one. */
 void target__cancel(struct target *target);

@@ -91,7 +91,8 @@ void target__fill_wire_early(struct target *t)
 	w->start_boottime_ns = t->info.start_time_ns;
 	w->call_record_ns = TARGET_CALL_RECORD_NS;
 	w->off_record_ns = TARGET_OFF_RECORD_NS;
-	/* of a process that has begun: what its file says is enough to read a thread's state by */
+	/* of a process that has begun: what is known from its file is enough to read a thread's
+	 * state by */
 	if (!t->info.pid)
 		return;
 	if (!t->rts.threaded)

@@ -389,7 +389,7 @@ int top__run(const struct top_opts *opts)
 	terminal__give_back();
 	if (err)
 		log_error("--top: %s", strerror(-err));
-	/* what was said meanwhile */
+	/* the messages that came meanwhile */
 	fwrite(s.messages, 1, s.n_messages, stderr);
 	if (s.wanted != MAP_FAILED)
 		munmap(s.wanted, sizeof(*s.wanted));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cfi_rule: what call frame instructions said, as one of the few rules that the kernel follows. */
+/* cfi_rule: what call frame instructions mean, as one of the few rules that the kernel follows. */
 #include "cfi_run_priv.h"
 
 #include "arch_priv.h"

@@ -5,7 +5,7 @@
 #include "export/alloc.h"
 #include "text_priv.h"
 
-/* Fewer say little: ten percent of error. */
+/* Fewer show little: ten percent of error. */
 #define FEW_SAMPLES 100
 /* Percent of the bytes: below, it hardly changes who is first. */
 #define MANY_STOPPED 10
