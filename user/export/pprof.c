@@ -3,7 +3,7 @@
  * pprof (profile.proto, gzipped), for `go tool pprof` and what reads its files. A sample is a stack
  * of one thread in one state, with its samples, its time on the CPU, its wall time, and what of
  * that passed in safe calls; idle time is left out. Which capability it had, and which Haskell
- * thread it ran, the account does not say: its time is divided as the thread's slices are. What
+ * thread it ran, the account does not have: its time is divided as the thread's slices are. What
  * Haskell threads have allocated is in samples of the process, with nothing else, and so is what
  * its heap was made of: a closure type is a stack of one frame.
  *
