@@ -6,12 +6,15 @@ runtime reports of itself, its eventlog."""
 import json
 import os
 import re
+import shutil
 import signal
+import subprocess
 import time
 from pathlib import Path
 
 import eventlog_truth
-from harness import GHC_ROOT, SLOWNESS, NotHere, cases, check, check_near, profile_run, program, run, stolen_ns
+from harness import GHC_ROOT, SAFESCOPED, SLOWNESS, NotHere, cases, check, check_near, profile_run, program, run, stolen_ns
+from test_windows import windows
 
 ALWAYS = ("--max-overhead", "1000")
 ALL_LANES = ("--lanes", "thread,capability,haskell")
@@ -300,6 +303,33 @@ def test_collections_while_held_up(t):
     check(0 <= want["num_GCs"] - got["count"] - got["missed"] <= 2, f"{got}, the runtime says {want['num_GCs']} collections")
     check(abs(got["observed_share"] - got["count"] / (got["count"] + got["missed"])) < 0.001, f"{got}")
     check(got["pause_at_most_ns"] is None, f"{got}")
+
+
+@cases("one", "windows")
+def test_collections_of_one_that_begins(t, way):
+    """A program that is new to the host collects before its probes are there, and before it is known where its runtime
+    has its count: those that are seen and those that were missed are all, in windows and in a replay in windows, too."""
+    new, stats, capture, folder = t.dir / f"b{os.getpid()}", t.dir / "statistics", t.dir / "capture", t.dir / "windows"
+    shutil.copy(program("Work", "thr"), new)
+    folder.mkdir()
+    out = ("-o", folder, "--window", "1") if way == "windows" else ("-o", t.dir / "p.json")
+    session = t.session(*ALWAYS, "-v", "--comm", new.name, "-F", "49", "-f", "json", "--save", capture, *out)
+    check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
+    subprocess.run([new, "alloc", "2", "+RTS", f"-t{stats}", "--machine-readable", "-RTS"], input="go\n", text=True, check=True,
+                   stdout=subprocess.DEVNULL)
+    time.sleep(0.5)
+    session.signal(signal.SIGINT)
+    check(session.wait(60) in (0, 1), f"safescoped: {session.err.seen}")
+    again = t.dir / "again"
+    again.mkdir()
+    subprocess.run([SAFESCOPED, "--replay", capture, "--window", "1", "-f", "json", "-o", again], check=True, stderr=subprocess.DEVNULL)
+    want = machine_readable(stats)["num_GCs"]
+    for reports in (windows(folder) if way == "windows" else [t.report()], windows(again)):
+        gcs = [target["gc"] for report in reports for target in report.json["targets"]]
+        got = [(gc["count"], gc["missed"]) for gc in gcs]
+        count, missed = (sum(n or 0 for n in ns) for ns in zip(*got))
+        check(count > 0 and count + missed == want, f"{got} are {count} and {missed}, the runtime says {want:.0f} collections")
+        check(any(gc["exact"] is False for gc in gcs) or not missed, f"{missed} were missed, and all of {gcs} are exact")
 
 
 @cases("-A64k", "-A1m")

@@ -10,6 +10,7 @@
 #include "capture/codec_priv.h"
 #include "export/export.h"
 #include "capture_folder.h"
+#include "picture/make.h"
 #include "test_timeline_kit.h"
 
 /* ── a session with everything in it ─────────────────────────────────────────────────────── */
@@ -417,13 +418,111 @@ static void test_codec(void **state)
 	strtab__free(strings);
 }
 
+/* ── collections that were missed ────────────────────────────────────────────────────────── */
+
+struct missed {
+	uint64_t count, missed;
+	unsigned unknown; /* windows that have collections, and in which nobody knows it */
+};
+
+static void add_missed(struct missed *sum, const struct picture *pic)
+{
+	for (size_t i = 0; i < picture__n_targets(pic); i++) {
+		const struct pic_target *t = picture__target(pic, i);
+		uint64_t missed = pic_target__gcs_missed(t);
+
+		sum->count += t->gc.count;
+		if (missed != PIC_GCS_UNKNOWN)
+			sum->missed += missed;
+		else
+			sum->unknown += t->gc.known;
+	}
+}
+
+static int take_window(void *ctx, struct picture *pic)
+{
+	add_missed(ctx, pic);
+	picture__free(pic);
+	return 0;
+}
+
+static struct missed missed_of(uint64_t window_ns)
+{
+	struct missed sum = {0};
+	const struct replay_hooks hooks = {
+		.ctx = &sum, .window_ns = window_ns, .window = take_window};
+	struct replay *r;
+	FILE *in = fopen(path, "r");
+
+	assert_non_null(in);
+	assert_int_equal(replay__read(in, "c", &hooks, &r), 0);
+	fclose(in);
+	assert_int_equal(replay__notes(r)->refused_inputs, 0);
+	add_missed(&sum, replay__picture(r));
+	replay__free(r);
+	return sum;
+}
+
+/* 40 collections, of which 30 are seen, and 20 of these before it is known how many there were. */
+static void record_gcs(bool calls_missed)
+{
+	const struct intake_cost cost = {.calls_missed = calls_missed};
+	struct capture *capture;
+	struct kit kit;
+	union rec r;
+
+	unlink(path);
+	kit_new_timeline(&kit, &opts);
+	assert_int_equal(
+		capture__create(path, (uid_t)-1, (gid_t)-1, &opts, "0.1.0", "pid", &capture), 0);
+	intake__set_tap(kit.in, capture__take, capture);
+	kit_add(&kit, PID, T0);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	for (unsigned i = 0; i < 30; i++) {
+		uint64_t at = T0 + (i + 1) * (END - T0) / 32;
+
+		put(&kit, mk_gc(&r, 7, WIRE_GC_START, at));
+		mk_gc(&r, 7, WIRE_GC_END, at + 1000);
+		r.gc.number = i < 20 ? WIRE_GC_NO_NUMBER : i + 10;
+		put(&kit, &r);
+	}
+	put_snap(&kit, NULL, 0, true);
+	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
+	assert_int_equal(timeline__finish(kit.tl, END), 0);
+	assert_int_equal(capture__finish(capture), 0);
+	timeline__free(kit.tl);
+}
+
+/* The capture says at its end that its process has begun in the session: each window is to know. */
+static void test_missed_in_windows(void **state)
+{
+	struct missed one, many;
+
+	(void)state;
+	for (int began = 0; began < 2; began++) {
+		record_gcs(began);
+		one = missed_of(0);
+		assert_int_equal(one.count, 30);
+		assert_int_equal(one.missed, began ? 10 : 0);
+		assert_int_equal(one.unknown, 0);
+		for (uint64_t n = 2; n < 50; n++) {
+			many = missed_of((END - T0) / n);
+			assert_int_equal(many.count, one.count);
+			assert_int_equal(many.missed, one.missed);
+			/* the first one that has collections, all without a number */
+			assert_int_equal(many.unknown, began);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_same_again), cmocka_unit_test(test_unfinished),
-		cmocka_unit_test(test_truncated),      cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_no_capture),     cmocka_unit_test(test_one_at_a_time),
-		cmocka_unit_test(test_disk_full),      cmocka_unit_test(test_codec),
+		cmocka_unit_test(test_the_same_again),	  cmocka_unit_test(test_unfinished),
+		cmocka_unit_test(test_truncated),	  cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_no_capture),	  cmocka_unit_test(test_one_at_a_time),
+		cmocka_unit_test(test_disk_full),	  cmocka_unit_test(test_codec),
+		cmocka_unit_test(test_missed_in_windows),
 	};
 
 	log__set_level(LOG_LVL_QUIET);

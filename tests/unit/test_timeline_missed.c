@@ -119,7 +119,8 @@ static void test_missed(void **state)
 	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
 	t = window_to(&kit, T0 + 90000, &window);
 	assert_int_equal(t->gc.count, 2);
-	assert_int_equal(pic_target__gcs_missed(t), 0);
+	/* now it has begun in the session, and those before its first one are this window's */
+	assert_int_equal(pic_target__gcs_missed(t), 18);
 	picture__free(window);
 	/* no collection shows what there was before its end */
 	cost.held_up_until_ns = T0 + 95000;
@@ -153,13 +154,144 @@ static void test_not_counted(void **state)
 	timeline__free(kit.tl);
 }
 
+struct account {
+	uint64_t count, missed;
+};
+
+static void add_account(struct account *sum, const struct pic_target *t)
+{
+	uint64_t missed = pic_target__gcs_missed(t);
+
+	sum->count += t->gc.count;
+	sum->missed += missed == PIC_GCS_UNKNOWN ? 0 : missed;
+}
+
+static void put_unplaced(struct kit *kit, uint64_t ns, uint64_t finished)
+{
+	union rec r;
+
+	mk_gc(&r, 7, WIRE_GC_END, ns);
+	r.gc.number = finished;
+	put(kit, &r);
+}
+
+/*
+ * Of a process of the session the first n_uncounted collections that are seen have no number: where
+ * its runtime has that is not known yet. A cut comes after each number of them in `cuts`, a bit
+ * each. All of them, and those that were missed, are the runtime's number.
+ */
+static void check_uncounted(unsigned n_uncounted, uint64_t before, bool unplaced, unsigned cuts)
+{
+	const struct intake_cost cost = {.calls_missed = true};
+	uint64_t number = before, at = T0 + 5000;
+	struct account sum = {0};
+	struct picture *window;
+	struct kit kit;
+	union rec r;
+
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	/* it has begun before the probes were there */
+	if (unplaced)
+		put_unplaced(&kit, T0 + 2000, n_uncounted ? WIRE_GC_NO_NUMBER : number);
+	number += unplaced;
+	for (unsigned i = 0; i <= 6; i++, at += 10000) {
+		assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
+		if (cuts & 1U << i) {
+			add_account(&sum, window_to(&kit, at, &window));
+			picture__free(window);
+			kit.pic = timeline__picture(kit.tl);
+		}
+		if (i == 6)
+			break;
+		/* and seven that were not seen */
+		number += i == 4 ? 7 : 0;
+		put_counted(&kit, at + 2000, i < n_uncounted ? WIRE_GC_NO_NUMBER : number++);
+		number += i < n_uncounted;
+	}
+	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
+	add_account(&sum, finish(&kit));
+	assert_int_equal(sum.count, 6);
+	assert_int_equal(sum.missed, before + unplaced + 7);
+	timeline__free(kit.tl);
+}
+
+static void test_uncounted(void **state)
+{
+	(void)state;
+	for (unsigned cuts = 0; cuts < 1U << 7; cuts++)
+		for (unsigned n = 0; n <= 5; n++) {
+			check_uncounted(n, 0, false, cuts);
+			check_uncounted(n, 0, true, cuts);
+			check_uncounted(n, 12, false, cuts);
+			check_uncounted(n, 12, true, cuts);
+		}
+}
+
+/* One in the middle: it is among those of the next number, like those that were not seen. */
+static void test_uncounted_between(void **state)
+{
+	const struct pic_target *t;
+	struct picture *window;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put_counted(&kit, T0 + 10000, 18);
+	put_counted(&kit, T0 + 20000, WIRE_GC_NO_NUMBER);
+	put_unplaced(&kit, T0 + 25000, UINT64_C(1) << 40);
+	t = window_to(&kit, T0 + 30000, &window);
+	assert_int_equal(t->gc.count, 2);
+	assert_int_equal(pic_target__gcs_missed(t), 1);
+	picture__free(window);
+	put_counted(&kit, T0 + 40000, 24);
+	t = window_to(&kit, T0 + 50000, &window);
+	assert_int_equal(t->gc.count, 1);
+	assert_int_equal(pic_target__gcs_missed(t), 3);
+	picture__free(window);
+	timeline__free(kit.tl);
+}
+
+/* The window before the number is known does not have it; the one in which it is, has. */
+static void test_number_after_cut(void **state)
+{
+	const struct intake_cost cost = {.calls_missed = true};
+	const struct pic_target *t;
+	struct picture *window;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put_counted(&kit, T0 + 10000, WIRE_GC_NO_NUMBER);
+	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
+	t = window_to(&kit, T0 + 20000, &window);
+	assert_true(pic_target__gcs_missed(t) == PIC_GCS_UNKNOWN);
+	picture__free(window);
+	t = window_to(&kit, T0 + 30000, &window);
+	assert_int_equal(pic_target__gcs_missed(t), 0);
+	picture__free(window);
+	put_counted(&kit, T0 + 40000, 30);
+	t = window_to(&kit, T0 + 50000, &window);
+	assert_int_equal(t->gc.count, 1);
+	assert_int_equal(pic_target__gcs_missed(t), 29);
+	picture__free(window);
+	t = window_to(&kit, T0 + 60000, &window);
+	assert_int_equal(pic_target__gcs_missed(t), 0);
+	picture__free(window);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_unplaced),
-		cmocka_unit_test(test_first_unplaced),
-		cmocka_unit_test(test_missed),
-		cmocka_unit_test(test_not_counted),
+		cmocka_unit_test(test_unplaced),	 cmocka_unit_test(test_first_unplaced),
+		cmocka_unit_test(test_missed),		 cmocka_unit_test(test_not_counted),
+		cmocka_unit_test(test_uncounted),	 cmocka_unit_test(test_uncounted_between),
+		cmocka_unit_test(test_number_after_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@
 #define MAX_STATES    ((size_t)1 << 20)
 #define MAX_SNAPSHOTS ((size_t)1 << 16)
 #define MAX_CUTS      ((size_t)1 << 22)
+#define MAX_TARGETS   ((size_t)1 << 16)
 #define MAX_TIME      (UINT64_C(1) << 62)
 
 /* A record that some cut is to know: those from `from` on and before `until`, its own time. */
@@ -33,6 +34,7 @@ struct track {
 	} key;
 	uint64_t began_ns, off_ns, sample_ns;
 	uint64_t tick_ns, gc_ns; /* of a process: the last collection that began to work */
+	size_t n_targets;	 /* of a process: up to the last one that has its pid */
 	bool born;		 /* at began_ns */
 	bool called;
 };
@@ -66,6 +68,8 @@ struct ahead {
 	size_t n_states, states_cap;
 	struct snap *snaps;
 	size_t n_snaps, snaps_cap;
+	bool *calls_missed; /* of each target: what its last cost has of that */
+	size_t n_calls_missed, calls_missed_cap;
 	/* by cut: the number of the last record that is of the time before it, and came after one
 	 * of later time, or that counters of such a time came after; 0: none */
 	uint64_t *late;
@@ -109,6 +113,7 @@ void ahead__free(struct ahead *ahead)
 	}
 	free(ahead->snaps);
 	free(ahead->late);
+	free(ahead->calls_missed);
 	HASH_FREE(ahead->tracks);
 	free(ahead);
 }
@@ -367,12 +372,43 @@ static int look_at_counters(struct ahead *a, const struct intake_input *input)
 	return track && track->began_ns ? note_late(a, track->began_ns) : 0;
 }
 
+static int look_at_target(struct ahead *a, const struct intake_input *input)
+{
+	struct track *process;
+	int err = track_of(a, (uint32_t)input->pid, 0, &process);
+
+	if (!err)
+		process->n_targets = ++a->n_targets;
+	return err;
+}
+
+/* The session knew it early, and a capture without windows has it at the end. */
+static int look_at_cost(struct ahead *a, const struct intake_input *input)
+{
+	const size_t at = offsetof(struct intake_cost, calls_missed);
+	const struct track_key key = {(uint32_t)input->pid, 0};
+	const struct track *process;
+	int err;
+
+	HASH_FIND(hh, a->tracks, &key, sizeof(key), process);
+	if (!process || !process->n_targets || input->size <= at)
+		return 0;
+	err = ARRAY_RESERVE(a->calls_missed, a->calls_missed_cap, process->n_targets, MAX_TARGETS);
+	if (err)
+		return err == -E2BIG ? 0 : err;
+	while (a->n_calls_missed < process->n_targets)
+		a->calls_missed[a->n_calls_missed++] = false;
+	a->calls_missed[process->n_targets - 1] = ((const unsigned char *)input->data)[at] == 1;
+	return 0;
+}
+
 int ahead__look(struct ahead *ahead, const struct intake_input *input)
 {
 	switch (input->kind) {
 	case TI_TARGET:
-		ahead->n_targets++;
-		return 0;
+		return look_at_target(ahead, input);
+	case TI_COST:
+		return look_at_cost(ahead, input);
 	case TI_CUT:
 		/* they were of a cut of the live session; how it went on is in the records */
 		forget_states(ahead);
@@ -403,9 +439,12 @@ static int by_from(const void *pa, const void *pb)
 	return CMP(a->from, b->from) ?: CMP(a->number, b->number);
 }
 
-void ahead__joined(struct ahead *ahead)
+void ahead__joined(struct ahead *ahead, struct intake *in, pid_t pid)
 {
-	ahead->n_targets++;
+	size_t no = ahead->n_targets++;
+
+	if (no < ahead->n_calls_missed && ahead->calls_missed[no])
+		intake__calls_missed_ahead(in, pid);
 }
 
 void ahead__looked(struct ahead *ahead)

@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct ahead;
 struct intake;
@@ -21,8 +22,9 @@ void ahead__free(struct ahead *ahead);
 int ahead__look(struct ahead *ahead, const struct intake_input *input);
 /* After the last of them. */
 void ahead__looked(struct ahead *ahead);
-/* Then, as inputs are taken: another target has joined. */
-void ahead__joined(struct ahead *ahead);
+/* Then, as inputs are taken: another target has joined, with this pid. Tells the intake what it is
+ * to know of it from its first window on. */
+void ahead__joined(struct ahead *ahead, struct intake *in, pid_t pid);
 /* When the session ended; 0: not known. */
 uint64_t ahead__end(const struct ahead *ahead);
 /*

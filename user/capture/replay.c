@@ -46,7 +46,7 @@ static int add_target(struct replay *r, const struct intake_input *in)
 		return err;
 	}
 	r->targets[r->n_targets++] = t;
-	replay_windows__joined(&r->windows);
+	replay_windows__joined(&r->windows, r->tl, in->pid);
 	return 0;
 }
 

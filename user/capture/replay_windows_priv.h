@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct ahead;
 struct intake_input;
@@ -31,8 +32,8 @@ void replay_windows__free(struct replay_windows *w);
 int replay_windows__look(struct replay_windows *w, const struct intake_input *input);
 /* After the first pass. */
 void replay_windows__looked(struct replay_windows *w);
-/* Another target has joined. */
-void replay_windows__joined(struct replay_windows *w);
+/* Another target has joined, with this pid. */
+void replay_windows__joined(struct replay_windows *w, struct timeline *tl, pid_t pid);
 /*
  * A record of `ns` (UINT64_MAX: damaged) comes next: makes the windows that end before it, and for
  * which no record is still to come. -EBADMSG, and none is made: they would be so many that `ns`

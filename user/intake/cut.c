@@ -192,6 +192,7 @@ static int move_target(struct intake *in, struct seen *s, uint64_t at_ns)
 		.capabilities = old->capabilities,
 		.attach_ns = MAX(old->attach_ns, at_ns),
 		.attach_took_ns = old->attach_took_ns,
+		.calls_missed = old->calls_missed,
 		/* one that ended after at_ns, and whose status may still come */
 		.end = moved_text(in, old->end),
 	};
@@ -293,8 +294,13 @@ static void cut_gcs(struct seen *s, uint64_t from_ns, uint64_t at_ns)
 		gcs->v[i].booked_ns += gc__pause(&gcs->v[i], from_ns, at_ns);
 		gcs->v[i].late = false;
 	}
-	gcs->missed = gcs->before = 0;
-	gcs->before_known = true;
+	gcs->missed = 0;
+	/* else it stays for the window in which the session knows that the process began in it */
+	if (s->pub->calls_missed)
+		gcs->before = 0;
+	/* nothing was missed since its probes are there; where their number was not known yet, the
+	 * window that has it has them */
+	gcs->before_known |= gcs->known;
 	/* there is room for more again */
 	if (gcs->full) {
 		gcs->full = false;

@@ -113,19 +113,56 @@ int gcs__ahead(struct seen *s, const struct wire_gc *rec)
 	return err == -ENOMEM ? -ENOMEM : 0;
 }
 
-/* What the runtime has counted since the last end was not seen. Its count has 32 bits. */
-static void count_missed(struct seen_gcs *gcs, uint64_t finished, uint64_t ns)
+/*
+ * Collections that the runtime has counted, and whose ends were not seen. Those whose ends came
+ * without a number, before it was known where the runtime has its count, are among its number.
+ * False: so is this one. The count has 32 bits.
+ */
+static bool count_missed(struct seen_gcs *gcs, uint64_t finished, uint64_t ns)
 {
+	uint64_t seen = gcs->counted + gcs->uncounted;
+	uint64_t unseen = finished > seen ? finished - seen : 0;
+
 	if (finished > UINT32_MAX)
-		return;
-	if (gcs->counted) {
-		gcs->missed += finished > gcs->counted ? finished - gcs->counted : 0;
-	} else if (!gcs->before_known) {
-		gcs->before = finished;
-		gcs->before_known = true;
-	}
+		return false;
+	if (gcs->counted)
+		gcs->missed += unseen;
+	else
+		gcs->before = unseen;
+	gcs->before_known = true;
 	gcs->counted = finished + 1;
+	gcs->uncounted = 0;
 	gcs->counted_ns = ns;
+	return true;
+}
+
+static int end(struct seen *s, const struct wire_gc *rec)
+{
+	struct seen_gcs *gcs = &s->gcs;
+	bool counted = count_missed(gcs, rec->number, rec->h.ns);
+	int err = gcs->full ? 0 : working(s, rec);
+	struct gc_span *last;
+
+	if (err == -ENOENT && !gcs->ended_ns) {
+		/* one that had begun before the attach is none of the session's, unless the process
+		 * is; without a number the next one shows it */
+		gcs->before += counted;
+		return 0;
+	}
+	if (err && err != -ENOENT)
+		return err;
+	gcs->uncounted += !counted;
+	gcs->missed += err != 0;
+	if (err || gcs->full)
+		return 0;
+	last = &gcs->v[gcs->n - 1];
+	last->end = gcs->ended_ns = rec->h.ns;
+	/* GHC has a handful of generations; the count is that of those before. */
+	if (rec->generation < 256)
+		last->generation = (int32_t)rec->generation;
+	if (rec->number != WIRE_GC_NO_NUMBER)
+		last->number = rec->number + 1;
+	return 0;
 }
 
 int gcs__record(struct seen *s, const struct wire_gc *rec)
@@ -154,29 +191,11 @@ int gcs__record(struct seen *s, const struct wire_gc *rec)
 			return err;
 	}
 	if (rec->point == WIRE_GC_END)
-		count_missed(&s->gcs, rec->number, rec->h.ns);
+		return end(s, rec);
 	if (s->gcs.full)
 		return 0;
-	if (rec->point != WIRE_GC_END) {
-		err = begin(s, rec);
-		return err == -ENOENT ? 0 : err;
-	}
-	err = working(s, rec);
-	if (err == -ENOENT) {
-		/* one that had begun before the attach is none of the session's */
-		s->gcs.missed += s->gcs.ended_ns != 0;
-		return 0;
-	}
-	if (err)
-		return err;
-	last = &s->gcs.v[s->gcs.n - 1];
-	last->end = s->gcs.ended_ns = rec->h.ns;
-	/* GHC has a handful of generations; the count is that of those before. */
-	if (rec->generation < 256)
-		last->generation = (int32_t)rec->generation;
-	if (rec->number != WIRE_GC_NO_NUMBER)
-		last->number = rec->number + 1;
-	return 0;
+	err = begin(s, rec);
+	return err == -ENOENT ? 0 : err;
 }
 
 /*

@@ -474,6 +474,16 @@ int intake__set_cost(struct intake *in, pid_t pid, const struct intake_cost *cos
 	return tap__report(in, 0, &input);
 }
 
+int intake__calls_missed_ahead(struct intake *in, pid_t pid)
+{
+	struct seen *s = intake__find(in, pid);
+
+	if (!s)
+		return -ENOENT;
+	s->pub->calls_missed = true;
+	return 0;
+}
+
 /* How many of them had been lost at the last cut; now there are n. */
 static uint64_t lost_before(struct intake *in, const char *cause, uint64_t n)
 {

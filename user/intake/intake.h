@@ -91,6 +91,8 @@ int intake__record(struct intake *in, const void *rec, size_t size);
 int intake__ahead(struct intake *in, const void *rec, size_t size);
 /* From here on each cut is preceded by the records, of those after it, that cross it. */
 void intake__looks_ahead(struct intake *in);
+/* The target that was added last with this pid has calls_missed in the costs that come later. */
+int intake__calls_missed_ahead(struct intake *in, pid_t pid);
 /* The threads as they were at at_ns; at_end: the session's (or the target's) last one. */
 int intake__snapshot(struct intake *in, pid_t pid, const struct snapshot *snapshot, uint64_t at_ns,
 		     bool at_end);

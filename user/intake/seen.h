@@ -226,9 +226,10 @@ struct seen_gcs {
 	bool came_off;	   /* and they have */
 	uint64_t ended_ns; /* of the last one, by its probe */
 	/* By the runtime's count: all by then, 0: not known; those of this window that are not in
-	 * v; and those before the first one that was seen. */
+	 * v; and those that were not seen before the first one that has a number. */
 	uint64_t counted, counted_ns, missed, before;
-	bool before_known;
+	uint64_t uncounted;	       /* ends since `counted` that had no number */
+	bool before_known;	       /* or they are an earlier window's */
 	uint64_t off_ns;	       /* when they came off; 0: they did not */
 	uint64_t start_addr, end_addr; /* of the probes; 0: there is none */
 };

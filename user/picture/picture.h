@@ -411,11 +411,12 @@ struct pic_gc {
 				 collections meanwhile is in the target's gcs, and in these two */
 	uint64_t observed_count, observed_pause_ns;
 	/* Not inferred, by the runtime's own count of them: how many ended among those that were
-	 * seen and were not, and how many before the first one of them in the process's life. */
+	 * seen and were not, and how many that were not before the first one of them that has a
+	 * number, in the process's life. */
 	uint64_t missed, before;
 	uint64_t counted_ns; /* the last end that has that count; 0: none */
-	bool before_known;
-	bool logged; /* they are an eventlog's, which has them all */
+	bool before_known;   /* or they are an earlier window's */
+	bool logged;	     /* they are an eventlog's, which has them all */
 };
 
 /* What was so at the same time in several lanes. */
