@@ -312,7 +312,7 @@ def test_collections_of_one_that_begins(t, way):
     new, stats, capture, folder = t.dir / f"b{os.getpid()}", t.dir / "statistics", t.dir / "capture", t.dir / "windows"
     shutil.copy(program("Work", "thr"), new)
     folder.mkdir()
-    out = ("-o", folder, "--window", "1") if way == "windows" else ("-o", t.dir / "p.json")
+    out = ("-o", folder, "--window", "250ms") if way == "windows" else ("-o", t.dir / "p.json")
     session = t.session(*ALWAYS, "-v", "--comm", new.name, "-F", "49", "-f", "json", "--save", capture, *out)
     check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
     subprocess.run([new, "alloc", "2", "+RTS", f"-t{stats}", "--machine-readable", "-RTS"], input="go\n", text=True, check=True,
@@ -329,7 +329,8 @@ def test_collections_of_one_that_begins(t, way):
         got = [(gc["count"], gc["missed"]) for gc in gcs]
         count, missed = (sum(n or 0 for n in ns) for ns in zip(*got))
         check(count > 0 and count + missed == want, f"{got} are {count} and {missed}, the runtime says {want:.0f} collections")
-        check(any(gc["exact"] is False for gc in gcs) or not missed, f"{missed} were missed, and all of {gcs} are exact")
+        first = next(gc for gc in gcs if gc["count"])
+        check(first["exact"] is False or not missed, f"{missed} were missed, most of them before these: {first}")
 
 
 @cases("-A64k", "-A1m")

@@ -104,7 +104,7 @@ static void set_cost(struct session *s, uint64_t now)
 			.probes_paused_ns = k.paused_ns,
 			.max_rss_bytes = max_rss,
 			.user_cpu_ns = user_cpu,
-			.calls_missed = m->calls_missed,
+			.calls_missed = missing__calls(m),
 			.held_up_until_ns = k.held_up_until_ns,
 		};
 		intake__set_cost(s->in, m->pid, &cost);

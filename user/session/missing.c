@@ -96,10 +96,20 @@ static void note_stacks(struct session *s, const struct member *m)
 		intake__set_exit_code(s->in, EXIT_PARTIAL);
 }
 
+/* What began before the session is seen from then on, as everybody knows. */
+static bool lacks_start(const struct member *m)
+{
+	return !m->from_start && m->program.h.ns && !m->only_sampled;
+}
+
+bool missing__calls(const struct member *m)
+{
+	return m->calls_missed || (!m->ready && lacks_start(m));
+}
+
 void missing__note_start(struct session *s, struct member *m)
 {
-	/* what began before the session is seen from then on, as everybody knows */
-	if (m->from_start || m->calls_missed || !m->program.h.ns || m->only_sampled)
+	if (m->calls_missed || !lacks_start(m))
 		return;
 	m->calls_missed = true;
 	add(s, m,

@@ -23,6 +23,8 @@ struct missing_room {
 void missing__note(struct session *s, const struct member *m);
 /* Of one that is ready, or has ended before that: whether calls may be missing at its start. */
 void missing__note_start(struct session *s, struct member *m);
+/* Whether they may be, at a cut: of one that is not ready nobody knows it yet. */
+bool missing__calls(const struct member *m);
 /*
  * The same of what there was no room for: mappings lack their names and rows in each window,
  * threads and calls were refused since the last cut, or since it joined. At a cut, of the window
