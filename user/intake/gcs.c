@@ -136,7 +136,7 @@ static bool count_missed(struct seen_gcs *gcs, uint64_t finished, uint64_t ns)
 	return true;
 }
 
-static int end(struct seen *s, const struct wire_gc *rec)
+static int take_end(struct seen *s, const struct wire_gc *rec)
 {
 	struct seen_gcs *gcs = &s->gcs;
 	bool counted = count_missed(gcs, rec->number, rec->h.ns);
@@ -191,7 +191,7 @@ int gcs__record(struct seen *s, const struct wire_gc *rec)
 			return err;
 	}
 	if (rec->point == WIRE_GC_END)
-		return end(s, rec);
+		return take_end(s, rec);
 	if (s->gcs.full)
 		return 0;
 	err = begin(s, rec);
