@@ -53,6 +53,35 @@ def test_open_at_start(t, way):
     check_lanes(report)
 
 
+@cases("thr", "dyn")
+def test_running_at_start(t, way):
+    """A call that is on the CPU at the attach, and in the first of the windows all the time."""
+    target = t.target("Server", way=way, ready="waiting")
+    target.say("spin")
+    target.wait_for("spinning")
+    folder = t.dir / "windows"
+    folder.mkdir()
+    session = t.session("--pid", target.pid, "-v", "-f", "json", "-o", folder, "--window", "1", *ALWAYS)
+    session.wait_attached()
+    time.sleep(1.5)
+    target.say("stop")
+    target.wait_for("stopped")
+    target.close_input()
+    target.result()
+    check(session.wait() == 0, f"safescoped: {session.err.seen}")
+    windows = [t.report(path.with_suffix("")) for path in sorted(folder.glob("*.json"))]
+    check(len(windows) > 1, f"{len(windows)} windows: the test is wrong")
+    rows = [[c for c in w.target()["safe_calls"] if c["function"] == "server_spin"] for w in windows]
+    calls = [(c["calls"], c["open_at_start"], c["open_at_end"]) for row in rows for c in row]
+    check(len(calls) > 1 and calls == [(0, 1, 1)] * (len(calls) - 1) + [(1, 1, 0)],
+          f"calls, open before and after, in each window: {calls}")
+    check(all(c["caller"] for row in rows for c in row), "the call has no caller")
+    for window in windows:
+        functions = {c["function"] for c in window.target()["safe_calls"]}
+        check("[unknown function]" not in functions, f"a call without a name: {functions}")
+        check_lanes(window)
+
+
 @cases("thr", "v")
 def test_nothing_happens(t, way):
     """A session in which hardly any thread runs has a lane for each of them, and no `unknown`."""

@@ -3,15 +3,16 @@
 #include <semaphore.h>
 #include "tally.h"
 
-enum { WAIT, ANSWER, N_TALLIES };
+enum { WAIT, ANSWER, SPIN, N_TALLIES };
 
 static struct tally tallies[N_TALLIES] = {
 	[WAIT] = {.name = "server_wait_for_wake"},
 	[ANSWER] = {.name = "server_answer_1ms"},
+	[SPIN] = {.name = "server_spin"},
 };
 
 static sem_t wake;
-static int parked;
+static int parked, spinning, spun;
 
 static __attribute__((constructor)) void server_init(void)
 {
@@ -44,6 +45,29 @@ void server_answer_1ms(void)
 
 	tally__sleep(1000000);
 	tally__end(&tallies[ANSWER], s);
+}
+
+void server_spin(void);
+void server_spin(void)
+{
+	struct tally_start s = tally__begin();
+
+	__atomic_store_n(&spinning, 1, __ATOMIC_SEQ_CST);
+	while (!__atomic_load_n(&spun, __ATOMIC_SEQ_CST))
+		;
+	tally__end(&tallies[SPIN], s);
+}
+
+long server_spinning(void);
+long server_spinning(void)
+{
+	return __atomic_load_n(&spinning, __ATOMIC_SEQ_CST);
+}
+
+void server_stop(void);
+void server_stop(void)
+{
+	__atomic_store_n(&spun, 1, __ATOMIC_SEQ_CST);
 }
 
 void server_wake(void);

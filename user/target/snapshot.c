@@ -31,6 +31,10 @@
 /* How often and how long a thread in a safe call is waited for to leave the CPU. */
 #define RUNNING_TRIES	5
 #define RUNNING_WAIT_NS 200000
+/* Of its stack so much is looked through otherwise, from the top: StgRun is among the first calls. */
+#define STACK_DEPTH (256 << 10)
+/* The code after a safe call is in the same function, and no farther from the call. */
+#define BESIDE (16 << 10)
 
 struct snap_mem {
 	struct mem mem; /* first: the walker's handle */
@@ -196,13 +200,26 @@ static int match_tids(struct snap_ctx *c)
 }
 
 /*
- * The return address, into Haskell code, of the foreign function that the thread is in: it lies
- * right below the frame that StgRun made (rts/StgCRun.c). The caller may or may not have aligned
- * the stack by `sub $8,%rsp`.
+ * The site of the call that Haskell code made above the StgRun frame with its return address at
+ * `at`: the foreign function's return address lies right below that frame (rts/StgCRun.c). The
+ * caller may or may not have aligned the stack by `sub $8,%rsp`. 0: it made none.
  */
-static uint64_t find_site(struct snap_ctx *c, uint64_t sp)
+static uint64_t site_above(const struct snap_ctx *c, uint64_t at)
 {
-	uint64_t stgrun_ret = c->target->info.wire.stgrun_ret, words[512], at, end, ra[2], site;
+	uint64_t ra[2], site;
+
+	if (mem__read(c->mem.pid, at - CSTACK_STGRUN_FRAME - sizeof(ra), ra, sizeof(ra)) < 0)
+		return 0;
+	for (int k = 0; k < 2; k++)
+		if (names__find_site(c->target->names, ra[k], &site) == 0)
+			return site;
+	return 0;
+}
+
+/* The site of the foreign function that the thread is in: from its stack pointer on upwards. */
+static uint64_t find_site(const struct snap_ctx *c, uint64_t sp)
+{
+	uint64_t stgrun_ret = c->target->info.wire.stgrun_ret, words[512], at, end;
 
 	if (!stgrun_ret || !sp || (sp & 7))
 		return 0;
@@ -212,19 +229,55 @@ static uint64_t find_site(struct snap_ctx *c, uint64_t sp)
 
 		while (n > 0 && mem__read(c->mem.pid, at, words, n * 8) < 0)
 			n /= 2;
-		for (size_t i = 0; i < n; i++) {
-			if (words[i] != stgrun_ret)
-				continue;
-			at += 8 * i - CSTACK_STGRUN_FRAME;
-			if (mem__read(c->mem.pid, at - 16, ra, sizeof(ra)) < 0)
-				return 0;
-			for (int k = 0; k < 2; k++)
-				if (names__find_site(c->target->names, ra[k], &site) == 0)
-					return site;
-			return 0;
-		}
+		for (size_t i = 0; i < n; i++)
+			if (words[i] == stgrun_ret)
+				return site_above(c, at + 8 * i);
 		if (n < ARRAY_SIZE(words))
 			return 0;
+	}
+	return 0;
+}
+
+/*
+ * Where a suspended Haskell thread goes on: the code that its call's site jumps to, which GHC puts
+ * beside it. 0: not known.
+ */
+static uint64_t find_continuation(struct snap_ctx *c, uint64_t tso)
+{
+	const struct wire_layout *l = &c->target->info.wire.layout;
+	uint64_t obj, sp, info;
+
+	if (!tso || mem__read_u64(c->mem.pid, tso + l->tso_stackobj, &obj) < 0 ||
+	    mem__read_u64(c->mem.pid, obj + l->stack_sp, &sp) < 0 ||
+	    mem__read_u64(c->mem.pid, sp, &info) < 0)
+		return 0;
+	return info;
+}
+
+/*
+ * The same of a thread that is on the CPU, where nothing shows its stack pointer: from the top of
+ * its stack on downwards. What calls that are over have left there is not meant: the site is one
+ * that the suspended Haskell thread goes on beside.
+ */
+static uint64_t find_running_site(struct snap_ctx *c, uint64_t top, uint64_t tso)
+{
+	uint64_t stgrun_ret = c->target->info.wire.stgrun_ret, words[512], at, end, site;
+	uint64_t continuation = find_continuation(c, tso);
+
+	if (!stgrun_ret || !continuation || (top & 7) || top <= STACK_DEPTH)
+		return 0;
+	for (end = top; end > top - STACK_DEPTH; end = at) {
+		/* by pages: below the last one there may be none */
+		at = (end - 1) & ~(uint64_t)(sizeof(words) - 1);
+		if (mem__read(c->mem.pid, at, words, end - at) < 0)
+			return 0;
+		for (size_t i = (end - at) / 8; i-- > 0;) {
+			if (words[i] != stgrun_ret)
+				continue;
+			site = site_above(c, at + 8 * i);
+			if (site && MAX(site, continuation) - MIN(site, continuation) < BESIDE)
+				return site;
+		}
 	}
 	return 0;
 }
@@ -243,6 +296,13 @@ static void walk_suspended(struct snap_ctx *c, struct snap_thread *th)
 	if (th->stack.nframes > WIRE_OFF_FRAMES)
 		th->stack.nframes = WIRE_OFF_FRAMES;
 	memcpy(th->frames, c->frames, th->stack.nframes * sizeof(th->frames[0]));
+}
+
+/* The C library has a thread's TCB at the top of its stack. 0: not known. */
+static uint64_t stack_top(const struct snap_ctx *c, const struct rts_thread *rt,
+			  const struct proc_stat *st)
+{
+	return rt->tid == (u32)c->mem.pid ? st->start_stack : rt->fsbase;
 }
 
 static void look_at(struct snap_ctx *c, pid_t tid, struct snap_thread *th)
@@ -284,7 +344,8 @@ static void look_at(struct snap_ctx *c, pid_t tid, struct snap_thread *th)
 			proc__syscall(c->mem.pid, tid, &sc);
 			th->syscall = sc.nr;
 		}
-		th->site = find_site(c, sc.sp);
+		th->site = sc.running ? find_running_site(c, stack_top(c, &rt, &st), th->rts.tso)
+				      : find_site(c, sc.sp);
 		walk_suspended(c, th);
 	}
 }
