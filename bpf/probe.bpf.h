@@ -249,7 +249,8 @@ SS_INLINE int call_from_before(const struct wire_target *t, struct wire_thread *
 	ret_call->runnable_ns = seen->runnable_ns;
 	if (o && o->incall == incall && o->epoch == t->epoch) {
 		ret_call->start_ns = o->start_ns;
-		ret_call->site = o->site;
+		/* the snapshot may not have found it: this is at the same place */
+		ret_call->site = o->site ? o->site : resume_ra;
 		ret_call->flags = WIRE_CALL_OPEN_AT_START;
 		/* counted with what was seen of it */
 		site_finished(seen->tgid, ret_call, now);

@@ -144,6 +144,45 @@ static void test_first_call(void **state)
 	first_call(false, 6);
 }
 
+/*
+ * Of a call on the CPU the snapshot may not find the place: it has a row all the same, and its own
+ * record, which has the place, counts where that is.
+ */
+static void placeless_call(bool ends)
+{
+	struct snap_thread snap = kit_snap(7, WIRE_WHERE_SAFE_CALL, 'R');
+	const struct pic_target *t;
+	struct kit kit;
+	union rec r;
+
+	kit_new(&kit);
+	put_snap(&kit, &snap, 1, false);
+	for (uint64_t at = T0 + 10000; at < T0 + 100000; at += 10000)
+		put(&kit, mk_sample(&r, 7, at, WIRE_WHERE_SAFE_CALL, CFN(1), CIP(CFN(1)), STOP));
+	if (ends) {
+		mk_call(&r, 7, T0, T0 + 110000, SITE(1), RET(HS(4)), STOP);
+		r.call.flags = WIRE_CALL_OPEN_AT_START;
+		put(&kit, &r);
+	} else {
+		put_snap(&kit, &snap, 1, true);
+	}
+	t = finish(&kit);
+	check_lane(kit.pic, lane_of(t, 7));
+	assert_int_equal(t->n_calls, 1);
+	assert_string_equal(t->calls[0].function, ends ? "c1" : "[unknown function]");
+	assert_int_equal(t->calls[0].open_at_start, 1);
+	assert_int_equal(t->calls[0].open_at_end, !ends);
+	assert_int_equal(t->calls[0].open_wall_ns, ends ? 0 : END - T0);
+	timeline__free(kit.tl);
+}
+
+static void test_placeless_call(void **state)
+{
+	(void)state;
+	placeless_call(false);
+	placeless_call(true);
+}
+
 /* The first off-CPU interval began before the session: the snapshot shows what it was. */
 static void test_first_off(void **state)
 {
@@ -437,17 +476,12 @@ static void test_figures_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_snapshot_only),
-		cmocka_unit_test(test_open_at_start),
-		cmocka_unit_test(test_first_call),
-		cmocka_unit_test(test_first_off),
-		cmocka_unit_test(test_first_off_was_ready),
-		cmocka_unit_test(test_late_entry),
-		cmocka_unit_test(test_still_off),
-		cmocka_unit_test(test_end_snapshot),
-		cmocka_unit_test(test_created_meanwhile),
-		cmocka_unit_test(test_early),
-		cmocka_unit_test(test_lost_end),
+		cmocka_unit_test(test_snapshot_only), cmocka_unit_test(test_open_at_start),
+		cmocka_unit_test(test_first_call),    cmocka_unit_test(test_placeless_call),
+		cmocka_unit_test(test_first_off),     cmocka_unit_test(test_first_off_was_ready),
+		cmocka_unit_test(test_late_entry),    cmocka_unit_test(test_still_off),
+		cmocka_unit_test(test_end_snapshot),  cmocka_unit_test(test_created_meanwhile),
+		cmocka_unit_test(test_early),	      cmocka_unit_test(test_lost_end),
 		cmocka_unit_test(test_figures_end),
 	};
 

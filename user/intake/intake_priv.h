@@ -149,6 +149,9 @@ int notes__flow(struct seen *s, pid_t tid, const struct ev *call);
 int notes__queued(struct seen *s, uint64_t ns, uint64_t queued);
 int notes__starved(struct seen *s, uint64_t ns, uint64_t queued);
 
+/* snapshot.c: of a call that has come back: whether it is the one of the snapshot at the attach. */
+void snapshot__compare(struct seen_thread *th, const struct ev *call);
+
 /* carried.c: of a call that was open at the last cut: its record; the thread's state, or its end,
  * when so many calls were still open. `alone`: the process goes on. */
 void carried__record(const struct intake *in, struct seen *s, struct seen_thread *th,

@@ -30,6 +30,7 @@ static int take_snap(struct intake *in, struct seen *s, const struct snap_thread
 static int snap_thread(struct intake *in, struct seen *s, const struct snap_thread *snap,
 		       uint64_t at_ns, bool at_end)
 {
+	struct seen_site *unknown;
 	struct seen_thread *th;
 	int err = target__thread(s, snap->tid, &th);
 
@@ -47,8 +48,29 @@ static int snap_thread(struct intake *in, struct seen *s, const struct snap_thre
 	} else {
 		th->has_start = true;
 		th->shown_ns = snap->start_time_ns;
+		/* the row of such calls, until their own records have their places */
+		if (th->at_start.where == WIRE_WHERE_SAFE_CALL && !th->at_start.site)
+			err = name__site(in, s, 0, &unknown);
 	}
-	return 0;
+	return err == -E2BIG ? 0 : err;
+}
+
+void snapshot__compare(struct seen_thread *th, const struct ev *call)
+{
+	struct ev *first = &th->at_start;
+	bool before = call->call_flags & WIRE_CALL_OPEN_AT_START;
+
+	if (!th->has_start || first->where != WIRE_WHERE_SAFE_CALL)
+		return;
+	/* found without its place: the call's own record has it */
+	if (!first->site && (before || (call->t0 <= first->t0 && call->t1 > first->t0)))
+		first->site = call->site;
+	if (!call->site || call->site != first->site)
+		return;
+	if (before)
+		th->ended_before_call = true;
+	else
+		th->began_same_call = true;
 }
 
 static int take_snapshot(struct intake *in, pid_t pid, const struct snapshot *snapshot,

@@ -201,12 +201,8 @@ int record__call(struct intake *in, struct seen *s, struct seen_thread *th, stru
 	if (in->ahead)
 		return err ? err : keep(in, s, th, &th->calls, &ev);
 	s->last_call_ns = MAX(s->last_call_ns, ev.t1);
-	if (!err && th->has_start && ev.site && ev.site == th->at_start.site) {
-		if (rec.flags & WIRE_CALL_OPEN_AT_START)
-			th->ended_before_call = true;
-		else
-			th->began_same_call = true;
-	}
+	if (!err)
+		snapshot__compare(th, &ev);
 	/* one that was over by then is none of those: its record comes late */
 	if (!err && s->was_cut && ev.site && rec.start_ns < s->pub->attach_ns &&
 	    rec.h.ns > s->pub->attach_ns)

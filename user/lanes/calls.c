@@ -39,10 +39,19 @@ static int flag_of(const struct call_counter *c, const struct seen_site *site)
 	return seen__counters(c->l->seen, site->addr, true) ? 1 : 0;
 }
 
+/* The place of the call that the snapshot at the attach found; NULL: there is no row for it. */
+static const struct seen_site *first_site(const struct call_counter *c,
+					  const struct seen_thread *th)
+{
+	if (!th->has_start || th->at_start.where != WIRE_WHERE_SAFE_CALL)
+		return NULL;
+	return seen__site(c->l->seen, th->at_start.site) ?: seen__site_at(c->l->seen, 0);
+}
+
 /* One that was open at the attach, and until the thread's end or the session's. */
 static void count_never_left(struct call_counter *c, const struct seen_thread *th, uint64_t end)
 {
-	const struct seen_site *site = seen__site(c->l->seen, th->at_start.site);
+	const struct seen_site *site = first_site(c, th);
 	uint64_t attach = c->l->seen->pub->attach_ns;
 
 	if (site && end > attach)
@@ -54,17 +63,21 @@ static void count_never_left(struct call_counter *c, const struct seen_thread *t
  * somewhat earlier. One that was has a record of its own when it ends; the kernel has seen others
  * begin.
  */
-static bool was_before(const struct seen *s, const struct seen_thread *th)
+static bool was_before(const struct call_counter *c, const struct thread_lane *lane)
 {
-	const struct seen_site *site = seen__site(s, th->at_start.site);
+	const struct seen_thread *th = lane->seen;
+	const struct seen_site *site = first_site(c, th);
 
-	if (!th->has_start || th->at_start.where != WIRE_WHERE_SAFE_CALL || !site)
+	if (!site)
 		return false;
 	/* its probes were there before its first instruction */
-	if (!s->pub->attach_took_ns)
+	if (!c->l->seen->pub->attach_took_ns)
 		return false;
 	if (th->ended_before_call || th->began_same_call)
 		return th->ended_before_call;
+	/* nothing shows whether others came from the same place */
+	if (!site->addr)
+		return lane->in_first_call;
 	for (uint32_t i = 0; th->has_final && i < MIN(th->final->depth, (uint32_t)WIRE_OPEN_MAX);
 	     i++)
 		if (th->final->open[i].site == site->addr)
@@ -81,15 +94,21 @@ static bool is_open_at_end(const struct thread_lane *lane)
 	const struct seen_thread *th = lane->seen;
 	bool known = th->has_final && th->final->epoch;
 
-	return th->has_end && th->at_end.where == WIRE_WHERE_SAFE_CALL && th->at_end.site &&
-	       (!known || lane->in_first_call);
+	if (!th->has_end || th->at_end.where != WIRE_WHERE_SAFE_CALL)
+		return false;
+	return lane->in_first_call || (!known && th->at_end.site);
 }
 
 static void count_unseen_begin(struct call_counter *c, const struct thread_lane *lane)
 {
 	const struct seen_thread *th = lane->seen;
-	const struct seen_site *site = seen__site(c->l->seen, th->at_end.site);
-	int flag = flag_of(c, site);
+	const struct seen_site *site =
+		lane->in_first_call ? first_site(c, th) : seen__site(c->l->seen, th->at_end.site);
+	int flag;
+
+	if (!site)
+		return;
+	flag = flag_of(c, site);
 
 	c->open[site->index].at_end[flag]++;
 	/* what was seen of it is counted by the first snapshot's */
@@ -143,7 +162,7 @@ static void count_recorded(struct call_counter *c, const struct thread_lane *lan
 /* The call of the attach's snapshot; count_never_left has its time. */
 static void count_first_call(struct call_counter *c, const struct seen_thread *th, bool at_end)
 {
-	const struct seen_site *site = seen__site(c->l->seen, th->at_start.site);
+	const struct seen_site *site = first_site(c, th);
 	struct open_calls *open = site ? &c->open[site->index] : NULL;
 
 	if (open)
@@ -177,7 +196,7 @@ static void count_open(struct call_counter *c)
 			continue;
 		if (c->l->seen->was_cut)
 			count_open_before(c, lane);
-		else if (was_before(c->l->seen, th))
+		else if (was_before(c, lane))
 			count_first_call(c, th, false);
 		count_recorded(c, lane);
 		if (lane->in_first_call)

@@ -31,7 +31,8 @@
 /* How often and how long a thread in a safe call is waited for to leave the CPU. */
 #define RUNNING_TRIES	5
 #define RUNNING_WAIT_NS 200000
-/* Of its stack so much is looked through otherwise, from the top: StgRun is among the first calls. */
+/* Of its stack so much is looked through otherwise, from the top: StgRun is among the first calls.
+ */
 #define STACK_DEPTH (256 << 10)
 /* The code after a safe call is in the same function, and no farther from the call. */
 #define BESIDE (16 << 10)
