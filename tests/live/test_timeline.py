@@ -426,6 +426,24 @@ def test_haskell_threads(t):
           f"running: {running}, capabilities {total(caps, 'haskell', 'preempted')}")
 
 
+@cases("v", "v.stripped")
+def test_schedulers_wait(t, way):
+    """Without -threaded the scheduler waits for timers itself, a hundred times a second here: it and the capability
+    are idle then, and nothing but that takes the time off the CPU."""
+    _, report, _ = profile_run(t, "Waits", "seldom", 3000, way=way, options=ALWAYS)
+    check_all_lanes(report)
+    main, = (l for l in lanes(report, "thread") if l["tid"] == report.target()["pid"])
+    cap, = lanes(report, "capability")
+    states, wall = main["states"], main["wall_ns"]
+    off = wall - main["cpu_ns"] - states["preempted"] - states["unknown"]
+    check(off >= 0.1 * wall, f"it hardly waited: {states}")
+    check_near("idle", states["idle"], off, 0.1 * off)
+    check(states["rts_blocked"] <= 0.05 * off, f"the runtime waited for itself: {states}")
+    check(cap["states"]["idle"] >= 0.95 * states["idle"], f"the capability: {cap['states']}, the thread: {states}")
+    check(cap["states"]["rts"] <= main["cpu_ns"] + states["rts_blocked"] + 0.02 * wall,
+          f"the capability: {cap['states']}, on the CPU {main['cpu_ns']}")
+
+
 def test_nonmoving_collector(t):
     """Its own thread collects, and is no foreign code."""
     _, report, _, _, _ = profile_lanes(t, "busy", 2, rts=("-N2", "-xn"), options=("-F", "999"))

@@ -138,7 +138,8 @@ static inline int kit_site(void *ctx, uint64_t addr, struct target_site *ret)
 	return 0;
 }
 
-static inline void kit_add_with(struct kit *kit, pid_t pid, uint64_t attach_ns, uint32_t caps)
+static inline void kit_add_way(struct kit *kit, pid_t pid, uint64_t attach_ns, uint32_t caps,
+			       bool threaded)
 {
 	struct namer namer = {.ctx = kit, .name = kit_name, .site = kit_site};
 	struct target_info info = {.pid = pid,
@@ -147,12 +148,17 @@ static inline void kit_add_with(struct kit *kit, pid_t pid, uint64_t attach_ns, 
 				   .exe = "/bin/prog",
 				   .build_id = "abcd",
 				   .ghc_version = "9.0.2",
-				   .way = "rts_thr",
-				   .threaded = true,
+				   .way = threaded ? "rts_thr" : "rts_v",
+				   .threaded = threaded,
 				   .capabilities = caps};
 
 	info.wire.call_record_ns = 10000;
 	assert_int_equal(intake__add_target(kit->in, &info, &namer, attach_ns, 5), 0);
+}
+
+static inline void kit_add_with(struct kit *kit, pid_t pid, uint64_t attach_ns, uint32_t caps)
+{
+	kit_add_way(kit, pid, attach_ns, caps, true);
 }
 
 static inline void kit_add(struct kit *kit, pid_t pid, uint64_t attach_ns)

@@ -268,6 +268,17 @@ static bool is_managers_wait(const struct thread_builder *b, const struct ev *ev
 	       ((site && site->manager) || (ev->tso && is_managers_label(b->l->seen, ev->tso)));
 }
 
+/*
+ * Without -threaded the scheduler itself waits where no Haskell thread can run: for files and
+ * timers (rts/posix/Select.c, Poll.c), or in pause() for a signal that has a handler
+ * (rts/posix/Signals.c, awaitUserSignals). Nothing else of the runtime's sleeps in these calls.
+ */
+static bool is_schedulers_wait(const struct thread_builder *b, const struct ev *ev)
+{
+	return ev && !b->l->seen->pub->threaded && ev->where == WIRE_WHERE_RTS &&
+	       (waits_for_events(ev->syscall) || ev->syscall == SYS_pause);
+}
+
 /* By what the thread is, and not by the moment. */
 static enum thread_state settled(const struct thread_builder *b, const struct finding_out *p)
 {
@@ -282,6 +293,8 @@ static enum thread_state settled(const struct thread_builder *b, const struct fi
 		return b->th->collects ? ST_GC_WAIT : p->state;
 	case ST_SAFE_CALL_BLOCKED:
 		return is_managers_wait(b, p->ev) ? ST_IDLE : p->state;
+	case ST_RTS_BLOCKED:
+		return is_schedulers_wait(b, p->ev) ? ST_IDLE : p->state;
 	default:
 		return p->state;
 	}
@@ -347,7 +360,8 @@ int thread__emit(struct thread_builder *b, const struct finding_out *found)
 	if (!ns && !p.samples)
 		return 0;
 	p.state = settled(b, &p);
-	if (p.state == ST_IDLE && found->state != ST_IDLE)
+	/* a scheduler's thread is the program's own, and no manager's */
+	if (p.state == ST_IDLE && found->state != ST_IDLE && found->state != ST_RTS_BLOCKED)
 		b->lane->managed_ns += ns;
 	err = compose(b, &p, &stack);
 	if (!err)

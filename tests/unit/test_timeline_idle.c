@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Without -threaded the scheduler waits itself for files, timers and signals: that is idleness. */
+#include <sys/syscall.h>
+
+#include "test_timeline_kit.h"
+
+struct wait {
+	bool threaded;
+	unsigned where;
+	long syscall;
+	enum thread_state expect;
+	enum cap_state cap; /* of the capability meanwhile */
+};
+
+static void check_wait(const struct wait *wait)
+{
+	struct timeline_opts opts = {.start_ns = T0, .start_unix_ns = 1};
+	const struct pic_lane *lane;
+	struct kit kit;
+	union rec r;
+	size_t i = 0;
+
+	kit_new_timeline(&kit, &opts);
+	kit_add_way(&kit, PID, T0, 1, wait->threaded);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	mk_off(&r, 7, T0 + 200, T0 + 1900, T0 + 2000, wait->where, STOP);
+	r.off.syscall = (uint32_t)wait->syscall;
+	r.off.ip = CFN(1);
+	r.off.rts.cap_no = 0;
+	put(&kit, &r);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 2200));
+	finish(&kit);
+	lane = lane_of(picture__target(kit.pic, 0), 7);
+	assert_int_equal(lane->states_ns[wait->expect], 1700);
+	assert_int_equal(lane->states_ns[ST_PREEMPTED], 100);
+	/* it runs for a tenth of its time and more: the program's work */
+	assert_false(lane->housekeeping);
+	lane = lane_by(picture__target(kit.pic, 0), LANE_CAPABILITY, 0);
+	while (i < lane->n_slices && lane->slices[i].end_ns <= T0 + 200)
+		i++;
+	assert_true(i < lane->n_slices);
+	assert_int_equal(lane->slices[i].state, wait->cap);
+	assert_in_range(lane->slices[i].end_ns, T0 + 1900, T0 + 2000);
+	timeline__free(kit.tl);
+}
+
+static void test_schedulers_wait(void **state)
+{
+	static const struct wait waits[] = {
+		{false, WIRE_WHERE_RTS, SYS_select, ST_IDLE, CS_IDLE},
+		{false, WIRE_WHERE_RTS, SYS_pselect6, ST_IDLE, CS_IDLE},
+		{false, WIRE_WHERE_RTS, SYS_poll, ST_IDLE, CS_IDLE},
+		{false, WIRE_WHERE_RTS, SYS_ppoll, ST_IDLE, CS_IDLE},
+		{false, WIRE_WHERE_RTS, SYS_pause, ST_IDLE, CS_IDLE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(waits); i++)
+		check_wait(&waits[i]);
+}
+
+/* For a lock, or for the kernel's memory; in a call of the program's own; and where the runtime has
+ * other threads to wait for events. */
+static void test_other_waits(void **state)
+{
+	static const struct wait waits[] = {
+		{false, WIRE_WHERE_RTS, SYS_futex, ST_RTS_BLOCKED, CS_RTS},
+		{false, WIRE_WHERE_RTS, SYS_madvise, ST_RTS_BLOCKED, CS_RTS},
+		{false, WIRE_WHERE_RTS, WIRE_NO_SYSCALL, ST_RTS_BLOCKED, CS_RTS},
+		{false, WIRE_WHERE_HASKELL, SYS_poll, ST_UNSAFE_CALL_BLOCKED, CS_UNSAFE_CALL},
+		{false, WIRE_WHERE_SAFE_CALL, SYS_poll, ST_SAFE_CALL_BLOCKED, CS_IDLE},
+		{true, WIRE_WHERE_RTS, SYS_poll, ST_RTS_BLOCKED, CS_RTS},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(waits); i++)
+		check_wait(&waits[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_schedulers_wait),
+		cmocka_unit_test(test_other_waits),
+	};
+
+	return cmocka_run_group_tests_name("the scheduler's waits", tests, NULL, NULL);
+}
