@@ -258,6 +258,17 @@ def test_gc_share(t):
     says(finding, "-A64m")
 
 
+def test_futile_collections_of_its_own(t):
+    """A heap that only grows, with a major collection each half of a second by the program's own calls: no factor
+    makes fewer of them."""
+    _, report, _ = profile_run(t, "Alloc", "leak", 5, 40000000, options=ALWAYS)
+    heap = report.target()["heap"]
+    finding = the_one(report, "futile_major_gcs")
+    check(heap["futile_majors"] >= 0.8 * heap["majors"] >= 4, f"the heap: {heap}")
+    says(finding, "calls for most of them itself", "performMajorGC")
+    check("-F4" not in finding["text"], f"what makes no difference: {finding}")
+
+
 @cases("parallel", "-qg")
 def test_gc_spin(t, how):
     """One deep stack is one piece of work, which two threads cannot share: one of them has none and

@@ -231,7 +231,19 @@ static void test_gc_share_major(void **state)
 	assert_says(the_only(&found, "gc_share"),
 		    "30 collections of the youngest generation of 1.00 ms");
 	assert_says(the_only(&found, "gc_share"), "30 major ones of 9.00 ms");
+	assert_says(the_only(&found, "gc_share"), "fewer of them by +RTS -F4");
 	assert_null(strstr(found.v[0].text, "-A64m"));
+	picture__free(found.pic);
+	/* nor is a larger factor where it is not the heap that calls for them */
+	t.heap.major_reasons[GC_REASON_FORCED] = 29;
+	find(&t, lanes, 1, &found);
+	assert_says(the_only(&found, "gc_share"), "fewer calls of performGC or performMajorGC");
+	assert_null(strstr(found.v[0].text, "-F4"));
+	picture__free(found.pic);
+	t.heap.major_reasons[GC_REASON_IDLE] = 30;
+	find(&t, lanes, 1, &found);
+	assert_says(the_only(&found, "gc_share"), "fewer of them while it is idle");
+	assert_null(strstr(found.v[0].text, "-F4"));
 	picture__free(found.pic);
 	for (size_t i = 0; i < ARRAY_SIZE(gcs); i++)
 		gcs[i].generation = 1 - gcs[i].generation;

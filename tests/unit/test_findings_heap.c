@@ -232,6 +232,58 @@ static void test_futile(void **state)
 	none(&t);
 }
 
+/* No limit of the heap makes fewer of those that came for another reason. */
+static void test_futile_for_other_reasons(void **state)
+{
+	struct pic_gc_event gcs[40];
+	struct pic_target t = {
+		.gcs = gcs,
+		.n_gcs = ARRAY_SIZE(gcs),
+		.threaded = true,
+		.rts_opts = RTS_OPTS_ALL,
+		.heap = {.known = true,
+			 .majors = 40,
+			 .futile_majors = 39,
+			 .major_reasons = {[GC_REASON_FORCED] = 20, [GC_REASON_NURSERY] = 20}}};
+	uint64_t *reasons = t.heap.major_reasons;
+	const struct pic_finding *f;
+	struct found found;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(gcs); i++)
+		gcs[i] = (struct pic_gc_event){.start_ns = AT(20 * i),
+					       .end_ns = AT(20 * i + 5),
+					       .sync_ns = UINT64_MAX,
+					       .generation = 1};
+	find(&t, busy(), 1, &found);
+	assert_says(the_only(&found, "futile_major_gcs"), "+RTS -F4");
+	picture__free(found.pic);
+	/* most of those of which it is known; most of them the program's own */
+	reasons[GC_REASON_FORCED] = 2;
+	reasons[GC_REASON_IDLE] = 1;
+	reasons[GC_REASON_NURSERY] = 1;
+	reasons[GC_REASON_UNKNOWN] = 36;
+	find(&t, busy(), 1, &found);
+	f = the_only(&found, "futile_major_gcs");
+	assert_says(f, "39 of 40 major collections freed less than 3 %");
+	assert_says(f, "the program calls for most of them itself");
+	assert_null(strstr(f->text, "-F4"));
+	picture__free(found.pic);
+	/* after an idle time; without -threaded there is none, but a look for deadlocks */
+	reasons[GC_REASON_IDLE] = 3;
+	find(&t, busy(), 1, &found);
+	f = the_only(&found, "futile_major_gcs");
+	assert_says(f, "idle: fewer come after a longer idle time: +RTS -I10");
+	assert_null(strstr(f->text, "-F4"));
+	picture__free(found.pic);
+	t.threaded = false;
+	find(&t, busy(), 1, &found);
+	f = the_only(&found, "futile_major_gcs");
+	assert_says(f, "to find those that wait forever");
+	assert_null(strstr(f->text, "+RTS"));
+	picture__free(found.pic);
+}
+
 /* A second with 120 collections of 1 ms each. */
 static void test_small_nursery(void **state)
 {
@@ -304,10 +356,14 @@ static void test_large_nursery(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bounded_pauses), cmocka_unit_test(test_one_allocator),
-		cmocka_unit_test(test_large_objects),  cmocka_unit_test(test_growth),
-		cmocka_unit_test(test_futile),	       cmocka_unit_test(test_small_nursery),
+		cmocka_unit_test(test_bounded_pauses),
+		cmocka_unit_test(test_one_allocator),
+		cmocka_unit_test(test_large_objects),
+		cmocka_unit_test(test_growth),
+		cmocka_unit_test(test_futile),
+		cmocka_unit_test(test_small_nursery),
 		cmocka_unit_test(test_large_nursery),
+		cmocka_unit_test(test_futile_for_other_reasons),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,13 +16,14 @@ static uint64_t at_s(double s)
 	return T0 + (uint64_t)(s * (double)SECOND);
 }
 
-static void put_major(struct kit *kit, const struct live *live, uint64_t number)
+static void put_end(struct kit *kit, const struct live *live, uint64_t number, uint32_t reason,
+		    uint32_t generation)
 {
 	struct wire_heap heap = {.number = number,
 				 .large_words = 0,
 				 .live_words = live->mb * MB / 8,
-				 .reason = WIRE_ALLOC_NURSERY,
-				 .generation = 1,
+				 .reason = reason,
+				 .generation = generation,
 				 .n_gens = 2};
 
 	heap.h = (struct wire_hdr){.ns = at_s(live->s),
@@ -32,6 +33,11 @@ static void put_major(struct kit *kit, const struct live *live, uint64_t number)
 				   .size = sizeof(heap)};
 	heap.gens[1].n_words = heap.live_words;
 	assert_int_equal(intake__record(kit->in, &heap, sizeof(heap)), 0);
+}
+
+static void put_major(struct kit *kit, const struct live *live, uint64_t number)
+{
+	put_end(kit, live, number, WIRE_ALLOC_NURSERY, 1);
 }
 
 enum { FROM_START = 1, EXITS = 2 };
@@ -115,11 +121,42 @@ static void test_goes_on(void **state)
 	assert_false(grows(v, ARRAY_SIZE(v), 0, "", &heap));
 }
 
+/* Of major ones alone, and without the one of the program's end. */
+static void test_reasons(void **state)
+{
+	static const struct {
+		uint32_t reason, generation;
+	} ends[] = {
+		{WIRE_ALLOC_FORCED, 1},	 {WIRE_ALLOC_FORCED, 1},  {WIRE_ALLOC_IDLE, 1},
+		{WIRE_ALLOC_NURSERY, 0}, {WIRE_ALLOC_UNKNOWN, 1}, {WIRE_ALLOC_FORCED, 1},
+	};
+	const struct pic_heap *heap;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_sample(&r, 7, T0 + 1000, WIRE_WHERE_HASKELL, HS(1), RET(HS(0)), STOP));
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+		put_end(&kit, &(struct live){(double)i + 1, 20}, i, ends[i].reason,
+			ends[i].generation);
+	assert_int_equal(intake__end_target(kit.in, PID, "exited 0", at_s(7)), 0);
+	assert_int_equal(timeline__finish(kit.tl, at_s(8)), 0);
+	heap = &picture__target(timeline__picture(kit.tl), 0)->heap;
+	assert_int_equal(heap->majors, 4);
+	assert_int_equal(heap->major_reasons[GC_REASON_FORCED], 2);
+	assert_int_equal(heap->major_reasons[GC_REASON_IDLE], 1);
+	assert_int_equal(heap->major_reasons[GC_REASON_NURSERY], 0);
+	assert_int_equal(heap->major_reasons[GC_REASON_UNKNOWN], 1);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_falls),
 		cmocka_unit_test(test_goes_on),
+		cmocka_unit_test(test_reasons),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,6 +50,18 @@ void finding__add(struct finder *f, const char *kind, uint64_t ns, const char *w
 		f->v[f->n++] = finding;
 }
 
+enum pic_gc_reason finding__majors_reason(const struct pic_heap *heap)
+{
+	const uint64_t *n = heap->major_reasons;
+	uint64_t not_heap = n[GC_REASON_FORCED] + n[GC_REASON_IDLE], known = 0;
+
+	for (unsigned i = 0; i < GC_REASONS; i++)
+		known += i == GC_REASON_UNKNOWN ? 0 : n[i];
+	if (!known || not_heap <= known / 2)
+		return GC_REASON_UNKNOWN;
+	return n[GC_REASON_FORCED] >= n[GC_REASON_IDLE] ? GC_REASON_FORCED : GC_REASON_IDLE;
+}
+
 const char *finding__rts(struct finder *f, const char *option)
 {
 	switch (f->t->rts_opts) {

@@ -27,6 +27,12 @@ const char *finding__text(struct finder *f, const char *fmt, ...)
 void finding__add(struct finder *f, const char *kind, uint64_t ns, const char *where,
 		  const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
+/*
+ * Why most major collections came, of those of which that is known: GC_REASON_FORCED or
+ * GC_REASON_IDLE, which no limit of the heap makes fewer; GC_REASON_UNKNOWN: neither, or not known.
+ */
+enum pic_gc_reason finding__majors_reason(const struct pic_heap *heap);
+
 /* How this program gets an option of the runtime: "+RTS -A64m", or, if it refuses that, what to do
  * about it. */
 const char *finding__rts(struct finder *f, const char *option);

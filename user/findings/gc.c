@@ -70,6 +70,28 @@ static bool nursery_helps(const struct pic_target *t)
 	       t->heap.nursery_bytes / MAX(t->capabilities, 1U) < LARGE_NURSERY;
 }
 
+/* A larger factor makes fewer of those that come as the heap has grown by it. */
+static const char *major_hint(struct finder *f)
+{
+	const char *fewer;
+
+	switch (finding__majors_reason(&f->t->heap)) {
+	case GC_REASON_FORCED:
+		fewer = "fewer calls of performGC or performMajorGC, by which most of them came";
+		break;
+	case GC_REASON_IDLE:
+		fewer = "fewer of them while it is idle, when most of them came";
+		break;
+	default:
+		fewer = finding__text(f, "fewer of them by %s", finding__rts(f, "-F4"));
+	}
+	return finding__text(
+		f,
+		"; most of it in major ones, which copy all live data: less of that, or "
+		"%s",
+		fewer);
+}
+
 /* A larger allocation area makes fewer collections of the youngest generation, and none of others
  * shorter: advice is for the kind that takes the time. */
 static const char *hint(struct finder *f, const struct pic_gc *gc, const struct kinds *k)
@@ -88,13 +110,7 @@ static const char *hint(struct finder *f, const struct pic_gc *gc, const struct 
 	if (longest >= LONG_PAUSE_NS)
 		return finding__text(f, "; long pauses: less live data, compact regions, or %s",
 				     finding__rts(f, "--nonmoving-gc"));
-	if (known && !minor)
-		return finding__text(
-			f,
-			"; most of it in major ones, which copy all live data: less of "
-			"that, or fewer of them by %s",
-			finding__rts(f, "-F4"));
-	return "";
+	return known && !minor ? major_hint(f) : "";
 }
 
 /* ": 7 442 of the youngest generation of 4.08 ms on average, 55 major ones of 4.46 ms, longest …"

@@ -124,6 +124,28 @@ static const char *in_part(const struct finder *f)
 	return f->t->alloc.observed_ns ? " in the time in which they were observed" : "";
 }
 
+/* A larger factor makes fewer only of those that come as the heap has grown by it. */
+static const char *fewer_majors(struct finder *f)
+{
+	switch (finding__majors_reason(&f->t->heap)) {
+	case GC_REASON_FORCED:
+		return "the program calls for most of them itself (performGC or "
+		       "performMajorGC): fewer calls make fewer";
+	case GC_REASON_IDLE:
+		if (f->t->threaded)
+			return finding__text(f,
+					     "most of them came while the program was idle: fewer "
+					     "come after a longer idle time: %s",
+					     finding__rts(f, "-I10"));
+		/* rts/Schedule.c, scheduleDetectDeadlock */
+		return "most of them came as no Haskell thread could run, to find those that wait "
+		       "forever (BlockedIndefinitely): where no thread waits so, none come";
+	default:
+		return finding__text(f, "fewer come with a larger factor: %s",
+				     finding__rts(f, "-F4"));
+	}
+}
+
 static void find_futile(struct finder *f)
 {
 	const struct pic_heap *heap = &f->t->heap;
@@ -135,11 +157,11 @@ static void find_futile(struct finder *f)
 		return;
 	finding__add(f, "futile_major_gcs", ns, NULL,
 		     "%s of %s freed less than %d %% of what was live (%s), and paused the program "
-		     "for %s%s: fewer come with a larger factor: %s",
+		     "for %s%s: %s",
 		     human__count(heap->futile_majors).s,
 		     finding__counted(heap->majors, "major collection", "major collections").s,
 		     MAJOR_FREED_LITTLE_PERCENT, human__bytes(heap->last.live_bytes).s,
-		     human__duration(ns).s, in_part(f), finding__rts(f, "-F4"));
+		     human__duration(ns).s, in_part(f), fewer_majors(f));
 }
 
 static uint64_t rate(const struct pic_alloc *alloc)

@@ -78,7 +78,7 @@ static int book_note(struct lanes *l, const struct alloc_note *note)
 	return ledger__weight(a->ledger, OWNER, stack, (int64_t)note->bytes, 1);
 }
 
-static enum pic_gc_reason reason_of(uint32_t wire)
+enum pic_gc_reason gc__reason(uint32_t wire)
 {
 	static const enum pic_gc_reason reasons[] = {
 		[WIRE_ALLOC_NURSERY] = GC_REASON_NURSERY, [WIRE_ALLOC_LARGE] = GC_REASON_LARGE,
@@ -102,7 +102,7 @@ static void add_reading(struct pic_alloc *sums, const struct alloc_reading *r)
 	sums->large_of_bytes += r->large_of;
 	/* it was chosen among these at random */
 	sums->collections += 1 + r->skipped;
-	sums->reasons[reason_of(r->reason)] += 1 + r->skipped;
+	sums->reasons[gc__reason(r->reason)] += 1 + r->skipped;
 	sums->caps_left_out |= r->caps_left_out;
 }
 

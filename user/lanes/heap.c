@@ -77,9 +77,11 @@ int heap_curve__add(struct heap_curve *c, const struct alloc_reading *r, uint64_
 	}
 	if (point.major || !h->majors)
 		h->last = point;
-	h->majors += point.major;
-	if (point.major)
+	if (point.major) {
+		h->majors++;
+		h->major_reasons[gc__reason(r->reason)]++;
 		h->most_major_bytes = MAX(h->most_major_bytes, r->live);
+	}
 	/* of what survived the collection before this one, little is gone */
 	if (point.major && before &&
 	    point.live_bytes >= before - before / 100 * MAJOR_FREED_LITTLE_PERCENT)
@@ -171,6 +173,7 @@ static void leave_out_last(const struct heap_curve *c, struct pic_heap *h)
 
 	h->last = before->last;
 	h->majors = before->majors;
+	memcpy(h->major_reasons, before->major_reasons, sizeof(h->major_reasons));
 	h->most_major_bytes = before->most_major_bytes;
 	h->futile_majors = before->futile_majors;
 	memcpy(h->gens, before->gens, sizeof(h->gens));

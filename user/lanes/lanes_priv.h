@@ -471,6 +471,8 @@ int lane__take_account(struct lanes *l, struct ledger_account *account, struct p
 /* Books what has come in up to that time, and lets go of it. */
 int allocated__take(struct lanes *l, uint64_t until);
 int allocated__fill(struct lanes *l, uint64_t until);
+/* enum wire_alloc_reason */
+enum pic_gc_reason gc__reason(uint32_t wire);
 
 /* ── the heap (heap.c) ───────────────────────────────────────────────────────────────────── */
 

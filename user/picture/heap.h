@@ -118,7 +118,8 @@ struct pic_heap_point {
 
 struct pic_heap {
 	bool known;
-	uint64_t majors; /* collections of all generations */
+	uint64_t majors;		    /* collections of all generations */
+	uint64_t major_reasons[GC_REASONS]; /* of these */
 	/* after the last of them, or the last collection if there was none */
 	struct pic_heap_point last;
 	/* the most after any collection, what has died since the last major one among it; and after
