@@ -581,34 +581,5 @@ def test_switched_off_for_its_duration(t):
     check(os.listdir(t.dir) == ["off"], f"it wrote {os.listdir(t.dir)}")
 
 
-def requests(report):
-    """The lanes of the threads that the program's main thread, the only bound one, began."""
-    lanes = [l for target in report.json["targets"] for l in target["lanes"] if l["kind"] == "haskell"]
-    first = max((l["tso"] for l in lanes if l["bound"]), default=None)
-    return [l for l in lanes if first is not None and l["tso"] > first]
-
-
-def test_short_lived_haskell_threads(t):
-    """Each waits for its answer and ends unseen, the next one begins after that: no window has more
-    of them than its own, and together they are never longer than it."""
-    target = t.target("Lanes", "requests", 5, rts=("-N2",))
-    session, folder = attach(t, target, "--lanes", "thread,capability,haskell")
-    target.go()
-    calls = json.loads(target.wait_for("}", 60))["lanes_pause"]["calls"]
-    session.signal(signal.SIGINT)
-    check(session.wait() == 0, f"{session.err.seen}")
-    target.say("end")
-    reports = windows(folder)
-    follow_each_other(reports)
-    states_are_whole(reports)
-    check(len(reports) >= 4, f"{len(reports)} windows")
-    for report in reports:
-        found, wall = requests(report), report.json["session"]["duration_ns"]
-        lived = sum(l["wall_ns"] for l in found)
-        check(lived <= wall, f"{len(found)} threads, one after the other, lived for {lived} in a window of {wall}")
-    waited = sum(l["states"]["blocked_mvar"] for report in reports for l in requests(report))
-    check(waited >= 0.5 * calls * 35e6, f"{calls} threads waited for 35 ms each, and for {waited} in all")
-
-
 if __name__ == "__main__":
     run(globals())

@@ -10,7 +10,6 @@
 --   callin    two C threads that call Haskell
 --   blocked   labelled threads: on an MVar, in STM, in threadDelay, on a black hole, and one that
 --             computes
---   requests  one short-lived thread after the other: a safe call, then it waits for its answer
 module Main where
 
 import Control.Concurrent
@@ -92,15 +91,6 @@ blocked end seconds = do
                               >> atomically (writeTVar shut True))
     ]
 
--- | Whoever gets an answer has nothing left to do: its end takes some microseconds.
-request :: IO ()
-request = do
-  answer <- newEmptyMVar
-  _ <- forkIO (lanesPause 5 >> takeMVar answer)
-  threadDelay 40000
-  putMVar answer ()
-  threadDelay 10000
-
 -- | Says when it began and when it was done.
 setAfter :: Double -> Int -> IO ()
 setAfter seconds n = do
@@ -133,7 +123,6 @@ run mode seconds = do
       ]
     "callin" -> lanesCallIn (round (seconds * 500))
     "blocked" -> blocked end seconds
-    "requests" -> until' end request
     _ -> die "Lanes MODE SECONDS"
 
 main :: IO ()
