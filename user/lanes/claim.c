@@ -112,19 +112,6 @@ int claims__walk(struct claim_walk *w, const struct claim *v, size_t n, uint64_t
 	return err;
 }
 
-uint64_t claims__ns(const struct claim *v, size_t n, uint64_t until)
-{
-	uint64_t ns = 0, at = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		uint64_t end = MIN(v[i].s.end_ns, until), start = MAX(v[i].s.start_ns, at);
-
-		ns += end > start ? end - start : 0;
-		at = MAX(at, end);
-	}
-	return ns;
-}
-
 void claims__keep_rest(struct claims *claims, size_t *kept, size_t from, size_t to, uint64_t until)
 {
 	for (size_t i = from; i < to; i++) {

@@ -9,7 +9,7 @@
 #include "lanes_priv.h"
 
 #define MAX_LANES (1U << 20)
-/* From one window to the next; more are those that ended where nobody saw it. */
+/* From one window to the next: those that wait for ever, and that nobody will see end, too. */
 #define MAX_CARRIED (1U << 16)
 /* What an OS thread does while its Haskell thread waits for the next turn. */
 #define SCHEDULER_STATES                                                                           \
@@ -26,9 +26,7 @@ struct haskell_lane {
 	 * ready any more (UINT64_MAX: not yet). */
 	uint64_t idle_ns, ready_ns;
 	uint64_t start_ns, cursor;
-	/* Of what it waits for since the cursor, up to when that is certain; 0: nothing is. */
-	uint64_t waited_ns;
-	uint8_t waits; /* before the last cut, which is the cursor; HS_UNKNOWN: nothing is known */
+	uint8_t waits; /* at the last cut, which is the cursor; HS_UNKNOWN: nothing is known */
 	struct slices slices;
 };
 
@@ -122,7 +120,6 @@ int haskell__copy(const struct haskell *h, struct haskell **ret_copy)
 		if (err)
 			break;
 		lane->cursor = h->v[i]->cursor;
-		lane->waited_ns = h->v[i]->waited_ns;
 		lane->waits = h->v[i]->waits;
 		lane->last_cap = h->v[i]->last_cap;
 		lane->idle_ns = h->v[i]->idle_ns;
@@ -135,6 +132,61 @@ int haskell__copy(const struct haskell *h, struct haskell **ret_copy)
 	return err;
 }
 
+/* ── states ──────────────────────────────────────────────────────────────────────────────── */
+
+/* why_blocked, rts/include/rts/Constants.h, 8.10 to 9.14. */
+static enum haskell_state blocked_state(uint16_t why)
+{
+	switch (why) {
+	case 0:	 /* NotBlocked */
+	case 13: /* ThreadMigrating */
+		return HS_RUNNABLE;
+	case 1:	 /* BlockedOnMVar */
+	case 14: /* BlockedOnMVarRead */
+		return HS_BLOCKED_MVAR;
+	case 2:
+		return HS_BLOCKED_BLACKHOLE;
+	case 3:
+	case 4:
+	case 15:
+		return HS_BLOCKED_IO;
+	case 5:
+		return HS_BLOCKED_DELAY;
+	case 6:
+		return HS_BLOCKED_STM;
+	case 10: /* BlockedOnCCall, …_Interruptible */
+	case 11:
+		return HS_SAFE_CALL;
+	case WIRE_TSO_UNKNOWN:
+		return HS_UNKNOWN;
+	default:
+		return HS_BLOCKED_OTHER;
+	}
+}
+
+/* `before`: its OS thread's state in the last piece that it was in; ST_MAX: there is none. */
+static enum haskell_state state_of(const struct pic_slice *s, enum thread_state before)
+{
+	switch ((enum thread_state)s->state) {
+	case ST_UNSAFE_CALL_CPU:
+	case ST_UNSAFE_CALL_BLOCKED:
+		return HS_UNSAFE_CALL;
+	case ST_SAFE_CALL_CPU:
+	case ST_SAFE_CALL_BLOCKED:
+	case ST_RTS_BLOCKED: /* of a call's hand-over: no other one has a Haskell thread */
+		return HS_SAFE_CALL;
+	case ST_CAP_WAIT:
+		return HS_RUNNABLE;
+	case ST_PREEMPTED:
+		/* Its OS thread is; it itself is where it was. */
+		if (s->cap < MAX_CAPS)
+			return before == ST_UNSAFE_CALL_CPU ? HS_UNSAFE_CALL : HS_RUNNING;
+		return before == ST_CAP_WAIT ? HS_RUNNABLE : HS_SAFE_CALL;
+	default:
+		return HS_RUNNING;
+	}
+}
+
 /* ── claims ──────────────────────────────────────────────────────────────────────────────── */
 
 static int claim(struct lanes *l, struct thread_lane *lane, const struct piece *p)
@@ -144,7 +196,7 @@ static int claim(struct lanes *l, struct thread_lane *lane, const struct piece *
 		.s = p->s,
 		.class = LEDGER_CLASSES,
 		.before = p->s.tso == lane->tso ? lane->tso_gap : HS_UNKNOWN,
-		.state = (uint8_t)haskell_state__of(&p->s, before),
+		.state = (uint8_t)state_of(&p->s, before),
 	};
 
 	if (p->s.state == ST_HASKELL || p->s.state == ST_UNSAFE_CALL_CPU)
@@ -193,7 +245,6 @@ static int put_claim(void *ctx, const struct claim *c, uint64_t end)
 	if (s.cap != NO_CAP)
 		b->lane->last_cap = s.cap;
 	b->lane->waits = HS_UNKNOWN;
-	b->lane->waited_ns = 0;
 	return put(b, c, &s);
 }
 
@@ -240,34 +291,19 @@ static void keep_idle(const struct lanes *l, struct haskell_lane *lane)
 		lane->ready_ns = idle__first_long(idle, lane->cursor, UINT64_MAX);
 }
 
-/*
- * That it is in a safe call can be what its memory was before the collector moved it. It is so
- * while the call runs Haskell code on its own OS thread, and then goes on.
- */
-static bool is_believed(enum haskell_state state, const struct claim *next)
-{
-	return state != HS_SAFE_CALL || (next && next->state == HS_SAFE_CALL);
-}
-
-/* What it waited for up to `end`, where `next` begins; NULL: it is not seen any more. */
+/* What it waited for up to `end`, and in `otherwise` what its OS thread says of that. */
 static enum haskell_state state_in_gap(struct haskell_builder *b, uint64_t end,
-				       const struct claim *next)
+				       enum haskell_state otherwise)
 {
-	enum haskell_state otherwise = next ? (enum haskell_state)next->before : HS_UNKNOWN;
-	const struct tso_note *note;
-
 	/* still the same as before the cut */
 	if (b->lane->waits != HS_UNKNOWN)
 		return (enum haskell_state)b->lane->waits;
 	/* The first sign of another one in its place. */
 	while (b->note < b->n_notes && b->notes[b->note].ns < *b->cursor)
 		b->note++;
-	note = b->note < b->n_notes ? &b->notes[b->note] : NULL;
-	if (note && note->ns <= end && note->why != WIRE_TSO_UNKNOWN) {
-		enum haskell_state state = haskell_state__blocked(note->why);
-
-		return is_believed(state, next) ? state : HS_UNKNOWN;
-	}
+	if (b->note < b->n_notes && b->notes[b->note].ns <= end &&
+	    b->notes[b->note].why != WIRE_TSO_UNKNOWN)
+		return blocked_state(b->notes[b->note].why);
 	/* else its OS thread had passed the capability on, and it may just have waited */
 	if (otherwise == HS_BLOCKED_OTHER && !cap_was_idle(b, end))
 		return HS_UNKNOWN;
@@ -278,7 +314,8 @@ static int put_gap(void *ctx, uint64_t end, const struct claim *next)
 {
 	static const struct claim nobody = {.class = LEDGER_CLASSES};
 	struct haskell_builder *b = ctx;
-	enum haskell_state state = state_in_gap(b, end, next);
+	enum haskell_state state =
+		state_in_gap(b, end, next ? (enum haskell_state)next->before : HS_UNKNOWN);
 	uint64_t at = *b->cursor, ready = UINT64_MAX;
 	int err = 0;
 
@@ -308,6 +345,26 @@ static int put_gap(void *ctx, uint64_t end, const struct claim *next)
 
 /* ── one thread ──────────────────────────────────────────────────────────────────────────── */
 
+/* Where its lane ends: where it did, or with the session if what it waits for is known. */
+static uint64_t end_of(const struct haskell_builder *b, uint64_t end, uint8_t *ret_waits)
+{
+	uint64_t last = *b->cursor;
+
+	*ret_waits = b->lane->waits;
+	if (*ret_waits != HS_UNKNOWN)
+		return *ret_waits == HS_RUNNABLE ? ready_until(b, end) : end;
+	for (size_t i = 0; i < b->n_notes; i++) {
+		const struct tso_note *note = &b->notes[i];
+
+		if (note->ns < last || note->ended || note->why == WIRE_TSO_UNKNOWN)
+			continue;
+		*ret_waits = (uint8_t)blocked_state(note->why);
+		/* one that was ready has run again, and ended maybe, where nobody saw it */
+		return *ret_waits == HS_RUNNABLE ? ready_until(b, end) : end;
+	}
+	return last;
+}
+
 static void notes_of(const struct haskell *h, uint64_t tso, struct haskell_builder *b)
 {
 	size_t from = search__first(h->n_notes, i, h->notes[i].tso >= tso);
@@ -315,63 +372,6 @@ static void notes_of(const struct haskell *h, uint64_t tso, struct haskell_build
 
 	b->notes = h->notes + from;
 	b->n_notes = to - from;
-}
-
-/* The first that shows what it waits for since its cursor; NULL: none does. */
-static const struct tso_note *find_wait(const struct haskell_lane *lane,
-					const struct haskell_builder *b, uint64_t until)
-{
-	for (size_t i = 0; i < b->n_notes && b->notes[i].ns <= until; i++) {
-		const struct tso_note *note = &b->notes[i];
-
-		if (note->ns >= lane->cursor && !note->ended && note->why != WIRE_TSO_UNKNOWN &&
-		    is_believed(haskell_state__blocked(note->why), NULL))
-			return note;
-	}
-	return NULL;
-}
-
-/* From t on, nothing could run: up to when. */
-static uint64_t idle_until(const struct lanes *l, uint64_t t)
-{
-	const struct idle *idle;
-	uint64_t until = UINT64_MAX;
-
-	for (uint32_t cap = 0; (idle = caps__idle(l, cap)); cap++)
-		until = MIN(until, idle__end(idle, t));
-	return until == UINT64_MAX ? t : until;
-}
-
-/*
- * One that was seen to wait does so until something else can wake it: once a capability is busy it
- * may run for some microseconds, and end, where nobody sees it.
- */
-static void follow_wait(const struct lanes *l, struct haskell_lane *lane,
-			const struct haskell_builder *b, uint64_t until)
-{
-	const struct tso_note *note = lane->waited_ns ? NULL : find_wait(lane, b, until);
-
-	if (note)
-		lane->waited_ns = note->ns;
-	if (lane->waited_ns)
-		lane->waited_ns = idle_until(l, lane->waited_ns);
-}
-
-/* Where its lane ends that is not seen any more: what it waits for is certain up to there. */
-static uint64_t end_of(const struct haskell_builder *b, uint64_t end, uint8_t *ret_waits)
-{
-	struct haskell_lane *lane = b->lane;
-	const struct tso_note *note = find_wait(lane, b, end);
-
-	follow_wait(b->l, lane, b, end);
-	*ret_waits = lane->waits;
-	if (*ret_waits == HS_UNKNOWN && note)
-		*ret_waits = (uint8_t)haskell_state__blocked(note->why);
-	if (*ret_waits == HS_UNKNOWN)
-		return lane->cursor;
-	end = MIN(end, lane->waited_ns);
-	/* one that was ready has run again, and ended maybe, where nobody saw it */
-	return *ret_waits == HS_RUNNABLE ? ready_until(b, end) : end;
 }
 
 static int advance_one(struct lanes *l, struct haskell_lane *lane, const struct claim *v, size_t n,
@@ -391,9 +391,8 @@ static int advance_one(struct lanes *l, struct haskell_lane *lane, const struct 
 
 		err = end > walk.cursor ? put_gap(&b, end, NULL) : 0;
 		walk.cursor = MAX(walk.cursor, end);
-		/* what comes next may show that it still waited */
 		if (l->goes_on)
-			lane->waits = waits == HS_RUNNABLE && end < until ? HS_UNKNOWN : waits;
+			lane->waits = end < until ? HS_UNKNOWN : waits;
 	}
 	lane->cursor = walk.cursor;
 	return err;
@@ -455,6 +454,20 @@ static bool has_lane(void *ctx, uint64_t tso)
 	return lane != NULL;
 }
 
+/* How much of the time up to `until` claims have of one thread, by start. */
+static uint64_t claimed_ns(const struct claim *v, size_t n, uint64_t until)
+{
+	uint64_t ns = 0, at = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t end = MIN(v[i].s.end_ns, until), start = MAX(v[i].s.start_ns, at);
+
+		ns += end > start ? end - start : 0;
+		at = MAX(at, end);
+	}
+	return ns;
+}
+
 /* What claims of one thread, by start, have of it up to `until`. */
 static int advance_claimed(struct lanes *l, const struct claim *v, size_t n, uint64_t until)
 {
@@ -463,7 +476,7 @@ static int advance_claimed(struct lanes *l, const struct claim *v, size_t n, uin
 	int err = get_lane(h, v->s.tso, v->s.start_ns, &lane);
 
 	if (err == -E2BIG) {
-		h->left_out_ns += claims__ns(v, n, until);
+		h->left_out_ns += claimed_ns(v, n, until);
 		return 0;
 	}
 	return err ? err : advance_one(l, lane, v, n, until, false);
@@ -491,42 +504,28 @@ int haskell__advance(struct lanes *l, uint64_t until, bool last)
 		err = advance_one(l, h->v[i], NULL, 0, until, true);
 	if (err || l->reading)
 		return err;
-	for (size_t i = 0; i < h->n; i++) {
-		struct haskell_builder b = {0};
-
+	for (size_t i = 0; i < h->n; i++)
 		keep_idle(l, h->v[i]);
-		notes_of(h, h->v[i]->tso, &b);
-		follow_wait(l, h->v[i], &b, until);
-	}
 	caps__forget_idle(l, until);
 	seen__forget_tso_notes(l->seen, is_needed, h);
 	return 0;
 }
 
-/* It goes on after the cut, or waits maybe, which shows when it runs again. */
-static bool is_carried(const struct haskell_lane *lane, uint64_t at_ns)
-{
-	return lane->cursor >= at_ns || lane->waits != HS_UNKNOWN;
-}
-
 void haskell__cut(struct lanes *l, uint64_t at_ns)
 {
 	struct haskell *h = l->haskell;
-	size_t kept = 0, left = 0, carried = 0;
+	size_t kept = 0, left = 0;
 
 	/* of a window that was not made there may be some */
 	claims__keep_rest(&h->claims, &left, 0, h->claims.n, at_ns);
 	claims__keep_only(&h->claims, left);
-	for (size_t i = 0; i < h->n; i++)
-		carried += is_carried(h->v[i], at_ns);
 	for (size_t i = 0; i < h->n; i++) {
 		struct haskell_lane *lane = h->v[i];
 
 		slices__free(&lane->slices);
-		/* those that have waited longest are the first, and the likeliest to have ended */
-		if (is_carried(lane, at_ns) && carried-- <= MAX_CARRIED) {
+		if (lane->cursor >= at_ns && kept < MAX_CARRIED) {
 			lane->no = (uint32_t)kept;
-			lane->start_ns = lane->cursor = MAX(lane->cursor, at_ns);
+			lane->start_ns = lane->cursor;
 			lane->sampled_states = 0;
 			h->v[kept++] = lane;
 			continue;
@@ -579,12 +578,12 @@ int haskell__fill(struct lanes *l)
 
 	if (err)
 		return err;
-	pub->v = lanes;
 	for (size_t i = 0; !err && i < h->n; i++)
-		if (h->v[i]->cursor > h->v[i]->start_ns)
-			err = fill(l, h->v[i], &accounts[i], &lanes[pub->n++]);
+		err = fill(l, h->v[i], &accounts[i], &lanes[i]);
 	ledger_accounts__free(accounts, (uint32_t)h->n);
-	qsort(lanes, pub->n, sizeof(*lanes), by_running);
+	qsort(lanes, h->n, sizeof(*lanes), by_running);
+	pub->v = lanes;
+	pub->n = h->n;
 	if (!err && h->left_out_ns)
 		err = lanes__lack(l,
 				  "the lanes of Haskell threads that ran, or were in calls, for "

@@ -90,13 +90,6 @@ uint64_t idle__ns(const struct idle *idle, uint64_t t)
 	return idle->v[i].before + t - MIN(idle->v[i].start, t);
 }
 
-uint64_t idle__end(const struct idle *idle, uint64_t t)
-{
-	size_t i = search__first(idle->n, k, idle->v[k].end > t);
-
-	return i < idle->n && idle->v[i].start <= t ? idle->v[i].end : t;
-}
-
 uint64_t idle__first_long(const struct idle *idle, uint64_t from, uint64_t end)
 {
 	size_t i = search__first(idle->n_longs, k,

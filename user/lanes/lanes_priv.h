@@ -362,8 +362,6 @@ struct claim_walk {
  * has it, since there an event or a sample showed it in his hands. A weak one has what is left.
  */
 int claims__walk(struct claim_walk *w, const struct claim *v, size_t n, uint64_t until);
-/* How much of the time up to `until` claims of one owner, by start, have. */
-uint64_t claims__ns(const struct claim *v, size_t n, uint64_t until);
 /* Of claims v[from…to) what lies beyond `until` moves to v[*kept…]. */
 void claims__keep_rest(struct claims *claims, size_t *kept, size_t from, size_t to, uint64_t until);
 /* The first n; at the end there is none, and their memory is needed for something else. */
@@ -377,7 +375,7 @@ int claims__by_start(const struct claim *a, const struct claim *b);
 int claim__book(struct lanes *l, enum lane_kind kind, uint32_t owner, const struct claim *c,
 		const struct pic_slice *as);
 
-/* ── capabilities and Haskell threads (caps.c, haskell*.c) ────────────────────────────────── */
+/* ── capabilities and Haskell threads (caps.c, haskell.c) ────────────────────────────────── */
 
 int caps__new(struct caps **ret_caps);
 void caps__free(struct caps *caps);
@@ -409,8 +407,6 @@ int idle__add(struct idle *idle, uint64_t start, uint64_t end);
 void idle__forget(struct idle *idle, uint64_t until);
 /* How long it was idle before t, which is not before idle->from. */
 uint64_t idle__ns(const struct idle *idle, uint64_t t);
-/* Up to when it is idle from t on; t: it is not, or that is forgotten. */
-uint64_t idle__end(const struct idle *idle, uint64_t t);
 /* From when on, between the two, it was idle for longer than anything stays ready; UINT64_MAX: it
  * was not. */
 uint64_t idle__first_long(const struct idle *idle, uint64_t from, uint64_t end);
@@ -427,10 +423,6 @@ void overlaps__cut(struct overlaps *o, const struct seen *seen, uint64_t end_ns)
 /* All up to `until` is there. */
 int overlaps__advance(struct overlaps *o, const struct seen *seen, uint64_t until, bool last);
 
-/* By why_blocked; HS_UNKNOWN: WIRE_TSO_UNKNOWN. */
-enum haskell_state haskell_state__blocked(uint16_t why);
-/* `before`: its OS thread's state in the last piece that it was in; ST_MAX: there is none. */
-enum haskell_state haskell_state__of(const struct pic_slice *s, enum thread_state before);
 /* With at most `max` lanes; 0: the default. */
 int haskell__new(size_t max, struct haskell **ret_haskell);
 void haskell__free(struct haskell *h);
@@ -439,7 +431,7 @@ int haskell__claim(struct lanes *l, struct thread_lane *lane, const struct piece
 /* `last`: nothing comes after `until`, which is where the lanes end. */
 int haskell__advance(struct lanes *l, uint64_t until, bool last);
 int haskell__fill(struct lanes *l);
-/* The same as caps__cut; lanes that ended before at_ns, and do not wait maybe, go. */
+/* The same as caps__cut; lanes that ended before at_ns, or about which nothing is known, go. */
 void haskell__cut(struct lanes *l, uint64_t at_ns);
 
 /* ── the rest of the picture ─────────────────────────────────────────────────────────────── */
