@@ -138,6 +138,28 @@ static void test_between(void **state)
 	timeline__free(kit.tl);
 }
 
+/* Its call has ended: that it is in one is what its memory was before the collector moved it. */
+static void test_after_a_call(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct pic_lane *lane;
+
+	(void)state;
+	kit_tsos(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	hs_sample(&kit, 7, T0 + 1000, 5);
+	put(&kit, of_tso(mk_call(&r, 7, T0 + 10000, T0 + 30000, SITE(1), RET(HS(1)), STOP), 5));
+	put_tso(&kit, 7, T0 + 31000, 0, "", 5, 10);
+	put(&kit, mk_off(&r, 7, T0 + 31000, END, END, WIRE_WHERE_NO_CAP, STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, END));
+	finish(&kit);
+	lane = tso_of(picture__target(kit.pic, 0), 5);
+	assert_int_equal(lane->states_ns[HS_SAFE_CALL], 20000);
+	assert_true(lane->end_ns <= T0 + 31000);
+	timeline__free(kit.tl);
+}
+
 static void test_not_asked_for(void **state)
 {
 	struct kit kit;
@@ -251,7 +273,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_states),	      cmocka_unit_test(test_between),
 		cmocka_unit_test(test_not_asked_for), cmocka_unit_test(test_flows),
-		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_too_many),      cmocka_unit_test(test_after_a_call),
 	};
 
 	return cmocka_run_group_tests_name("timeline_tsos", tests, NULL, NULL);

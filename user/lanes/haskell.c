@@ -132,61 +132,6 @@ int haskell__copy(const struct haskell *h, struct haskell **ret_copy)
 	return err;
 }
 
-/* ── states ──────────────────────────────────────────────────────────────────────────────── */
-
-/* why_blocked, rts/include/rts/Constants.h, 8.10 to 9.14. */
-static enum haskell_state blocked_state(uint16_t why)
-{
-	switch (why) {
-	case 0:	 /* NotBlocked */
-	case 13: /* ThreadMigrating */
-		return HS_RUNNABLE;
-	case 1:	 /* BlockedOnMVar */
-	case 14: /* BlockedOnMVarRead */
-		return HS_BLOCKED_MVAR;
-	case 2:
-		return HS_BLOCKED_BLACKHOLE;
-	case 3:
-	case 4:
-	case 15:
-		return HS_BLOCKED_IO;
-	case 5:
-		return HS_BLOCKED_DELAY;
-	case 6:
-		return HS_BLOCKED_STM;
-	case 10: /* BlockedOnCCall, …_Interruptible */
-	case 11:
-		return HS_SAFE_CALL;
-	case WIRE_TSO_UNKNOWN:
-		return HS_UNKNOWN;
-	default:
-		return HS_BLOCKED_OTHER;
-	}
-}
-
-/* `before`: its OS thread's state in the last piece that it was in; ST_MAX: there is none. */
-static enum haskell_state state_of(const struct pic_slice *s, enum thread_state before)
-{
-	switch ((enum thread_state)s->state) {
-	case ST_UNSAFE_CALL_CPU:
-	case ST_UNSAFE_CALL_BLOCKED:
-		return HS_UNSAFE_CALL;
-	case ST_SAFE_CALL_CPU:
-	case ST_SAFE_CALL_BLOCKED:
-	case ST_RTS_BLOCKED: /* of a call's hand-over: no other one has a Haskell thread */
-		return HS_SAFE_CALL;
-	case ST_CAP_WAIT:
-		return HS_RUNNABLE;
-	case ST_PREEMPTED:
-		/* Its OS thread is; it itself is where it was. */
-		if (s->cap < MAX_CAPS)
-			return before == ST_UNSAFE_CALL_CPU ? HS_UNSAFE_CALL : HS_RUNNING;
-		return before == ST_CAP_WAIT ? HS_RUNNABLE : HS_SAFE_CALL;
-	default:
-		return HS_RUNNING;
-	}
-}
-
 /* ── claims ──────────────────────────────────────────────────────────────────────────────── */
 
 static int claim(struct lanes *l, struct thread_lane *lane, const struct piece *p)
@@ -196,7 +141,7 @@ static int claim(struct lanes *l, struct thread_lane *lane, const struct piece *
 		.s = p->s,
 		.class = LEDGER_CLASSES,
 		.before = p->s.tso == lane->tso ? lane->tso_gap : HS_UNKNOWN,
-		.state = (uint8_t)state_of(&p->s, before),
+		.state = (uint8_t)haskell_state__of(&p->s, before),
 	};
 
 	if (p->s.state == ST_HASKELL || p->s.state == ST_UNSAFE_CALL_CPU)
@@ -291,19 +236,34 @@ static void keep_idle(const struct lanes *l, struct haskell_lane *lane)
 		lane->ready_ns = idle__first_long(idle, lane->cursor, UINT64_MAX);
 }
 
-/* What it waited for up to `end`, and in `otherwise` what its OS thread says of that. */
-static enum haskell_state state_in_gap(struct haskell_builder *b, uint64_t end,
-				       enum haskell_state otherwise)
+/*
+ * That it is in a safe call can be what its memory was before the collector moved it. It is so
+ * while the call runs Haskell code on its own OS thread, and then goes on.
+ */
+static bool is_believed(enum haskell_state state, const struct claim *next)
 {
+	return state != HS_SAFE_CALL || (next && next->state == HS_SAFE_CALL);
+}
+
+/* What it waited for up to `end`, where `next` begins; NULL: it is not seen any more. */
+static enum haskell_state state_in_gap(struct haskell_builder *b, uint64_t end,
+				       const struct claim *next)
+{
+	enum haskell_state otherwise = next ? (enum haskell_state)next->before : HS_UNKNOWN;
+	const struct tso_note *note;
+
 	/* still the same as before the cut */
 	if (b->lane->waits != HS_UNKNOWN)
 		return (enum haskell_state)b->lane->waits;
 	/* The first sign of another one in its place. */
 	while (b->note < b->n_notes && b->notes[b->note].ns < *b->cursor)
 		b->note++;
-	if (b->note < b->n_notes && b->notes[b->note].ns <= end &&
-	    b->notes[b->note].why != WIRE_TSO_UNKNOWN)
-		return blocked_state(b->notes[b->note].why);
+	note = b->note < b->n_notes ? &b->notes[b->note] : NULL;
+	if (note && note->ns <= end && note->why != WIRE_TSO_UNKNOWN) {
+		enum haskell_state state = haskell_state__blocked(note->why);
+
+		return is_believed(state, next) ? state : HS_UNKNOWN;
+	}
 	/* else its OS thread had passed the capability on, and it may just have waited */
 	if (otherwise == HS_BLOCKED_OTHER && !cap_was_idle(b, end))
 		return HS_UNKNOWN;
@@ -314,8 +274,7 @@ static int put_gap(void *ctx, uint64_t end, const struct claim *next)
 {
 	static const struct claim nobody = {.class = LEDGER_CLASSES};
 	struct haskell_builder *b = ctx;
-	enum haskell_state state =
-		state_in_gap(b, end, next ? (enum haskell_state)next->before : HS_UNKNOWN);
+	enum haskell_state state = state_in_gap(b, end, next);
 	uint64_t at = *b->cursor, ready = UINT64_MAX;
 	int err = 0;
 
@@ -358,7 +317,9 @@ static uint64_t end_of(const struct haskell_builder *b, uint64_t end, uint8_t *r
 
 		if (note->ns < last || note->ended || note->why == WIRE_TSO_UNKNOWN)
 			continue;
-		*ret_waits = (uint8_t)blocked_state(note->why);
+		if (!is_believed(haskell_state__blocked(note->why), NULL))
+			break;
+		*ret_waits = (uint8_t)haskell_state__blocked(note->why);
 		/* one that was ready has run again, and ended maybe, where nobody saw it */
 		return *ret_waits == HS_RUNNABLE ? ready_until(b, end) : end;
 	}

@@ -423,6 +423,10 @@ void overlaps__cut(struct overlaps *o, const struct seen *seen, uint64_t end_ns)
 /* All up to `until` is there. */
 int overlaps__advance(struct overlaps *o, const struct seen *seen, uint64_t until, bool last);
 
+/* By why_blocked; HS_UNKNOWN: WIRE_TSO_UNKNOWN. */
+enum haskell_state haskell_state__blocked(uint16_t why);
+/* `before`: its OS thread's state in the last piece that it was in; ST_MAX: there is none. */
+enum haskell_state haskell_state__of(const struct pic_slice *s, enum thread_state before);
 /* With at most `max` lanes; 0: the default. */
 int haskell__new(size_t max, struct haskell **ret_haskell);
 void haskell__free(struct haskell *h);
