@@ -106,8 +106,8 @@ static int open_ring(struct kernel *kernel)
 
 /* RtsFlags.MiscFlags.tickInterval's default, rts/RtsFlags.c, 8.10 to 9.14: 10 ms */
 #define TICKS_PER_SEC 100
-/* What the ring holds then, as a share of what it has room for else. */
-#define SPARSE_RING_SHARE 4
+/* What is unread then as user space is woken, as a share of what it is else. */
+#define SPARSE_WAKEUP_SHARE 4
 /* See bpf/hold.bpf.h. */
 #define HOLD_FOR_NS 200000000ULL
 
@@ -119,12 +119,11 @@ static int open_ring(struct kernel *kernel)
 static void set_rates(struct kernel *kernel, uint32_t frequency_hz)
 {
 	struct safescope_bpf__rodata *ro = kernel->skel->rodata;
-	struct bpf_map *ring = kernel->skel->maps.ring;
 
 	if (!kernel->sparse)
 		return;
-	bpf_map__set_max_entries(ring, bpf_map__max_entries(ring) / SPARSE_RING_SHARE);
-	ro->wakeup_bytes /= SPARSE_RING_SHARE;
+	/* the ring keeps its size: a busy host may hold the daemon up for seconds */
+	ro->wakeup_bytes /= SPARSE_WAKEUP_SHARE;
 	ro->stacks_by_samples = 1;
 	ro->hold_for_ns = HOLD_FOR_NS;
 	ro->tick_every = MAX(1u, TICKS_PER_SEC / frequency_hz);

@@ -214,7 +214,8 @@ static void make_room(struct dwarf_helpers *h, struct dwarf *d)
 			d->among = h;
 			return;
 		}
-		stop(*oldest);
+		if (oldest)
+			stop(*oldest);
 	}
 }
 
