@@ -143,7 +143,7 @@ static void first_looks(struct session *s)
 	}
 }
 
-/* One that ends meanwhile does not make the others fail, and is none that is profiled. */
+/* One that ends meanwhile does not make the others fail. */
 static int attach_one(struct session *s, struct member *m)
 {
 	int err = member__attach(s, m, false);
@@ -151,10 +151,6 @@ static int attach_one(struct session *s, struct member *m)
 	if (target__alive(m->target))
 		return err;
 	log_warn("pid %d: ended while it was attached", m->pid);
-	if (!err) {
-		records__drain(s);
-		member__exited(s, m);
-	}
 	return 0;
 }
 
