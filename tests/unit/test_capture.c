@@ -493,7 +493,7 @@ static void record_gcs(bool calls_missed)
 	timeline__free(kit.tl);
 }
 
-/* The capture says at its end that its process has begun in the session: each window is to know. */
+/* That its process began in the session is at the capture's end: each window is to know it. */
 static void test_missed_in_windows(void **state)
 {
 	struct missed one, many;

@@ -19,26 +19,11 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "names/dwarf_priv.h"
 #include "elf/elf.h"
+#include "dwarf_kit.h"
 #include "elf_files.h"
 
 #define SELF "/proc/self/exe"
-
-static struct dwarf_helpers *helpers;
-
-static int begin(void **state)
-{
-	(void)state;
-	return dwarf_helpers__new(&helpers);
-}
-
-static int end(void **state)
-{
-	(void)state;
-	dwarf_helpers__free(helpers);
-	return 0;
-}
 
 enum { LINE_OF_IT = __LINE__ + 1 };
 __attribute__((noinline, noclone, used)) static int dwarf_test_function(int x)

@@ -13,24 +13,9 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "names/dwarf_priv.h"
 #include "elf/elf.h"
+#include "dwarf_kit.h"
 #include "elf_files.h"
-
-static struct dwarf_helpers *helpers;
-
-static int begin(void **state)
-{
-	(void)state;
-	return dwarf_helpers__new(&helpers);
-}
-
-static int end(void **state)
-{
-	(void)state;
-	dwarf_helpers__free(helpers);
-	return 0;
-}
 
 /* What GHC makes of the source with -O -g1; NULL: there is no GHC. */
 static struct elf_file *compile(const char *source)

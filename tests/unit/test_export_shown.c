@@ -4,13 +4,13 @@
  * it is in. The output is read by glibc's decoder, and JSON by a parser that is not ours.
  */
 #include "test_export_kit.h"
+#include "gunzip.h"
 
 #include <locale.h>
 #include <wchar.h>
 #include <wctype.h>
 
 #include <cjson/cJSON.h>
-#include <zlib.h>
 
 /* ESC and CSI in both forms, a title, DEL, a line; right to left, no width, line separator; no
  * UTF-8. */
@@ -249,20 +249,14 @@ static void test_pprof(void **state)
 	size_t len;
 	char *packed = render("pprof", &evil, &opts, &len);
 	static unsigned char message[1 << 20];
-	z_stream z = {.next_in = (Bytef *)packed,
-		      .avail_in = (uInt)len,
-		      .next_out = message,
-		      .avail_out = sizeof(message) - 1};
+	size_t n = gunzip(packed, len, message, sizeof(message) - 1);
 
 	(void)state;
-	assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
-	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
-	inflateEnd(&z);
-	assert_non_null(memmem(message, z.total_out, "\\u{202e}", 8));
-	assert_null(memmem(message, z.total_out, "\xe2\x80\xae", 3));
-	assert_null(memmem(message, z.total_out, "\x1b[2J", 4));
-	assert_null(memmem(message, z.total_out, "\xc2\x9b", 2));
-	assert_null(memmem(message, z.total_out,
+	assert_non_null(memmem(message, n, "\\u{202e}", 8));
+	assert_null(memmem(message, n, "\xe2\x80\xae", 3));
+	assert_null(memmem(message, n, "\x1b[2J", 4));
+	assert_null(memmem(message, n, "\xc2\x9b", 2));
+	assert_null(memmem(message, n,
 			   "\x9b"
 			   "31m",
 			   4));

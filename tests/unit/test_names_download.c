@@ -25,6 +25,7 @@
 #include "process/image.h"
 #include "rts/rts.h"
 #include "wire.h"
+#include "refused_open.h"
 
 static struct {
 	int err; /* 0: it is at `path` */
@@ -55,24 +56,6 @@ int clock_gettime(clockid_t clock, struct timespec *ret_ts)
 
 	ret_ts->tv_sec += ahead_s;
 	return err;
-}
-
-static int open_err; /* of what the server sent */
-
-int open(const char *path, int flags, ...)
-{
-	mode_t mode = 0;
-	va_list args;
-
-	if (open_err && !strcmp(path, server.path)) {
-		errno = open_err;
-		return -1;
-	}
-	va_start(args, flags);
-	if (flags & O_CREAT)
-		mode = va_arg(args, mode_t);
-	va_end(args);
-	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
 struct fixture {
@@ -227,9 +210,9 @@ static void test_read_later(void **state)
 	if (!make(&f))
 		skip();
 	for (size_t i = 0; i < ARRAY_SIZE(errs); i++) {
-		open_err = errs[i];
+		refuse(server.path, errs[i]);
 		n = name(&f);
-		open_err = 0;
+		refuse(NULL, 0);
 		assert_string_not_equal(n.name, "ours");
 		assert_int_equal(server.asked, i + 1);
 		/* at first there is something to expect */
@@ -249,10 +232,10 @@ static void test_read_later(void **state)
 	/* a broken one is not read again */
 	if (!make(&f))
 		skip();
-	open_err = ENOEXEC;
+	refuse(server.path, ENOEXEC);
 	assert_false(name(&f).partial);
 	assert_true(f.rts.image->file->download_over);
-	open_err = 0;
+	refuse(NULL, 0);
 	end(&f);
 }
 

@@ -2,16 +2,14 @@
 /* What waits in the queue for Pyroscope, and what Pyroscope makes of it. */
 #include "test_push_kit.h"
 
-#include <zlib.h>
-
 #include "pprof.pb-c.h"
 #include "test_export_lanes.h"
+#include "gunzip.h"
 
 /* The only file of the queue: its query, and its profile. */
 static Pprof__Profile *queued(char *query, size_t size)
 {
 	static uint8_t file[1 << 20], raw[1 << 22];
-	z_stream z = {.next_out = raw, .avail_out = sizeof(raw)};
 	struct dirent *entry;
 	Pprof__Profile *p;
 	FILE *in = NULL;
@@ -38,12 +36,8 @@ static Pprof__Profile *queued(char *query, size_t size)
 	body = memchr(file, '\n', len);
 	assert_non_null(body);
 	snprintf(query, size, "%.*s", (int)(body - (char *)file), (char *)file);
-	z.next_in = (uint8_t *)body + 1;
-	z.avail_in = (uInt)(len - (size_t)(body + 1 - (char *)file));
-	assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
-	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
-	inflateEnd(&z);
-	p = pprof__profile__unpack(NULL, sizeof(raw) - z.avail_out, raw);
+	len = gunzip(body + 1, len - (size_t)(body + 1 - (char *)file), raw, sizeof(raw));
+	p = pprof__profile__unpack(NULL, len, raw);
 	assert_non_null(p);
 	return p;
 }

@@ -12,7 +12,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -20,35 +19,9 @@
 #include "process/image.h"
 #include "process/select.h"
 #include "target/target_priv.h"
+#include "refused_open.h"
 
 #define TINY "tests/data/tiny.elf"
-
-/* Of a path that has this in it. */
-static const char *refused;
-static int refused_err;
-
-/* The library's calls come here, too. */
-int open(const char *path, int flags, ...)
-{
-	mode_t mode = 0;
-	va_list args;
-
-	if (refused && strstr(path, refused)) {
-		errno = refused_err;
-		return -1;
-	}
-	va_start(args, flags);
-	if (flags & O_CREAT)
-		mode = va_arg(args, mode_t);
-	va_end(args);
-	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
-}
-
-static void refuse(const char *what, int err)
-{
-	refused = what;
-	refused_err = err;
-}
 
 static const int unknown[] = {EMFILE, ENFILE, ENOMEM};
 

@@ -22,7 +22,7 @@ void ahead__free(struct ahead *ahead);
 int ahead__look(struct ahead *ahead, const struct intake_input *input);
 /* After the last of them. */
 void ahead__looked(struct ahead *ahead);
-/* Then, as inputs are taken: another target has joined, with this pid. Tells the intake what it is
+/* Then, as inputs are taken: another target has joined, with this pid. The intake gets what it is
  * to know of it from its first window on. */
 void ahead__joined(struct ahead *ahead, struct intake *in, pid_t pid);
 /* When the session ended; 0: not known. */
@@ -33,7 +33,7 @@ uint64_t ahead__end(const struct ahead *ahead);
  */
 uint64_t ahead__last_before(struct ahead *ahead, uint64_t cut_ns);
 /*
- * Tells the intake what its threads do at the cut at cut_ns, when record number n_records is the
+ * Gives the intake what its threads do at the cut at cut_ns, when record number n_records is the
  * next one. For one cut after the other. -ENOMEM.
  */
 int ahead__give(struct ahead *ahead, struct intake *in, uint64_t cut_ns, uint64_t n_records);

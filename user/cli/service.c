@@ -347,7 +347,7 @@ static int wait_for_end(struct service *sv)
 
 static void report_to_parent(void *ctx)
 {
-	/* a pipe that is full means as much */
+	/* a pipe that is full has the same meaning */
 	(void)!write(*(const int *)ctx, "", 1);
 }
 

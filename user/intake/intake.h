@@ -35,7 +35,7 @@ struct intake_opts {
 	uint32_t max_depth; /* frames of a stack */
 	bool plumbing; /* keep the RTS's return frames that mean nothing to a reader: update, catch,
 			  stop */
-	bool haskell;  /* what records say of Haskell threads is wanted */
+	bool haskell;  /* what records have on Haskell threads is wanted */
 	enum intake_stacks stacks;
 	size_t max_records; /* kept at once */
 	size_t max_stacks;  /* distinct parts of stacks */

@@ -290,7 +290,7 @@ struct alloc_wait {
 
 /*
  * Bytes go to samples by the capability that allocated them; those of large objects, of which
- * nothing says whose they are, by what each capability has allocated at all. All that readings
+ * nothing shows whose they are, by what each capability has allocated at all. All that readings
  * have is in a note, or waits for the next sample; at a window's end it waits no longer.
  */
 struct seen_allocs {

@@ -213,8 +213,8 @@ static enum code_class classify(struct names *names, struct image *image,
 /*
  * Code between the symbols of a module is a local closure's, whose label the assembler dropped.
  * GHC puts the closures that a binding holds in front of it (GHC.StgToCmm.Closure: a body's code
- * is emitted before the code that allocates it), so the binding after it means more than the symbol
- * before, which for a module's first closures is another module's or a C function; a
+ * is emitted before the code that allocates it), so the binding after it is a better name than the
+ * symbol before, which for a module's first closures is another module's or a C function; a
  * constructor's entry code is never meant. found->hit and z are put right where there is such a
  * binding.
  */

@@ -35,16 +35,15 @@
 /* Writers give way to what is profiled. */
 #define WRITER_NICE 10
 
-/* What a window was dropped for; the first two are bits of a writer's exit status. */
+/* What a window was dropped for; the first two are bits of a writer's exit status … */
 enum {
 	FILES_FAILED = 1,
 	PUSH_FAILED = 2,
 	NOT_MADE = 4,
 	WRITERS_BUSY = 8,
 	TOO_SLOW = 16,
+	READER_GONE = 32, /* … and so is this: nobody reads standard output any more */
 };
-/* Another one: nobody reads standard output any more. */
-#define READER_GONE 32
 
 struct windows {
 	uint64_t every_ns, next_ns; /* next_ns: when the next one is due */
@@ -128,7 +127,7 @@ static void note_written(struct windows *w)
 	w->failing = 0;
 }
 
-/* As `| head` ends other programs; where windows are pushed or counted as well these go on. */
+/* As `| head` ends other programs; where windows are pushed, or metrics served, that goes on. */
 static void note_reader_gone(struct session *s)
 {
 	struct windows *w = s->windows;
