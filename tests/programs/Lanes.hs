@@ -10,6 +10,8 @@
 --   callin    two C threads that call Haskell
 --   blocked   labelled threads: on an MVar, in STM, in threadDelay, on a black hole, and one that
 --             computes
+--   requests  a thread that computes a while, then waits to the end; beside it one short-lived
+--             thread after the other: a safe call, then it waits for its answer
 module Main where
 
 import Control.Concurrent
@@ -91,6 +93,15 @@ blocked end seconds = do
                               >> atomically (writeTVar shut True))
     ]
 
+-- | Whoever gets an answer has nothing left to do: its end takes some microseconds.
+request :: IO ()
+request = do
+  answer <- newEmptyMVar
+  _ <- forkIO (lanesPause 5 >> takeMVar answer)
+  threadDelay 40000
+  putMVar answer ()
+  threadDelay 10000
+
 -- | Says when it began and when it was done.
 setAfter :: Double -> Int -> IO ()
 setAfter seconds n = do
@@ -123,6 +134,14 @@ run mode seconds = do
       ]
     "callin" -> lanesCallIn (round (seconds * 500))
     "blocked" -> blocked end seconds
+    "requests" -> do
+      never <- newEmptyMVar
+      begun <- newEmptyMVar
+      waits <- spawn forkIO "waits" (putMVar begun () >> compute (start + 0.5) >> takeMVar never)
+      takeMVar begun
+      until' end request
+      putMVar never ()
+      takeMVar waits
     _ -> die "Lanes MODE SECONDS"
 
 main :: IO ()

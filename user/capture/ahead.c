@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ahead_living_priv.h"
 #include "base/base.h"
 #include "base/hash.h"
 #include "intake/tap.h"
@@ -70,6 +71,7 @@ struct ahead {
 	size_t n_snaps, snaps_cap;
 	bool *calls_missed; /* of each target: what its last cost has of that */
 	size_t n_calls_missed, calls_missed_cap;
+	struct ahead_living living;
 	/* by cut: the number of the last record that is of the time before it, and came after one
 	 * of later time, or that counters of such a time came after; 0: none */
 	uint64_t *late;
@@ -114,6 +116,7 @@ void ahead__free(struct ahead *ahead)
 	free(ahead->snaps);
 	free(ahead->late);
 	free(ahead->calls_missed);
+	ahead_living__free(&ahead->living);
 	HASH_FREE(ahead->tracks);
 	free(ahead);
 }
@@ -402,6 +405,21 @@ static int look_at_cost(struct ahead *a, const struct intake_input *input)
 	return 0;
 }
 
+static int look_at_living(struct ahead *a, const struct intake_input *input)
+{
+	const struct track_key key = {(uint32_t)input->pid, 0};
+	const struct track *process;
+	int err;
+
+	HASH_FIND(hh, a->tracks, &key, sizeof(key), process);
+	if (!process || !process->n_targets || a->bytes > MAX_BYTES)
+		return 0;
+	err = ahead_living__add(&a->living, process->n_targets - 1, input);
+	if (!err)
+		a->bytes += input->size;
+	return err == -E2BIG ? 0 : err;
+}
+
 int ahead__look(struct ahead *ahead, const struct intake_input *input)
 {
 	switch (input->kind) {
@@ -413,6 +431,8 @@ int ahead__look(struct ahead *ahead, const struct intake_input *input)
 		/* they were of a cut of the live session; how it went on is in the records */
 		forget_states(ahead);
 		return 0;
+	case TI_LIVING:
+		return look_at_living(ahead, input);
 	case TI_FINISH:
 		ahead->end_ns = input->a;
 		return 0;
@@ -439,12 +459,13 @@ static int by_from(const void *pa, const void *pb)
 	return CMP(a->from, b->from) ?: CMP(a->number, b->number);
 }
 
-void ahead__joined(struct ahead *ahead, struct intake *in, pid_t pid)
+int ahead__joined(struct ahead *ahead, struct intake *in, pid_t pid)
 {
 	size_t no = ahead->n_targets++;
 
 	if (no < ahead->n_calls_missed && ahead->calls_missed[no])
 		intake__calls_missed_ahead(in, pid);
+	return ahead_living__give(&ahead->living, no, in, pid);
 }
 
 void ahead__looked(struct ahead *ahead)

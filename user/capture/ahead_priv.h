@@ -23,8 +23,8 @@ int ahead__look(struct ahead *ahead, const struct intake_input *input);
 /* After the last of them. */
 void ahead__looked(struct ahead *ahead);
 /* Then, as inputs are taken: another target has joined, with this pid. The intake gets what it is
- * to know of it from its first window on. */
-void ahead__joined(struct ahead *ahead, struct intake *in, pid_t pid);
+ * to know of it from its first window on. -ENOMEM. */
+int ahead__joined(struct ahead *ahead, struct intake *in, pid_t pid);
 /* When the session ended; 0: not known. */
 uint64_t ahead__end(const struct ahead *ahead);
 /*

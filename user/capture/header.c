@@ -37,6 +37,7 @@ static const struct {
 	{"heap", sizeof(struct wire_heap), true, 0},
 	{"allocated", sizeof(struct wire_allocated), true, 0},
 	{"census", sizeof(struct target_census), true, 0},
+	{"living_thread", sizeof(struct target_living_thread), true, 0},
 };
 
 /* A session's options; `max`: larger ones are for no memory that there is. */

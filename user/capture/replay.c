@@ -46,8 +46,7 @@ static int add_target(struct replay *r, const struct intake_input *in)
 		return err;
 	}
 	r->targets[r->n_targets++] = t;
-	replay_windows__joined(&r->windows, r->tl, in->pid);
-	return 0;
+	return replay_windows__joined(&r->windows, r->tl, in->pid);
 }
 
 static int update_target(struct replay *r, const struct intake_input *in)
@@ -91,6 +90,26 @@ static int set_cost(struct replay *r, const struct intake_input *in)
 	cost.bpf_ns_known = bytes[offsetof(struct intake_cost, bpf_ns_known)] == 1;
 	cost.calls_missed = bytes[offsetof(struct intake_cost, calls_missed)] == 1;
 	return intake__set_cost(r->in, in->pid, &cost);
+}
+
+static int add_living(struct replay *r, const struct intake_input *in)
+{
+	struct target_living_thread *v;
+	int err;
+
+	if (in->size % sizeof(*v))
+		return -EBADMSG;
+	/* a replay in windows has known of it from the begin */
+	if (r->windows.every_ns)
+		return 0;
+	v = malloc(in->size + sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	if (in->size)
+		memcpy(v, in->data, in->size);
+	err = intake__living(r->in, in->pid, v, in->size / sizeof(*v), in->b, in->a);
+	free(v);
+	return err;
 }
 
 static void has_come_to(struct replay *r, uint64_t ns, bool last)
@@ -260,6 +279,8 @@ static int apply(struct replay *r, const struct intake_input *in)
 	case TI_RETAKEN:
 		r->n_retaken++;
 		return intake__retaken(r->in, in->pid, in->a, in->b);
+	case TI_LIVING:
+		return add_living(r, in);
 	case TI_CUT:
 		return intake__forget_states(r->in);
 	case TI_FINISH:

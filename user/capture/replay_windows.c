@@ -31,10 +31,9 @@ void replay_windows__looked(struct replay_windows *w)
 		ahead__looked(w->ahead);
 }
 
-void replay_windows__joined(struct replay_windows *w, struct timeline *tl, pid_t pid)
+int replay_windows__joined(struct replay_windows *w, struct timeline *tl, pid_t pid)
 {
-	if (w->ahead)
-		ahead__joined(w->ahead, timeline__intake(tl), pid);
+	return w->ahead ? ahead__joined(w->ahead, timeline__intake(tl), pid) : 0;
 }
 
 static int cut(struct replay_windows *w, struct timeline *tl)

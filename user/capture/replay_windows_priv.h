@@ -33,7 +33,7 @@ int replay_windows__look(struct replay_windows *w, const struct intake_input *in
 /* After the first pass. */
 void replay_windows__looked(struct replay_windows *w);
 /* Another target has joined, with this pid. */
-void replay_windows__joined(struct replay_windows *w, struct timeline *tl, pid_t pid);
+int replay_windows__joined(struct replay_windows *w, struct timeline *tl, pid_t pid);
 /*
  * A record of `ns` (UINT64_MAX: damaged) comes next: makes the windows that end before it, and for
  * which no record is still to come. -EBADMSG, and none is made: they would be so many that `ns`

@@ -46,12 +46,13 @@ void seen__forget_tso_notes(struct seen *s, bool (*keep)(void *ctx, const struct
 	s->n_tso_notes = kept;
 }
 
-void seen__forget_tsos(struct seen *s, bool (*keep)(void *ctx, uint64_t tso), void *ctx)
+void seen__forget_tsos(struct seen *s, uint64_t at_ns, bool (*keep)(void *ctx, uint64_t tso),
+		       void *ctx)
 {
 	struct tso_info *info, *next;
 
 	HASH_ITER (hh, s->tso_infos, info, next) {
-		if (keep(ctx, info->id))
+		if (info->living_ns > at_ns || keep(ctx, info->id))
 			continue;
 		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
 		HASH_DEL(s->tso_infos, info);

@@ -99,6 +99,18 @@ int intake__snapshot(struct intake *in, pid_t pid, const struct snapshot *snapsh
 /* What its heap was made of at at_ns, which is not 0. */
 int intake__census(struct intake *in, pid_t pid, const struct target_census *census,
 		   uint64_t at_ns);
+/* Whether a collection was under way between these times, as far as records show it. */
+bool intake__collects(const struct intake *in, pid_t pid, uint64_t start, uint64_t end);
+/*
+ * Haskell threads that had not ended at began_ns, all of the process's by then; it counts as if it
+ * were so at at_ns, a cut or the session's end. Of those that records had none is kept. -EBADMSG:
+ * these times cannot be.
+ */
+int intake__living(struct intake *in, pid_t pid, const struct target_living_thread *v, size_t n,
+		   uint64_t began_ns, uint64_t at_ns);
+/* The same, of a time that is yet to come: a replay in windows knows of it. */
+int intake__living_ahead(struct intake *in, pid_t pid, const struct target_living_thread *v,
+			 size_t n, uint64_t began_ns, uint64_t at_ns);
 /* The latest values replace earlier ones. */
 int intake__site_counters(struct intake *in, const struct wire_site_key *key,
 			  const struct wire_site *site);

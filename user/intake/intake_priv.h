@@ -144,6 +144,8 @@ int allocs__cut(struct intake *in, struct seen *s, uint64_t at_ns);
 /* ── notes (notes.c) ─────────────────────────────────────────────────────────────────────── */
 
 int notes__caps(struct seen *s, uint64_t ns, uint32_t n, uint64_t disabled);
+/* That of a Haskell thread, made if there is none. -E2BIG: there are enough of them; -ENOMEM. */
+int notes__tso_info(struct seen *s, uint64_t id, struct tso_info **ret_info);
 int notes__tso(struct intake *in, struct seen *s, const struct wire_tso *rec);
 int notes__flow(struct seen *s, pid_t tid, const struct ev *call);
 int notes__queued(struct seen *s, uint64_t ns, uint64_t queued);

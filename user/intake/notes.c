@@ -42,6 +42,28 @@ static int note_left(struct intake *in, struct seen *s, const struct wire_tso *r
 	return 0;
 }
 
+int notes__tso_info(struct seen *s, uint64_t id, struct tso_info **ret_info)
+{
+	struct tso_info *info;
+	int err;
+
+	HASH_FIND(hh, s->tso_infos, &id, sizeof(id), info);
+	if (!info) {
+		if (HASH_COUNT(s->tso_infos) >= MAX_TSOS)
+			return -E2BIG;
+		info = calloc(1, sizeof(*info));
+		if (!info)
+			return -ENOMEM;
+		info->id = id;
+		info->label = "";
+		err = HASH_INSERT(s->tso_infos, id, sizeof(info->id), info);
+		if (err)
+			return err;
+	}
+	*ret_info = info;
+	return 0;
+}
+
 int notes__tso(struct intake *in, struct seen *s, const struct wire_tso *rec)
 {
 	char label[sizeof(rec->label) + 1] = {0};
@@ -55,19 +77,9 @@ int notes__tso(struct intake *in, struct seen *s, const struct wire_tso *rec)
 	if (err || !rec->id)
 		return err;
 	memcpy(label, rec->label, sizeof(rec->label));
-	HASH_FIND(hh, s->tso_infos, &rec->id, sizeof(rec->id), info);
-	if (!info) {
-		if (HASH_COUNT(s->tso_infos) >= MAX_TSOS)
-			return 0;
-		info = calloc(1, sizeof(*info));
-		if (!info)
-			return -ENOMEM;
-		info->id = rec->id;
-		info->label = "";
-		err = HASH_INSERT(s->tso_infos, id, sizeof(info->id), info);
-		if (err)
-			return err;
-	}
+	err = notes__tso_info(s, rec->id, &info);
+	if (err)
+		return err == -E2BIG ? 0 : err;
 	info->bound |= rec->bound == 1;
 	if (label[0])
 		info->label = picture__string(in->pic, label);

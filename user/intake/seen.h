@@ -344,6 +344,10 @@ struct tso_info {
 	uint64_t id;
 	const char *label;
 	bool bound;
+	/* of the last look that found it: the time that it counts for (0: none has), and why it was
+	 * blocked */
+	uint64_t living_ns;
+	uint16_t living_why;
 };
 
 /* It was seen to run no more at `ns`, for that reason (why_blocked). */
@@ -402,6 +406,8 @@ struct seen {
 	struct cap_note *cap_notes; /* in time order, no two neighbours the same */
 	size_t n_cap_notes, cap_notes_cap;
 	struct tso_info *tso_infos;
+	/* the last look for those that live: its begin, and the time that it counts for */
+	uint64_t looked_ns, looked_for_ns;
 	struct tso_note *tso_notes; /* in the order in which they came */
 	size_t n_tso_notes, tso_notes_cap;
 	struct pic_flow *flows; /* recorded safe calls; their ends are not known yet */
@@ -448,8 +454,9 @@ void seen__forget_tso_notes(struct seen *s, bool (*keep)(void *ctx, const struct
  */
 int seen__drop_threads(struct intake *in, struct seen *s,
 		       int (*drops)(void *ctx, struct seen_thread *th), void *ctx);
-/* Of the Haskell threads those stay of which `keep` says so. */
-void seen__forget_tsos(struct seen *s, bool (*keep)(void *ctx, uint64_t tso), void *ctx);
+/* Of the Haskell threads those stay of which `keep` says so, or that are known to live after at_ns. */
+void seen__forget_tsos(struct seen *s, uint64_t at_ns, bool (*keep)(void *ctx, uint64_t tso),
+		       void *ctx);
 /* Gives back the room that growing took; for an ended thread. */
 void seen__fit(struct seen_thread *th);
 /* Lets go of all records, and of what only they need: the picture is made. */
@@ -506,6 +513,14 @@ static inline bool seen__counters_are_of(const struct seen *s, uint64_t ns)
  */
 bool seen__is_counted(const struct seen *s, const struct ev *call, bool base);
 const struct tso_info *seen__tso(const struct seen *s, uint64_t id);
+/*
+ * Until when a Haskell thread of which nothing was seen after since_ns lived for sure, or, as far
+ * as is known, up to end_ns: that is where no look came after since_ns, or the last one found it.
+ */
+uint64_t seen__lives_until(const struct seen *s, uint64_t tso, uint64_t since_ns, uint64_t end_ns);
+/* Why it was blocked at at_ns, by a look that counts for then and came after since_ns;
+ * WIRE_TSO_UNKNOWN. */
+uint16_t seen__living_why(const struct seen *s, uint64_t tso, uint64_t since_ns, uint64_t at_ns);
 
 /* ── cuts (cut.c) ────────────────────────────────────────────────────────────────────────── */
 

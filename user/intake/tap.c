@@ -32,6 +32,7 @@ const char *intake_input__name(enum intake_input_kind kind)
 		[TI_CENSUS] = "census",
 		[TI_RENAME] = "rename",
 		[TI_RETAKEN] = "retaken",
+		[TI_LIVING] = "living",
 	};
 
 	return (unsigned)kind < TI_MAX ? names[kind] : "";

@@ -49,6 +49,7 @@ enum intake_input_kind {
 	TI_CENSUS = 24,		/* pid, data: struct target_census up to its last entry; a: at_ns */
 	TI_RENAME = 25,
 	TI_RETAKEN = 26, /* pid; a: start, b: end */
+	TI_LIVING = 27,	 /* pid, data: struct target_living_thread[]; a: at_ns, b: began_ns */
 	TI_MAX,
 };
 

@@ -304,14 +304,24 @@ static int put_gap(void *ctx, uint64_t end, const struct claim *next)
 
 /* ── one thread ──────────────────────────────────────────────────────────────────────────── */
 
+/* Until when one that was seen at since_ns is in that state, as far as is known. */
+static uint64_t waits_until(const struct haskell_builder *b, enum haskell_state state,
+			    uint64_t since_ns, uint64_t end)
+{
+	end = MAX(*b->cursor, seen__lives_until(b->l->seen, b->lane->tso, since_ns, end));
+	/* one that was ready has run again, and ended maybe, where nobody saw it */
+	return state == HS_RUNNABLE ? ready_until(b, end) : end;
+}
+
 /* Where its lane ends: where it did, or with the session if what it waits for is known. */
 static uint64_t end_of(const struct haskell_builder *b, uint64_t end, uint8_t *ret_waits)
 {
 	uint64_t last = *b->cursor;
+	enum haskell_state found;
 
 	*ret_waits = b->lane->waits;
 	if (*ret_waits != HS_UNKNOWN)
-		return *ret_waits == HS_RUNNABLE ? ready_until(b, end) : end;
+		return waits_until(b, (enum haskell_state)*ret_waits, last, end);
 	for (size_t i = 0; i < b->n_notes; i++) {
 		const struct tso_note *note = &b->notes[i];
 
@@ -320,10 +330,14 @@ static uint64_t end_of(const struct haskell_builder *b, uint64_t end, uint8_t *r
 		if (!is_believed(haskell_state__blocked(note->why), NULL))
 			break;
 		*ret_waits = (uint8_t)haskell_state__blocked(note->why);
-		/* one that was ready has run again, and ended maybe, where nobody saw it */
-		return *ret_waits == HS_RUNNABLE ? ready_until(b, end) : end;
+		return waits_until(b, (enum haskell_state)*ret_waits, note->ns, end);
 	}
-	return last;
+	/* its memory was not read as it stopped, but it was at the end */
+	found = haskell_state__blocked(seen__living_why(b->l->seen, b->lane->tso, last, end));
+	if (found == HS_UNKNOWN || found == HS_RUNNABLE || !is_believed(found, NULL))
+		return last;
+	*ret_waits = (uint8_t)found;
+	return end;
 }
 
 static void notes_of(const struct haskell *h, uint64_t tso, struct haskell_builder *b)
@@ -350,10 +364,11 @@ static int advance_one(struct lanes *l, struct haskell_lane *lane, const struct 
 		uint8_t waits;
 		uint64_t end = end_of(&b, until, &waits);
 
+		lane->waits = waits;
 		err = end > walk.cursor ? put_gap(&b, end, NULL) : 0;
 		walk.cursor = MAX(walk.cursor, end);
-		if (l->goes_on)
-			lane->waits = end < until ? HS_UNKNOWN : waits;
+		if (end < until)
+			lane->waits = HS_UNKNOWN;
 	}
 	lane->cursor = walk.cursor;
 	return err;
@@ -498,7 +513,7 @@ void haskell__cut(struct lanes *l, uint64_t at_ns)
 	h->n = kept;
 	h->left_out_ns = 0;
 	seen__forget_tso_notes(l->seen, is_later, &at_ns);
-	seen__forget_tsos(l->seen, has_lane, h);
+	seen__forget_tsos(l->seen, at_ns, has_lane, h);
 }
 
 static int by_running(const void *pa, const void *pb)
@@ -534,17 +549,20 @@ int haskell__fill(struct lanes *l)
 	struct pic_lanes *pub = &l->seen->pub->lanes[LANE_HASKELL];
 	struct pic_lane *lanes = picture__alloc(l->pic, h->n, sizeof(*lanes));
 	struct ledger_account *accounts;
+	size_t n = 0;
 	int err = lanes ? ledger__accounts(l->ledger[LANE_HASKELL], (uint32_t)h->n, &accounts)
 			: -ENOMEM;
 
 	if (err)
 		return err;
 	for (size_t i = 0; !err && i < h->n; i++)
-		err = fill(l, h->v[i], &accounts[i], &lanes[i]);
+		/* one that waited at the last cut, and of which no more is known, has none */
+		if (h->v[i]->cursor > h->v[i]->start_ns)
+			err = fill(l, h->v[i], &accounts[i], &lanes[n++]);
 	ledger_accounts__free(accounts, (uint32_t)h->n);
-	qsort(lanes, h->n, sizeof(*lanes), by_running);
+	qsort(lanes, n, sizeof(*lanes), by_running);
 	pub->v = lanes;
-	pub->n = h->n;
+	pub->n = n;
 	if (!err && h->left_out_ns)
 		err = lanes__lack(l,
 				  "the lanes of Haskell threads that ran, or were in calls, for "

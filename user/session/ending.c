@@ -170,6 +170,7 @@ int ending__read(struct session *s, uint64_t *ret_now)
 	}
 	kernel__hold_again(s->kernel);
 	records__gc_off(s);
+	living__give(s, now);
 	set_cost(s, now);
 	set_losses(s);
 	set_pushes(s);
@@ -195,6 +196,8 @@ int ending__finish(struct session *s)
 	guard__all_until(end + GUARDS_NS);
 	if (!s->switched_off)
 		snapshots__last(s, end + GUARDS_NS);
+	if (!s->switched_off)
+		living__last(s, end + GUARDS_NS);
 	end = time__monotonic_ns();
 	member__read_left(s);
 	records__take_all(s);
@@ -203,6 +206,7 @@ int ending__finish(struct session *s)
 		missing__note_start(s, m);
 	censuses__end_all(s);
 	err = read_all(s, end);
+	living__give(s, end);
 	set_cost(s, end);
 	set_losses(s);
 	set_pushes(s);

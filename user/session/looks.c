@@ -116,6 +116,25 @@ int looks__census_taken(struct looks *looks, struct target *target,
 	return err;
 }
 
+int looks__living(struct looks *looks, struct target *target, int timeout_ms)
+{
+	int err = shares__ask(looks->shares, target__account(target), 0);
+
+	if (!err)
+		err = target__start_living(target, timeout_ms);
+	return err ? err : begin(looks, target);
+}
+
+int looks__living_taken(struct looks *looks, struct target *target,
+			struct target_living **ret_living)
+{
+	int err = target__take_living(target, ret_living);
+
+	if (err != -EINPROGRESS)
+		over(looks, target);
+	return err;
+}
+
 void looks__cancel(struct looks *looks, struct target *target)
 {
 	over(looks, target);

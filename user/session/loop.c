@@ -233,6 +233,7 @@ void loop__run(struct session *s)
 		now = time__monotonic_ns();
 		look_after_members(&l, now);
 		censuses__turn(s, now);
+		living__turn(s, now);
 		look_after_capture(&l, now);
 		look_after_windows(&l, now);
 		push__turn(s->push, now);

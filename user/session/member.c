@@ -400,7 +400,9 @@ void member__take_looks(struct session *s, uint64_t now)
 		next = members__next_live(s->members, m);
 		if (!target__looks(m->target))
 			continue;
-		if (m->census.began_ns)
+		if (m->living.going)
+			living__take(s, m);
+		else if (m->census.began_ns)
 			censuses__take(s, m);
 		else if (m->ready)
 			snapshots__take(s, m, false);
@@ -450,6 +452,7 @@ static void leave(struct session *s, struct member *m, uint64_t at_ns)
 	int err;
 
 	looks__cancel(s->looks, m->target);
+	living__drop(m);
 	snapshots__over(s, m);
 	members__set_ended(s->members, m);
 	/* its probes are off no longer than until now */

@@ -70,6 +70,7 @@ static void entry__free(struct entry *e)
 {
 	free(e->m.census.fresh);
 	free(e->m.census.best);
+	free(e->m.living.living);
 	held__free(e->m.held);
 	target__free(e->m.target);
 	free(e);

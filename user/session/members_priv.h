@@ -15,6 +15,7 @@
 #include "kernel/kernel.h"
 
 #include "censuses_priv.h"
+#include "living_priv.h"
 #include "missing_priv.h"
 
 struct target;
@@ -75,6 +76,8 @@ struct member {
 	uint64_t snapshot_until_ns, snapshot_ns;
 	/* censuses.c */
 	struct census_state census;
+	/* living.c */
+	struct living_state living;
 	/* mapped.c: when to read its maps again (0: no need to), and when that was last done */
 	uint64_t maps_due_ns, maps_read_ns;
 	/* logs.c: its eventlog (NULL: none was found), and how often it was looked for */

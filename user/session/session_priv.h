@@ -260,6 +260,10 @@ int looks__snapshot_taken(struct looks *looks, struct target *target,
 int looks__census(struct looks *looks, struct target *target, int timeout_ms, int freeze_ms);
 int looks__census_taken(struct looks *looks, struct target *target,
 			struct target_census **ret_census);
+/* As target__start_living(), target__take_living(). */
+int looks__living(struct looks *looks, struct target *target, int timeout_ms);
+int looks__living_taken(struct looks *looks, struct target *target,
+			struct target_living **ret_living);
 /* Before a target is freed, and whenever nothing is to be known of it any more. */
 void looks__cancel(struct looks *looks, struct target *target);
 /* How many go on, and the descriptor that is readable when the i-th is over (-1: none is). */
@@ -462,7 +466,9 @@ void spare_fds__close(struct session *s);
 struct windows;
 
 int windows__new(struct session *s, struct windows **ret_windows);
-/* When the next window ends; 0: there are none. */
+/* When the window that goes on is to end; 0: there are none. */
+uint64_t windows__ends_ns(const struct session *s);
+/* When to look whether it may. */
 uint64_t windows__next_due(const struct session *s);
 /*
  * Ends the window, if it is due or `at_once`; else makes lanes of its records once there are many.

@@ -74,6 +74,11 @@ int windows__new(struct session *s, struct windows **ret_windows)
 	return 0;
 }
 
+uint64_t windows__ends_ns(const struct session *s)
+{
+	return s->windows ? s->windows->next_ns : 0;
+}
+
 uint64_t windows__next_due(const struct session *s)
 {
 	const struct windows *w = s->windows;

@@ -168,10 +168,12 @@ int target__look_fd(const struct target *t)
 		return names_fd;
 	if (t->snapshot)
 		return snapshot_look__fd(t->snapshot);
+	if (t->living)
+		return living_look__fd(t->living);
 	return t->census ? census_look__fd(t->census) : -1;
 }
 
 bool target__looks(const struct target *t)
 {
-	return t->checking || t->snapshot || t->census;
+	return t->checking || t->snapshot || t->census || t->living;
 }

@@ -404,6 +404,8 @@ void target__cancel(struct target *t)
 	t->snapshot = NULL;
 	census_look__free(t->census);
 	t->census = NULL;
+	living_look__free(t->living);
+	t->living = NULL;
 }
 
 int target__start_snapshot(struct target *target, int timeout_ms)

@@ -179,6 +179,16 @@ int target__start_census(struct target *target, int timeout_ms, int freeze_ms);
  * goes on. */
 int target__take_census(struct target *target, struct target_census **ret_census);
 
+struct target_living;
+/*
+ * Which Haskell threads it has, while it runs on. -EAGAIN: the target is not ready; -ENOTSUP: the
+ * places of its lists are not known; -EBUSY as above.
+ */
+int target__start_living(struct target *target, int timeout_ms);
+/* -EINPROGRESS; 0: *ret_living is to be freed. -E2BIG: more than TARGET_LIVING_MAX; -EAGAIN: the
+ * collector was faster each time; -ETIMEDOUT, -EIO, -EFAULT, -ENOMEM; -EINVAL: none goes on. */
+int target__take_living(struct target *target, struct target_living **ret_living);
+
 /* Whether a look goes on. */
 bool target__looks(const struct target *target);
 /* Readable when it is over, for poll(); -1: this kernel has no such descriptor, so ask now and
@@ -364,6 +374,25 @@ struct target_census {
 	uint64_t others_count, others_bytes; /* of all without an entry */
 	uint32_t cut, n;
 	struct target_census_entry entries[TARGET_CENSUS_MAX];
+};
+
+/* ── Haskell threads ─────────────────────────────────────────────────────────────────────── */
+
+/* Twice in a row, as much as is read of a process in a look. */
+#define TARGET_LIVING_MAX (1U << 18)
+
+struct target_living_thread {
+	uint64_t id;
+	uint16_t why_blocked; /* as it was last read */
+	uint16_t pad[3];
+};
+
+/* Haskell threads that had not ended at some moment from began_ns to ended_ns (CLOCK_MONOTONIC):
+ * all that lived all the time, by id. Threads without pointers: captures have them. While a concurrent mark of the non-moving collector goes on,
+ * old ones may be missing (rts/sm/NonMoving.c, nonmoving_old_threads). */
+struct target_living {
+	uint64_t began_ns, ended_ns, n;
+	struct target_living_thread v[];
 };
 
 /* ── unwind rows ─────────────────────────────────────────────────────────────────────────── */

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Haskell threads that were seen to wait, and go on to wait, or end where nobody sees it."""
+
+import signal
+import subprocess
+import time
+
+from harness import SAFESCOPED, Report, cases, check, run
+from test_windows import attach, follow_each_other, states_are_whole, windows
+
+LANES = ("--lanes", "thread,capability,haskell")
+SECONDS = 5
+
+
+def haskell_lanes(report):
+    return [lane for target in report.json["targets"] for lane in target["lanes"] if lane["kind"] == "haskell"]
+
+
+def begun_by_main(report):
+    """Those that the program's main thread, the only bound one, began: the one that waits to the end
+    is the first of them."""
+    lanes = haskell_lanes(report)
+    main = max((lane["tso"] for lane in lanes if lane["bound"]), default=None)
+    return sorted((lane for lane in lanes if main is not None and lane["tso"] > main), key=lambda lane: lane["tso"])
+
+
+def begin(t, rts):
+    return t.target("Lanes", "requests", SECONDS, rts=rts)
+
+
+def is_one_after_the_other(requests, wall):
+    """Each request's thread begins when the one before has ended."""
+    lived = sum(lane["wall_ns"] for lane in requests)
+    check(requests, "no request's thread has a lane")
+    check(lived <= 1.05 * wall,
+          f"{len(requests)} threads, one after the other, lived for {lived} ns in {wall} ns")
+
+
+@cases("-N1", "-N2")
+def test_short_lived_in_windows(t, rts):
+    """No window has more of them than its own; the one that waits has all of each."""
+    target = begin(t, (rts,))
+    session, folder = attach(t, target, *LANES)
+    target.go()
+    target.wait_for("}", 60)
+    session.signal(signal.SIGINT)
+    check(session.wait() == 0, f"{session.err.seen}")
+    target.say("end")
+    reports = windows(folder)
+    follow_each_other(reports)
+    states_are_whole(reports)
+    check(len(reports) >= 4, f"{len(reports)} windows")
+    first = begun_by_main(reports[0])[0]["tso"]
+    for report in reports[:-1]:
+        lanes, wall = begun_by_main(report), report.json["session"]["duration_ns"]
+        is_one_after_the_other([lane for lane in lanes if lane["tso"] != first], wall)
+    waits = [sum(lane["states"]["blocked_mvar"] for lane in haskell_lanes(report) if lane["tso"] == first)
+             for report in reports]
+    walls = [report.json["session"]["duration_ns"] for report in reports]
+    check(waits[2:4] == walls[2:4], f"one that waits all the time waited for {waits} ns in windows of {walls}")
+
+
+def states_of(reports):
+    """What Haskell threads spent in each state, but for those that are sampled."""
+    sums = {}
+    for lane in (lane for report in reports for lane in haskell_lanes(report)):
+        for state, ns in lane["states"].items():
+            if ns and state not in ("running", "unsafe_call"):
+                sums[lane["tso"], state] = sums.get((lane["tso"], state), 0) + ns
+    return sums
+
+
+def replayed(t, output, *options):
+    done = subprocess.run([SAFESCOPED, "--replay", t.dir / "capture", "-q", "-f", "json", "-o", t.dir / output, *LANES,
+                           *options], capture_output=True, text=True)
+    check(done.returncode == 0, done.stderr)
+    return [Report(t.dir / output)] if (t.dir / output).is_file() else []
+
+
+def test_short_lived(t):
+    """The same without windows; and in a replay, whole and in windows, which have no wait that the
+    whole does not have."""
+    target = begin(t, ("-N2",))
+    session = t.session("--pid", target.pid, "-v", "--save", t.dir / "capture", "-f", "json", "-o", t.dir / "report.json",
+                        *LANES)
+    session.wait_attached()
+    target.go()
+    time.sleep(3)
+    session.signal(signal.SIGINT)
+    check(session.wait() == 0, f"{session.err.seen}")
+    target.wait_for("}", 60)
+    target.say("end")
+    report = Report(t.dir / "report.json")
+    wall = report.json["session"]["duration_ns"]
+    waits, *requests = begun_by_main(report)
+    is_one_after_the_other(requests, wall)
+    check(waits["states"]["blocked_mvar"] >= 0.5 * (wall - 0.5e9), f"one that waits to the end: {waits['states']}")
+    whole = states_of([report])
+    check(states_of(replayed(t, "again.json")) == whole, "the replay has other states")
+    (t.dir / "windows").mkdir()
+    replayed(t, "windows", "--window", "0.7")
+    for key, ns in states_of(windows(t.dir / "windows")).items():
+        check(ns <= whole.get(key, 0), f"{key}: {ns} ns in the windows of a replay, {whole.get(key, 0)} in all")
+
+
+if __name__ == "__main__":
+    run(globals())

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Haskell threads that were seen to wait, and what looks into memory show of them later. */
+#include "capture/capture.h"
+#include "capture_folder.h"
+#include "intake/seen.h"
+#include "picture/make.h"
+#include "test_timeline_kit.h"
+
+#define WINDOW 100000ULL
+
+#define NOT_BLOCKED	 0
+#define BLOCKED_ON_MVAR	 1
+#define BLOCKED_ON_STM	 6
+#define BLOCKED_ON_CCALL 10
+#define THREAD_RUN_GHC	 1
+
+static const struct timeline_opts opts = {
+	.haskell_lanes = true, .start_ns = T0, .start_unix_ns = UINT64_C(1795270032155432149)};
+
+static void hs_sample(struct kit *kit, pid_t tid, uint64_t ns, uint64_t tso)
+{
+	union rec r;
+
+	mk_sample(&r, tid, ns, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP);
+	r.sample.rts.tso = 0x1000;
+	r.sample.rts.tso_id = tso;
+	put(kit, &r);
+}
+
+/* From now on the OS thread runs `tso`, 0: none, and left another one. */
+static void put_left(struct kit *kit, uint64_t ns, uint64_t tso, uint64_t left, unsigned why)
+{
+	union {
+		union rec r;
+		struct wire_tso tso;
+	} u;
+
+	rec_head(&u.r, WIRE_TSO, 7, ns, sizeof(u.tso));
+	u.tso.id = tso;
+	u.tso.left_id = left;
+	u.tso.left_why = (uint16_t)why;
+	u.tso.left_what_next = THREAD_RUN_GHC;
+	put(kit, &u.r);
+}
+
+static void sleeps(struct kit *kit, uint64_t from, uint64_t to)
+{
+	union rec r;
+
+	put(kit, mk_off(&r, 7, from, to, to, WIRE_WHERE_NO_CAP, STOP));
+}
+
+/* `tso` runs, and is seen to wait 10 µs after `at`; the OS thread sleeps up to `until`. */
+static void waits(struct kit *kit, uint64_t at, uint64_t tso, unsigned why, uint64_t until)
+{
+	put_left(kit, at + 1000, tso, 0, WIRE_TSO_UNKNOWN);
+	hs_sample(kit, 7, at + 1000, tso);
+	put_left(kit, at + 10000, 0, tso, why);
+	sleeps(kit, at + 10000, until);
+}
+
+static void look(struct kit *kit, uint64_t began, uint64_t at, uint64_t tso, unsigned why)
+{
+	const struct target_living_thread v[] = {
+		{.id = 1, .why_blocked = BLOCKED_ON_MVAR},
+		{.id = tso, .why_blocked = (uint16_t)why},
+	};
+
+	assert_int_equal(intake__living(kit->in, PID, v, tso ? 2 : 1, began, at), 0);
+}
+
+static const struct pic_target *window(struct kit *kit, uint64_t at, struct picture **ret_pic)
+{
+	assert_int_equal(timeline__window(kit->tl, at, ret_pic), 0);
+	assert_non_null(*ret_pic);
+	check_all(*ret_pic);
+	kit->pic = timeline__picture(kit->tl);
+	return picture__target(*ret_pic, 0);
+}
+
+static const struct pic_lane *find(const struct pic_target *t, uint64_t tso)
+{
+	for (size_t i = 0; i < t->lanes[LANE_HASKELL].n; i++)
+		if (t->lanes[LANE_HASKELL].v[i].tso == tso)
+			return &t->lanes[LANE_HASKELL].v[i];
+	return NULL;
+}
+
+static uint64_t waited(const struct pic_target *t, uint64_t tso)
+{
+	return find(t, tso)->states_ns[HS_BLOCKED_MVAR];
+}
+
+static void begin(struct kit *kit)
+{
+	union rec r;
+
+	kit_new_opts(kit, &opts);
+	put(kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+}
+
+/* 5 waits, 6 has ended unseen, and 7 waits since after the look. */
+static void test_at_the_end(void **state)
+{
+	const struct pic_target *t;
+	struct kit kit;
+
+	(void)state;
+	begin(&kit);
+	waits(&kit, T0, 5, BLOCKED_ON_MVAR, T0 + 20000);
+	waits(&kit, T0 + 20000, 6, BLOCKED_ON_MVAR, T0 + 500000);
+	waits(&kit, T0 + 500000, 7, BLOCKED_ON_MVAR, END);
+	look(&kit, T0 + 490000, END, 5, BLOCKED_ON_MVAR);
+	t = finish(&kit);
+	assert_int_equal(waited(t, 5), END - T0 - 10000);
+	assert_int_equal(waited(t, 6), 0);
+	assert_int_equal(find(t, 6)->end_ns, T0 + 30000);
+	assert_int_equal(waited(t, 7), END - T0 - 510000);
+	timeline__free(kit.tl);
+}
+
+/* Why it stopped was not to be read then; what it waits for since is. One that is ready may have
+ * run, and a call would have its record. */
+static void test_why(void **state)
+{
+	static const struct {
+		unsigned why;
+		enum haskell_state state;
+	} cases[] = {
+		{BLOCKED_ON_STM, HS_BLOCKED_STM},
+		{NOT_BLOCKED, HS_UNKNOWN},
+		{BLOCKED_ON_CCALL, HS_UNKNOWN},
+		{WIRE_TSO_UNKNOWN, HS_UNKNOWN},
+	};
+	const struct pic_lane *lane;
+	struct kit kit;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		begin(&kit);
+		waits(&kit, T0, 5, WIRE_TSO_UNKNOWN, END);
+		look(&kit, T0 + 90000, END, 5, cases[i].why);
+		lane = find(finish(&kit), 5);
+		if (cases[i].state == HS_UNKNOWN)
+			assert_int_equal(lane->end_ns, T0 + 10000);
+		else
+			assert_int_equal(lane->states_ns[cases[i].state], END - T0 - 10000);
+		timeline__free(kit.tl);
+	}
+}
+
+/* Each request's thread waits for its answer, and ends unseen: they do not pile up; one that waits
+ * on does so in each window, up to the look that does not find it. */
+static void test_windows(void **state)
+{
+	const unsigned requests = 5;
+	struct kit kit;
+
+	(void)state;
+	begin(&kit);
+	waits(&kit, T0, 5, BLOCKED_ON_MVAR, T0 + 20000);
+	for (unsigned w = 0; w < 6; w++) {
+		uint64_t at = T0 + 20000 + w * WINDOW;
+		struct picture *pic;
+		const struct pic_target *t;
+
+		for (unsigned i = 0; i < requests; i++, at += WINDOW / requests)
+			waits(&kit, at, 100 * (w + 1) + i, BLOCKED_ON_MVAR, at + WINDOW / requests);
+		look(&kit, at - 500, at, w < 3 ? 5 : 4, BLOCKED_ON_MVAR);
+		t = window(&kit, at, &pic);
+		assert_int_equal(t->lanes[LANE_HASKELL].n, requests + (w < 3));
+		if (w < 3)
+			assert_int_equal(find(t, 5)->end_ns, at);
+		if (w && w < 3)
+			assert_int_equal(waited(t, 5), WINDOW);
+		for (unsigned i = 0; i < requests; i++)
+			assert_int_equal(waited(t, 100 * (w + 1) + i), 0);
+		picture__free(pic);
+	}
+	finish(&kit);
+	timeline__free(kit.tl);
+}
+
+/* Where no look came, what was known holds. */
+static void test_without_a_look(void **state)
+{
+	struct kit kit;
+	struct picture *pic;
+
+	(void)state;
+	begin(&kit);
+	waits(&kit, T0, 5, BLOCKED_ON_MVAR, T0 + 3 * WINDOW);
+	look(&kit, T0 + WINDOW - 500, T0 + WINDOW, 5, BLOCKED_ON_MVAR);
+	assert_int_equal(waited(window(&kit, T0 + WINDOW, &pic), 5), WINDOW - 10000);
+	picture__free(pic);
+	assert_int_equal(waited(window(&kit, T0 + 2 * WINDOW, &pic), 5), WINDOW);
+	picture__free(pic);
+	look(&kit, T0 + 2 * WINDOW + 20000, END, 0, 0);
+	assert_null(find(finish(&kit), 5));
+	timeline__free(kit.tl);
+}
+
+static void test_collections(void **state)
+{
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin(&kit);
+	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 1000));
+	assert_true(intake__collects(kit.in, PID, T0 + 2000, T0 + 3000));
+	assert_false(intake__collects(kit.in, PID, T0, T0 + 500));
+	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 2500));
+	assert_true(intake__collects(kit.in, PID, T0 + 2000, T0 + 3000));
+	assert_false(intake__collects(kit.in, PID, T0 + 3000, T0 + 4000));
+	assert_false(intake__collects(kit.in, PID + 1, T0, END));
+	finish(&kit);
+	timeline__free(kit.tl);
+}
+
+static void test_hostile(void **state)
+{
+	const struct target_living_thread one = {.id = 5};
+	struct kit kit;
+
+	(void)state;
+	begin(&kit);
+	waits(&kit, T0, 5, BLOCKED_ON_MVAR, END);
+	assert_int_equal(intake__living(kit.in, PID, &one, 1, T0 + 2, T0 + 1), -EBADMSG);
+	assert_int_equal(intake__living(kit.in, PID, &one, 1, T0, UINT64_MAX), -EBADMSG);
+	assert_int_equal(intake__living(kit.in, PID + 1, &one, 1, T0, T0), -ENOENT);
+	assert_int_equal(intake__living_ahead(kit.in, PID, &one, 1, T0 + 2, T0 + 1), -EBADMSG);
+	assert_int_equal(waited(finish(&kit), 5), END - T0 - 10000);
+	assert_int_equal(intake__living(kit.in, PID, &one, 1, T0, T0), -EINVAL);
+	timeline__free(kit.tl);
+}
+
+/* ── in captures ─────────────────────────────────────────────────────────────────────────── */
+
+struct sum {
+	uint64_t waited[8]; /* by thread */
+};
+
+static void add(struct sum *sum, const struct picture *pic)
+{
+	const struct pic_target *t = picture__target(pic, 0);
+
+	for (uint64_t tso = 0; tso < ARRAY_SIZE(sum->waited); tso++)
+		if (find(t, tso))
+			sum->waited[tso] += waited(t, tso);
+}
+
+static int take_window(void *ctx, struct picture *pic)
+{
+	add(ctx, pic);
+	picture__free(pic);
+	return 0;
+}
+
+static struct sum sum_of(uint64_t window_ns)
+{
+	struct sum sum = {0};
+	const struct replay_hooks hooks = {.ctx = &sum,
+					   .window_ns = window_ns,
+					   .window = take_window,
+					   .haskell_lanes = true};
+	struct replay *r;
+	FILE *in = fopen(path, "r");
+
+	assert_non_null(in);
+	assert_int_equal(replay__read(in, "c", &hooks, &r), 0);
+	fclose(in);
+	assert_int_equal(replay__notes(r)->refused_inputs, 0);
+	assert_int_equal(replay__notes(r)->unknown_inputs, 0);
+	add(&sum, replay__picture(r));
+	replay__free(r);
+	return sum;
+}
+
+/* 5 waits to the end, 6 up to a time between two looks, and 7 has ended before the first one. */
+static void test_captured(void **state)
+{
+	struct capture *capture;
+	struct sum whole;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	unlink(path);
+	kit_new_timeline(&kit, &opts);
+	assert_int_equal(
+		capture__create(path, (uid_t)-1, (gid_t)-1, &opts, "0.1.0", "pid", &capture), 0);
+	intake__set_tap(kit.in, capture__take, capture);
+	kit_add(&kit, PID, T0);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	for (uint64_t tso = 5; tso < 8; tso++)
+		waits(&kit, T0 + (tso - 5) * 20000, tso, BLOCKED_ON_MVAR,
+		      tso < 7 ? T0 + (tso - 4) * 20000 : T0 + 300000);
+	for (uint64_t tso = 5; tso < 7; tso++)
+		look(&kit, T0 + 290000, T0 + 300000, tso, BLOCKED_ON_MVAR);
+	sleeps(&kit, T0 + 300000, END);
+	put_snap(&kit, NULL, 0, true);
+	look(&kit, END - 10000, END, 5, BLOCKED_ON_MVAR);
+	assert_int_equal(timeline__finish(kit.tl, END), 0);
+	assert_int_equal(capture__finish(capture), 0);
+	timeline__free(kit.tl);
+	whole = sum_of(0);
+	assert_int_equal(whole.waited[5], END - T0 - 10000);
+	assert_int_equal(whole.waited[6], 300000 - 30000);
+	assert_int_equal(whole.waited[7], 0);
+	/* no cut while they run */
+	for (uint64_t n = 2; n <= 10; n++) {
+		struct sum many = sum_of((END - T0) / n);
+
+		assert_memory_equal(&many, &whole, sizeof(whole));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_at_the_end),     cmocka_unit_test(test_why),
+		cmocka_unit_test(test_windows),	       cmocka_unit_test(test_without_a_look),
+		cmocka_unit_test(test_collections),    cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_captured),
+	};
+
+	log__set_level(LOG_LVL_QUIET);
+	return cmocka_run_group_tests_name("timeline_living", tests, make_folder, remove_folder);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* living: which Haskell threads members have left when a window ends. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "session_priv.h"
+
+/* Before a window's end: as long as members take one after the other, and no large part of it. */
+#define LEAD_NS	   500000000ULL
+#define LEAD_PART  4
+#define TIMEOUT_MS 1000
+
+static bool is_wanted(const struct session *s)
+{
+	return s->opts->output->lanes & EXPORT_LANES_HASKELL;
+}
+
+static bool may_look(const struct member *m)
+{
+	return m->ready && !m->only_sampled && !m->snapshot_due && !target__looks(m->target);
+}
+
+/* false: there is no room now. */
+static bool start(struct session *s, struct member *m)
+{
+	int err = looks__living(s->looks, m->target, TIMEOUT_MS);
+
+	if (err == -EDQUOT)
+		return false;
+	m->living.going = !err;
+	if (err)
+		log_debug("pid %d: its Haskell threads are not looked up: %s", m->pid,
+			  strerror(-err));
+	return true;
+}
+
+void living__turn(struct session *s, uint64_t now)
+{
+	uint64_t window = windows__ends_ns(s), lead = s->opts->window_ns / LEAD_PART;
+	struct member *m = NULL;
+
+	if (!is_wanted(s) || !window || now + MIN(lead, LEAD_NS) < window)
+		return;
+	while ((m = members__next_live(s->members, m))) {
+		if (m->living.window_ns == window || !may_look(m))
+			continue;
+		if (start(s, m))
+			m->living.window_ns = window;
+		if (time__monotonic_ns() - now > TURN_NS)
+			return;
+	}
+}
+
+void living__drop(struct member *m)
+{
+	free(m->living.living);
+	m->living.living = NULL;
+	m->living.going = false;
+}
+
+void living__take(struct session *s, struct member *m)
+{
+	struct target_living *living;
+	int err = looks__living_taken(s->looks, m->target, &living);
+
+	if (err == -EINPROGRESS)
+		return;
+	living__drop(m);
+	if (!err)
+		m->living.living = living;
+	else if (target__alive(m->target))
+		log_debug("pid %d: its Haskell threads are not known: %s", m->pid, strerror(-err));
+}
+
+void living__last(struct session *s, uint64_t until_ns)
+{
+	struct member *m = NULL;
+	size_t left = is_wanted(s) ? 1 : 0;
+
+	while ((m = members__next_live(s->members, m))) {
+		looks__cancel(s->looks, m->target);
+		living__drop(m);
+		m->living.window_ns = 0;
+	}
+	while (left && time__monotonic_ns() < until_ns) {
+		left = 0;
+		while ((m = members__next_live(s->members, m))) {
+			if (m->living.going)
+				living__take(s, m);
+			else if (m->living.window_ns != until_ns && may_look(m) && start(s, m))
+				m->living.window_ns = until_ns;
+			left += m->living.going ||
+				(m->living.window_ns != until_ns && may_look(m));
+		}
+		if (left)
+			looks__wait(s->looks, -1, 10);
+		kernel__beat(s->kernel);
+	}
+	while ((m = members__next_live(s->members, m)))
+		looks__cancel(s->looks, m->target);
+}
+
+void living__give(struct session *s, uint64_t at_ns)
+{
+	struct member *m = NULL;
+
+	while ((m = members__next_live(s->members, m))) {
+		const struct target_living *l = m->living.living;
+		int err = 0;
+
+		/* while threads are moved from one list to another, one may be in none */
+		if (l && !intake__collects(s->in, m->pid, l->began_ns, l->ended_ns))
+			err = intake__living(s->in, m->pid, l->v, l->n, l->began_ns, at_ns);
+		if (err == -ENOMEM)
+			feed__failed(s->feed);
+		/* one that still goes on is of the next window, or of none */
+		free(m->living.living);
+		m->living.living = NULL;
+	}
+}
