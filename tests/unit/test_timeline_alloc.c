@@ -306,6 +306,31 @@ static void test_from_then_on(void **state)
 	timeline__free(kit.tl);
 }
 
+/* Of more capabilities than there is room for, what the others allocate is missing. */
+static void test_many_capabilities(void **state)
+{
+	struct kit kit;
+
+	(void)state;
+	for (unsigned all = 2; all < 4; all++) {
+		const struct pic_target *t;
+
+		kit_new(&kit);
+		for (uint64_t i = 0; i < 2; i++) {
+			struct heap_end one = end_of(T0 + 1000 * i, 41 + i, i * MB, i * MB, 0);
+
+			one.heap.all_caps = all;
+			assert_int_equal(intake__record(kit.in, &one, one.heap.h.size), 0);
+		}
+		t = finish_at(&kit, END);
+		assert_int_equal(t->alloc.bytes, 2 * MB);
+		assert_int_equal(t->n_missing, all > 2);
+		if (all > 2)
+			assert_non_null(strstr(t->missing[0], "capabilities beyond the first 64"));
+		timeline__free(kit.tl);
+	}
+}
+
 /* One that could not be read at first: unless nothing is older, what it allocates from then on. */
 static void test_unread(void **state)
 {
@@ -475,6 +500,7 @@ int main(void)
 		cmocka_unit_test(test_large_always_asks),
 		cmocka_unit_test(test_from_then_on),
 		cmocka_unit_test(test_unread),
+		cmocka_unit_test(test_many_capabilities),
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_heap),
 		cmocka_unit_test(test_exit),

@@ -293,6 +293,9 @@ int allocated__fill(struct lanes *l, uint64_t until)
 	pub->alloc = l->allocated.sums;
 	if (gcs->came_off)
 		pub->alloc.observed_ns = gcs->off_ns - MIN(gcs->off_ns, pub->attach_ns);
+	if (!err && pub->alloc.caps_left_out)
+		err = lanes__lack(l, "what capabilities beyond the first %d have allocated",
+				  WIRE_HEAP_CAPS);
 	if (!err)
 		err = fill_rows(l, &pub->alloc);
 	if (!err)
