@@ -99,7 +99,8 @@ static void begin(struct kit *kit)
 	put(kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
 }
 
-/* 5 waits, 6 has ended unseen, and 7 waits since after the look. */
+/* 5 waits, 6 has ended unseen, and of 7, which waits since after the look began, nothing is known.
+ */
 static void test_at_the_end(void **state)
 {
 	const struct pic_target *t;
@@ -115,22 +116,26 @@ static void test_at_the_end(void **state)
 	assert_int_equal(waited(t, 5), END - T0 - 10000);
 	assert_int_equal(waited(t, 6), 0);
 	assert_int_equal(find(t, 6)->end_ns, T0 + 30000);
-	assert_int_equal(waited(t, 7), END - T0 - 510000);
+	assert_int_equal(waited(t, 7), 0);
+	assert_int_equal(find(t, 7)->end_ns, T0 + 510000);
 	timeline__free(kit.tl);
 }
 
-/* Why it stopped was not to be read then; what it waits for since is. One that is ready may have
- * run, and a call would have its record. */
+/* Why it stopped was not to be read then, or it was ready, and has run unseen; what it waits for
+ * since is known. One that is ready may have run, and a call would have its record. */
 static void test_why(void **state)
 {
 	static const struct {
-		unsigned why;
+		unsigned left, why;
 		enum haskell_state state;
 	} cases[] = {
-		{BLOCKED_ON_STM, HS_BLOCKED_STM},
-		{NOT_BLOCKED, HS_UNKNOWN},
-		{BLOCKED_ON_CCALL, HS_UNKNOWN},
-		{WIRE_TSO_UNKNOWN, HS_UNKNOWN},
+		{WIRE_TSO_UNKNOWN, BLOCKED_ON_STM, HS_BLOCKED_STM},
+		{NOT_BLOCKED, BLOCKED_ON_STM, HS_BLOCKED_STM},
+		{NOT_BLOCKED, NOT_BLOCKED, HS_RUNNABLE},
+		{BLOCKED_ON_MVAR, BLOCKED_ON_STM, HS_BLOCKED_MVAR},
+		{WIRE_TSO_UNKNOWN, NOT_BLOCKED, HS_UNKNOWN},
+		{WIRE_TSO_UNKNOWN, BLOCKED_ON_CCALL, HS_UNKNOWN},
+		{WIRE_TSO_UNKNOWN, WIRE_TSO_UNKNOWN, HS_UNKNOWN},
 	};
 	const struct pic_lane *lane;
 	struct kit kit;
@@ -138,7 +143,7 @@ static void test_why(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		begin(&kit);
-		waits(&kit, T0, 5, WIRE_TSO_UNKNOWN, END);
+		waits(&kit, T0, 5, cases[i].left, END);
 		look(&kit, T0 + 90000, END, 5, cases[i].why);
 		lane = find(finish(&kit), 5);
 		if (cases[i].state == HS_UNKNOWN)
@@ -177,6 +182,36 @@ static void test_windows(void **state)
 			assert_int_equal(waited(t, 100 * (w + 1) + i), 0);
 		picture__free(pic);
 	}
+	finish(&kit);
+	timeline__free(kit.tl);
+}
+
+/* One that waits since after the look began is shown to wait once the next one has found it. */
+static void test_after_the_look(void **state)
+{
+	struct kit kit;
+	struct picture *pic;
+	const struct pic_target *t;
+
+	(void)state;
+	begin(&kit);
+	look(&kit, T0 - 1, T0 + 1, 0, 0);
+	waits(&kit, T0, 5, BLOCKED_ON_MVAR, T0 + 20000);
+	waits(&kit, T0 + 20000, 6, BLOCKED_ON_MVAR, T0 + 5 * WINDOW);
+	look(&kit, T0 + 5000, T0 + WINDOW, 0, 0);
+	t = window(&kit, T0 + WINDOW, &pic);
+	assert_int_equal(waited(t, 5) + waited(t, 6), 0);
+	picture__free(pic);
+	look(&kit, T0 + 2 * WINDOW - 500, T0 + 2 * WINDOW, 5, BLOCKED_ON_MVAR);
+	t = window(&kit, T0 + 2 * WINDOW, &pic);
+	assert_int_equal(waited(t, 5), WINDOW);
+	assert_null(find(t, 6));
+	picture__free(pic);
+	look(&kit, T0 + 3 * WINDOW - 500, T0 + 3 * WINDOW, 5, BLOCKED_ON_MVAR);
+	t = window(&kit, T0 + 3 * WINDOW, &pic);
+	assert_int_equal(waited(t, 5), WINDOW);
+	assert_null(find(t, 6));
+	picture__free(pic);
 	finish(&kit);
 	timeline__free(kit.tl);
 }
@@ -260,10 +295,8 @@ static int take_window(void *ctx, struct picture *pic)
 static struct sum sum_of(uint64_t window_ns)
 {
 	struct sum sum = {0};
-	const struct replay_hooks hooks = {.ctx = &sum,
-					   .window_ns = window_ns,
-					   .window = take_window,
-					   .haskell_lanes = true};
+	const struct replay_hooks hooks = {
+		.ctx = &sum, .window_ns = window_ns, .window = take_window, .haskell_lanes = true};
 	struct replay *r;
 	FILE *in = fopen(path, "r");
 
@@ -320,9 +353,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_at_the_end),     cmocka_unit_test(test_why),
-		cmocka_unit_test(test_windows),	       cmocka_unit_test(test_without_a_look),
-		cmocka_unit_test(test_collections),    cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_captured),
+		cmocka_unit_test(test_windows),	       cmocka_unit_test(test_after_the_look),
+		cmocka_unit_test(test_without_a_look), cmocka_unit_test(test_collections),
+		cmocka_unit_test(test_hostile),	       cmocka_unit_test(test_captured),
 	};
 
 	log__set_level(LOG_LVL_QUIET);

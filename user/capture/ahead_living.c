@@ -53,8 +53,7 @@ int ahead_living__give(const struct ahead_living *living, size_t no, struct inta
 
 		if (look->no != no)
 			continue;
-		err = intake__living_ahead(in, pid, look->v, look->n, look->began_ns,
-					   look->at_ns);
+		err = intake__living_ahead(in, pid, look->v, look->n, look->began_ns, look->at_ns);
 		/* what is not taken is not known */
 		if (err != -ENOMEM)
 			err = 0;

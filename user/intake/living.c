@@ -98,8 +98,8 @@ uint64_t seen__lives_until(const struct seen *s, uint64_t tso, uint64_t since_ns
 {
 	const struct tso_info *info = seen__tso(s, tso);
 
-	/* it has not been looked for since, or was there the last time */
-	if (!info || s->looked_ns < since_ns || info->living_ns >= s->looked_for_ns)
+	/* nobody looks, or it was there the last time */
+	if (!info || s->looked_for_ns < since_ns || info->living_ns >= s->looked_for_ns)
 		return end_ns;
 	return MAX(since_ns, MIN(info->living_ns, end_ns));
 }

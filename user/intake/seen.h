@@ -454,7 +454,8 @@ void seen__forget_tso_notes(struct seen *s, bool (*keep)(void *ctx, const struct
  */
 int seen__drop_threads(struct intake *in, struct seen *s,
 		       int (*drops)(void *ctx, struct seen_thread *th), void *ctx);
-/* Of the Haskell threads those stay of which `keep` says so, or that are known to live after at_ns. */
+/* Of the Haskell threads those stay of which `keep` says so, or that are known to live after at_ns.
+ */
 void seen__forget_tsos(struct seen *s, uint64_t at_ns, bool (*keep)(void *ctx, uint64_t tso),
 		       void *ctx);
 /* Gives back the room that growing took; for an ended thread. */
@@ -515,7 +516,8 @@ bool seen__is_counted(const struct seen *s, const struct ev *call, bool base);
 const struct tso_info *seen__tso(const struct seen *s, uint64_t id);
 /*
  * Until when a Haskell thread of which nothing was seen after since_ns lived for sure, or, as far
- * as is known, up to end_ns: that is where no look came after since_ns, or the last one found it.
+ * as is known, up to end_ns: that is where the last look found it, or none counts for a time after
+ * since_ns. One that began before since_ns shows nothing of it, and the next one may find it.
  */
 uint64_t seen__lives_until(const struct seen *s, uint64_t tso, uint64_t since_ns, uint64_t end_ns);
 /* Why it was blocked at at_ns, by a look that counts for then and came after since_ns;

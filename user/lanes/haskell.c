@@ -27,6 +27,7 @@ struct haskell_lane {
 	uint64_t idle_ns, ready_ns;
 	uint64_t start_ns, cursor;
 	uint8_t waits; /* at the last cut, which is the cursor; HS_UNKNOWN: nothing is known */
+	bool unsure;   /* it may wait on: the next window's look shows it */
 	struct slices slices;
 };
 
@@ -45,6 +46,8 @@ struct haskell_builder {
 	const struct tso_note *notes; /* of this one, in time order */
 	size_t n_notes, note;
 	uint64_t *cursor;
+	enum haskell_state at_last; /* at the end of a gap in which it was ready first */
+	bool unsure;		    /* no look came since it was seen to wait */
 };
 
 int haskell__new(size_t max, struct haskell **ret_haskell)
@@ -121,6 +124,7 @@ int haskell__copy(const struct haskell *h, struct haskell **ret_copy)
 			break;
 		lane->cursor = h->v[i]->cursor;
 		lane->waits = h->v[i]->waits;
+		lane->unsure = h->v[i]->unsure;
 		lane->last_cap = h->v[i]->last_cap;
 		lane->idle_ns = h->v[i]->idle_ns;
 		lane->ready_ns = h->v[i]->ready_ns;
@@ -280,13 +284,16 @@ static int put_gap(void *ctx, uint64_t end, const struct claim *next)
 
 	if (state == HS_RUNNABLE)
 		ready = ready_until(b, end);
+	/* it has run unseen, nobody knows when */
+	if (ready == end && b->at_last != HS_UNKNOWN)
+		ready = at;
 	while (!err && at < end) {
 		const struct gc_span *gc = seen__gc_at(b->l->seen, at);
 		struct pic_slice s = {
 			.start_ns = at, .end_ns = end, .tso = b->lane->tso, .cap = NO_CAP};
 
 		if (at >= ready)
-			state = HS_UNKNOWN;
+			state = b->at_last;
 		s.state = (uint8_t)state;
 		if (state == HS_RUNNABLE)
 			s.end_ns = MIN(end, ready);
@@ -304,40 +311,55 @@ static int put_gap(void *ctx, uint64_t end, const struct claim *next)
 
 /* ── one thread ──────────────────────────────────────────────────────────────────────────── */
 
-/* Until when one that was seen at since_ns is in that state, as far as is known. */
-static uint64_t waits_until(const struct haskell_builder *b, enum haskell_state state,
-			    uint64_t since_ns, uint64_t end)
+/* What it waits for by a look into its memory at the end; HS_UNKNOWN: for nothing, or no look came
+ * after since_ns. */
+static enum haskell_state looked(const struct haskell_builder *b, uint64_t since_ns, uint64_t end)
 {
-	end = MAX(*b->cursor, seen__lives_until(b->l->seen, b->lane->tso, since_ns, end));
+	uint16_t why = seen__living_why(b->l->seen, b->lane->tso, since_ns, end);
+	enum haskell_state state = haskell_state__blocked(why);
+
+	return state != HS_RUNNABLE && is_believed(state, NULL) ? state : HS_UNKNOWN;
+}
+
+/* Until when one that was seen at since_ns is in that state, as far as is known. */
+static uint64_t waits_until(struct haskell_builder *b, enum haskell_state state, uint64_t since_ns,
+			    uint64_t end)
+{
+	if (state == HS_RUNNABLE)
+		b->at_last = looked(b, since_ns, end);
+	if (b->at_last != HS_UNKNOWN)
+		return end;
+	b->unsure = b->l->seen->looked_ns < since_ns;
+	if (!b->unsure || state != HS_RUNNABLE)
+		end = MAX(*b->cursor, seen__lives_until(b->l->seen, b->lane->tso, since_ns, end));
 	/* one that was ready has run again, and ended maybe, where nobody saw it */
 	return state == HS_RUNNABLE ? ready_until(b, end) : end;
 }
 
 /* Where its lane ends: where it did, or with the session if what it waits for is known. */
-static uint64_t end_of(const struct haskell_builder *b, uint64_t end, uint8_t *ret_waits)
+static uint64_t end_of(struct haskell_builder *b, uint64_t end, uint8_t *ret_waits)
 {
 	uint64_t last = *b->cursor;
-	enum haskell_state found;
+	enum haskell_state found = (enum haskell_state)b->lane->waits;
 
 	*ret_waits = b->lane->waits;
-	if (*ret_waits != HS_UNKNOWN)
-		return waits_until(b, (enum haskell_state)*ret_waits, last, end);
+	if (found != HS_UNKNOWN)
+		return waits_until(b, found, last, end);
 	for (size_t i = 0; i < b->n_notes; i++) {
 		const struct tso_note *note = &b->notes[i];
 
 		if (note->ns < last || note->ended || note->why == WIRE_TSO_UNKNOWN)
 			continue;
-		if (!is_believed(haskell_state__blocked(note->why), NULL))
+		found = haskell_state__blocked(note->why);
+		if (!is_believed(found, NULL))
 			break;
-		*ret_waits = (uint8_t)haskell_state__blocked(note->why);
-		return waits_until(b, (enum haskell_state)*ret_waits, note->ns, end);
+		*ret_waits = (uint8_t)found;
+		return waits_until(b, found, note->ns, end);
 	}
 	/* its memory was not read as it stopped, but it was at the end */
-	found = haskell_state__blocked(seen__living_why(b->l->seen, b->lane->tso, last, end));
-	if (found == HS_UNKNOWN || found == HS_RUNNABLE || !is_believed(found, NULL))
-		return last;
+	found = looked(b, last, end);
 	*ret_waits = (uint8_t)found;
-	return end;
+	return found == HS_UNKNOWN ? last : end;
 }
 
 static void notes_of(const struct haskell *h, uint64_t tso, struct haskell_builder *b)
@@ -352,7 +374,7 @@ static void notes_of(const struct haskell *h, uint64_t tso, struct haskell_build
 static int advance_one(struct lanes *l, struct haskell_lane *lane, const struct claim *v, size_t n,
 		       uint64_t until, bool last)
 {
-	struct haskell_builder b = {.l = l, .lane = lane};
+	struct haskell_builder b = {.l = l, .lane = lane, .at_last = HS_UNKNOWN};
 	struct claim_walk walk = {
 		.cursor = lane->cursor, .put = put_claim, .gap = put_gap, .ctx = &b};
 	int err;
@@ -367,8 +389,9 @@ static int advance_one(struct lanes *l, struct haskell_lane *lane, const struct 
 		lane->waits = waits;
 		err = end > walk.cursor ? put_gap(&b, end, NULL) : 0;
 		walk.cursor = MAX(walk.cursor, end);
-		if (end < until)
-			lane->waits = HS_UNKNOWN;
+		lane->unsure = b.unsure && end < until && waits != HS_RUNNABLE;
+		if ((end < until && !lane->unsure) || b.at_last != HS_UNKNOWN)
+			lane->waits = (uint8_t)b.at_last;
 	}
 	lane->cursor = walk.cursor;
 	return err;
@@ -499,6 +522,9 @@ void haskell__cut(struct lanes *l, uint64_t at_ns)
 		struct haskell_lane *lane = h->v[i];
 
 		slices__free(&lane->slices);
+		if (lane->unsure)
+			lane->cursor = at_ns;
+		lane->unsure = false;
 		if (lane->cursor >= at_ns && kept < MAX_CARRIED) {
 			lane->no = (uint32_t)kept;
 			lane->start_ns = lane->cursor;

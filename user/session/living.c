@@ -6,14 +6,35 @@
 
 #include "session_priv.h"
 
-/* Before a window's end: as long as members take one after the other, and no large part of it. */
-#define LEAD_NS	   500000000ULL
-#define LEAD_PART  4
-#define TIMEOUT_MS 1000
+/* Before a window's end: about as long as it takes, and no large part of it. */
+#define LEAD_NS	     50000000ULL
+#define LEAD_EACH_NS 10000000ULL
+#define LEAD_PART    4
+#define TIMEOUT_MS   1000
+/* The next one comes no sooner than after so many times what the last one took, at about so much
+ * for each thread: those of one that has a hundred thousand are not read for each short window. */
+#define PAUSE_TIMES   50
+#define EACH_TAKES_NS 2000
 
 static bool is_wanted(const struct session *s)
 {
 	return s->opts->output->lanes & EXPORT_LANES_HASKELL;
+}
+
+/* When to begin; 0: there is no window, or nothing is to be. */
+static uint64_t due(const struct session *s)
+{
+	uint64_t end = windows__ends_ns(s), most = s->opts->window_ns / LEAD_PART;
+	uint64_t lead = LEAD_NS + LEAD_EACH_NS * members__count_live(s->members);
+
+	return is_wanted(s) && end ? end - MIN(lead, most) : 0;
+}
+
+uint64_t living__next_due(const struct session *s, uint64_t now)
+{
+	uint64_t at = due(s);
+
+	return now < at ? at : 0;
 }
 
 static bool may_look(const struct member *m)
@@ -29,6 +50,7 @@ static bool start(struct session *s, struct member *m)
 	if (err == -EDQUOT)
 		return false;
 	m->living.going = !err;
+	m->living.began_ns = time__monotonic_ns();
 	if (err)
 		log_debug("pid %d: its Haskell threads are not looked up: %s", m->pid,
 			  strerror(-err));
@@ -37,13 +59,13 @@ static bool start(struct session *s, struct member *m)
 
 void living__turn(struct session *s, uint64_t now)
 {
-	uint64_t window = windows__ends_ns(s), lead = s->opts->window_ns / LEAD_PART;
+	uint64_t window = windows__ends_ns(s), begin = due(s);
 	struct member *m = NULL;
 
-	if (!is_wanted(s) || !window || now + MIN(lead, LEAD_NS) < window)
+	if (!begin || now < begin)
 		return;
 	while ((m = members__next_live(s->members, m))) {
-		if (m->living.window_ns == window || !may_look(m))
+		if (m->living.window_ns == window || now < m->living.not_before_ns || !may_look(m))
 			continue;
 		if (start(s, m))
 			m->living.window_ns = window;
@@ -62,10 +84,14 @@ void living__drop(struct member *m)
 void living__take(struct session *s, struct member *m)
 {
 	struct target_living *living;
+	uint64_t now, took;
 	int err = looks__living_taken(s->looks, m->target, &living);
 
 	if (err == -EINPROGRESS)
 		return;
+	now = time__monotonic_ns();
+	took = err ? now - m->living.began_ns : living->n * EACH_TAKES_NS;
+	m->living.not_before_ns = now + PAUSE_TIMES * took;
 	living__drop(m);
 	if (!err)
 		m->living.living = living;
@@ -90,8 +116,7 @@ void living__last(struct session *s, uint64_t until_ns)
 				living__take(s, m);
 			else if (m->living.window_ns != until_ns && may_look(m) && start(s, m))
 				m->living.window_ns = until_ns;
-			left += m->living.going ||
-				(m->living.window_ns != until_ns && may_look(m));
+			left += m->living.going || (m->living.window_ns != until_ns && may_look(m));
 		}
 		if (left)
 			looks__wait(s->looks, -1, 10);

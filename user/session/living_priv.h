@@ -15,6 +15,8 @@ struct target_living;
 struct living_state {
 	bool going;		      /* a look of this kind goes on */
 	uint64_t window_ns;	      /* the window's end that it was begun, or given up, for */
+	uint64_t began_ns;	      /* the last one */
+	uint64_t not_before_ns;	      /* the next one */
 	struct target_living *living; /* of this window; NULL: it is not there (yet) */
 };
 
@@ -24,6 +26,8 @@ struct living_state {
  * window's end: in each turn of the loop.
  */
 void living__turn(struct session *s, uint64_t now);
+/* When that has something to do; 0: it has nothing, or now. */
+uint64_t living__next_due(const struct session *s, uint64_t now);
 /* Takes what goes on, if it is over. */
 void living__take(struct session *s, struct member *m);
 /* Of all members, at the session's end; until then at the latest. */

@@ -34,9 +34,13 @@ struct loop {
 static int time_to_wait(const struct loop *l, uint64_t now)
 {
 	const struct session *s = l->s;
-	const uint64_t dues[] = {
-		l->end_ns,	     member__next_due(s),  follow__next_due(s),
-		mapped__next_due(s), windows__next_due(s), push__next_due(s->push)};
+	const uint64_t dues[] = {l->end_ns,
+				 member__next_due(s),
+				 follow__next_due(s),
+				 mapped__next_due(s),
+				 windows__next_due(s),
+				 push__next_due(s->push),
+				 living__next_due(s, now)};
 	uint64_t first =
 		now + (kernel__is_sparse(s->kernel) ? DRAIN_SPARSE_EVERY_NS : DRAIN_EVERY_NS);
 

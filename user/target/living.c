@@ -47,7 +47,8 @@ struct living_look {
 	struct guard *guard;
 };
 
-#define OUT_SIZE (sizeof(struct target_living) + TARGET_LIVING_MAX * sizeof(struct target_living_thread))
+#define OUT_SIZE                                                                                   \
+	(sizeof(struct target_living) + TARGET_LIVING_MAX * sizeof(struct target_living_thread))
 
 static int read_mem(struct mem *mem, void *dst, u32 size, u64 addr)
 {
@@ -76,18 +77,17 @@ static int read_list(struct living_job *job, uint64_t at, struct target_living *
 		     uint64_t *ret_end)
 {
 	const struct wire_layout *l = &job->layout;
-	unsigned char tso[TSO_HEAD];
+	unsigned char tso[TSO_HEAD] = {0};
 
 	for (;;) {
 		uint64_t what_next;
 
-		if (mem__read_u64(job->mem.pid, at, (uint64_t *)tso) < 0)
+		/* that one is smaller, and may be the last of its mapping */
+		if (mem__read(job->mem.pid, at, tso, sizeof(tso)) < 0 &&
+		    mem__read(job->mem.pid, at, tso, 8) < 0)
 			return -EAGAIN;
 		if (!is_tso(job, at, get(tso, 0, 8)))
 			break;
-		if (mem__read(job->mem.pid, at, tso, sizeof(tso)) < 0 ||
-		    get(tso, 0, 8) != job->info)
-			return -EAGAIN;
 		what_next = get(tso, l->tso_stackobj + 8U, 2);
 		if (what_next != WHAT_NEXT_KILLED && what_next != WHAT_NEXT_COMPLETE) {
 			if (out->n == TARGET_LIVING_MAX)

@@ -388,8 +388,9 @@ struct target_living_thread {
 };
 
 /* Haskell threads that had not ended at some moment from began_ns to ended_ns (CLOCK_MONOTONIC):
- * all that lived all the time, by id. Threads without pointers: captures have them. While a concurrent mark of the non-moving collector goes on,
- * old ones may be missing (rts/sm/NonMoving.c, nonmoving_old_threads). */
+ * all that lived all the time, by id. Threads without pointers: captures have them. While a
+ * concurrent mark of the non-moving collector goes on, old ones may be missing (rts/sm/NonMoving.c,
+ * nonmoving_old_threads). */
 struct target_living {
 	uint64_t began_ns, ended_ns, n;
 	struct target_living_thread v[];
