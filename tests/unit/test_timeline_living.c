@@ -202,9 +202,14 @@ static void test_after_the_look(void **state)
 	t = window(&kit, T0 + WINDOW, &pic);
 	assert_int_equal(waited(t, 5) + waited(t, 6), 0);
 	picture__free(pic);
+	/* and no more is known */
+	t = window(&kit, T0 + WINDOW + WINDOW / 2, &pic);
+	assert_int_equal(waited(t, 5), WINDOW / 2);
+	assert_int_equal(waited(t, 6), WINDOW / 2);
+	picture__free(pic);
 	look(&kit, T0 + 2 * WINDOW - 500, T0 + 2 * WINDOW, 5, BLOCKED_ON_MVAR);
 	t = window(&kit, T0 + 2 * WINDOW, &pic);
-	assert_int_equal(waited(t, 5), WINDOW);
+	assert_int_equal(waited(t, 5), WINDOW / 2);
 	assert_null(find(t, 6));
 	picture__free(pic);
 	look(&kit, T0 + 3 * WINDOW - 500, T0 + 3 * WINDOW, 5, BLOCKED_ON_MVAR);

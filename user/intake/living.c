@@ -99,7 +99,7 @@ uint64_t seen__lives_until(const struct seen *s, uint64_t tso, uint64_t since_ns
 	const struct tso_info *info = seen__tso(s, tso);
 
 	/* nobody looks, or it was there the last time */
-	if (!info || s->looked_for_ns < since_ns || info->living_ns >= s->looked_for_ns)
+	if (!info || s->looked_for_ns <= since_ns || info->living_ns >= s->looked_for_ns)
 		return end_ns;
 	return MAX(since_ns, MIN(info->living_ns, end_ns));
 }

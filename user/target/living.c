@@ -80,14 +80,16 @@ static int read_list(struct living_job *job, uint64_t at, struct target_living *
 	unsigned char tso[TSO_HEAD] = {0};
 
 	for (;;) {
+		bool short_read = mem__read(job->mem.pid, at, tso, sizeof(tso)) < 0;
 		uint64_t what_next;
 
-		/* that one is smaller, and may be the last of its mapping */
-		if (mem__read(job->mem.pid, at, tso, sizeof(tso)) < 0 &&
-		    mem__read(job->mem.pid, at, tso, 8) < 0)
+		/* what ends the list is smaller, and may be the last of its mapping */
+		if (short_read && mem__read(job->mem.pid, at, tso, 8) < 0)
 			return -EAGAIN;
 		if (!is_tso(job, at, get(tso, 0, 8)))
 			break;
+		if (short_read)
+			return -EAGAIN;
 		what_next = get(tso, l->tso_stackobj + 8U, 2);
 		if (what_next != WHAT_NEXT_KILLED && what_next != WHAT_NEXT_COMPLETE) {
 			if (out->n == TARGET_LIVING_MAX)
@@ -150,7 +152,7 @@ static int run(void *ctx, void *shared)
 			whole++;
 	}
 	out->ended_ns = time__monotonic_ns();
-	return whole == READINGS ? 0 : err;
+	return whole == READINGS ? 0 : err ? err : -EAGAIN;
 }
 
 /* ── outside ─────────────────────────────────────────────────────────────────────────────── */
