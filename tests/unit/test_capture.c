@@ -9,9 +9,8 @@
 
 #include "capture/codec_priv.h"
 #include "export/export.h"
-#include "capture_folder.h"
+#include "capture_kit.h"
 #include "picture/make.h"
-#include "test_timeline_kit.h"
 
 /* ── a session with everything in it ─────────────────────────────────────────────────────── */
 
@@ -83,11 +82,7 @@ static void record(struct kit *kit, unsigned rounds, bool finish)
 {
 	struct capture *capture;
 
-	unlink(path);
-	kit_new_timeline(kit, &opts);
-	assert_int_equal(
-		capture__create(path, (uid_t)-1, (gid_t)-1, &opts, "0.1.0", "pid", &capture), 0);
-	intake__set_tap(kit->in, capture__take, capture);
+	kit_capture(kit, &opts, &capture);
 	/* inputs name a target by its number, and one that is forgotten has had one */
 	kit_add(kit, PID, T0);
 	assert_int_equal(intake__forget_target(kit->in, PID), 0);
@@ -105,13 +100,7 @@ static void record(struct kit *kit, unsigned rounds, bool finish)
 
 static int replay(struct replay **ret_replay)
 {
-	FILE *in = fopen(path, "r");
-	int err;
-
-	assert_non_null(in);
-	err = replay__read(in, "c", NULL, ret_replay);
-	fclose(in);
-	return err;
+	return read_capture(NULL, ret_replay);
 }
 
 static void assert_same(const struct picture *a, const struct picture *b)
@@ -451,13 +440,8 @@ static struct missed missed_of(uint64_t window_ns)
 	struct missed sum = {0};
 	const struct replay_hooks hooks = {
 		.ctx = &sum, .window_ns = window_ns, .window = take_window};
-	struct replay *r;
-	FILE *in = fopen(path, "r");
+	struct replay *r = replay_all(&hooks);
 
-	assert_non_null(in);
-	assert_int_equal(replay__read(in, "c", &hooks, &r), 0);
-	fclose(in);
-	assert_int_equal(replay__notes(r)->refused_inputs, 0);
 	add_missed(&sum, replay__picture(r));
 	replay__free(r);
 	return sum;
@@ -471,11 +455,7 @@ static void record_gcs(bool calls_missed)
 	struct kit kit;
 	union rec r;
 
-	unlink(path);
-	kit_new_timeline(&kit, &opts);
-	assert_int_equal(
-		capture__create(path, (uid_t)-1, (gid_t)-1, &opts, "0.1.0", "pid", &capture), 0);
-	intake__set_tap(kit.in, capture__take, capture);
+	kit_capture(&kit, &opts, &capture);
 	kit_add(&kit, PID, T0);
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
 	for (unsigned i = 0; i < 30; i++) {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Haskell threads that were seen to wait, and what looks into memory show of them later. */
-#include "capture/capture.h"
-#include "capture_folder.h"
+#include "capture_kit.h"
 #include "intake/seen.h"
 #include "picture/make.h"
-#include "test_timeline_kit.h"
 
 #define WINDOW 100000ULL
 
@@ -302,14 +300,8 @@ static struct sum sum_of(uint64_t window_ns)
 	struct sum sum = {0};
 	const struct replay_hooks hooks = {
 		.ctx = &sum, .window_ns = window_ns, .window = take_window, .haskell_lanes = true};
-	struct replay *r;
-	FILE *in = fopen(path, "r");
+	struct replay *r = replay_all(&hooks);
 
-	assert_non_null(in);
-	assert_int_equal(replay__read(in, "c", &hooks, &r), 0);
-	fclose(in);
-	assert_int_equal(replay__notes(r)->refused_inputs, 0);
-	assert_int_equal(replay__notes(r)->unknown_inputs, 0);
 	add(&sum, replay__picture(r));
 	replay__free(r);
 	return sum;
@@ -324,11 +316,7 @@ static void test_captured(void **state)
 	union rec r;
 
 	(void)state;
-	unlink(path);
-	kit_new_timeline(&kit, &opts);
-	assert_int_equal(
-		capture__create(path, (uid_t)-1, (gid_t)-1, &opts, "0.1.0", "pid", &capture), 0);
-	intake__set_tap(kit.in, capture__take, capture);
+	kit_capture(&kit, &opts, &capture);
 	kit_add(&kit, PID, T0);
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
 	for (uint64_t tso = 5; tso < 8; tso++)

@@ -92,26 +92,6 @@ static int set_cost(struct replay *r, const struct intake_input *in)
 	return intake__set_cost(r->in, in->pid, &cost);
 }
 
-static int add_living(struct replay *r, const struct intake_input *in)
-{
-	struct target_living_thread *v;
-	int err;
-
-	if (in->size % sizeof(*v))
-		return -EBADMSG;
-	/* a replay in windows has known of it from the begin */
-	if (r->windows.every_ns)
-		return 0;
-	v = malloc(in->size + sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	if (in->size)
-		memcpy(v, in->data, in->size);
-	err = intake__living(r->in, in->pid, v, in->size / sizeof(*v), in->b, in->a);
-	free(v);
-	return err;
-}
-
 static void has_come_to(struct replay *r, uint64_t ns, bool last)
 {
 	if (r->hooks.at)
@@ -212,25 +192,6 @@ static int add_log(struct replay *r, const struct intake_input *in)
 	return err;
 }
 
-static int add_census(struct replay *r, const struct intake_input *in)
-{
-	const size_t head = offsetof(struct target_census, entries);
-	struct target_census *census;
-	int err;
-
-	if (in->size < head || in->size > sizeof(*census))
-		return -EBADMSG;
-	census = calloc(1, sizeof(*census));
-	if (!census)
-		return -ENOMEM;
-	memcpy(census, in->data, in->size);
-	err = census->n == (in->size - head) / sizeof(census->entries[0])
-		      ? intake__census(r->in, in->pid, census, in->a)
-		      : -EBADMSG;
-	free(census);
-	return err;
-}
-
 /* The functions of intake.h, each as it was reported to the tap. */
 static int apply(struct replay *r, const struct intake_input *in)
 {
@@ -254,7 +215,7 @@ static int apply(struct replay *r, const struct intake_input *in)
 			       ? intake__off_stack(r->in, in->pid, in->tid, in->data)
 			       : -EBADMSG;
 	case TI_CENSUS:
-		return add_census(r, in);
+		return replay__census(r, in);
 	case TI_COST:
 		return set_cost(r, in);
 	case TI_LOST:
@@ -280,7 +241,7 @@ static int apply(struct replay *r, const struct intake_input *in)
 		r->n_retaken++;
 		return intake__retaken(r->in, in->pid, in->a, in->b);
 	case TI_LIVING:
-		return add_living(r, in);
+		return replay__living(r, in);
 	case TI_CUT:
 		return intake__forget_states(r->in);
 	case TI_FINISH:

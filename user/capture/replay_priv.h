@@ -60,4 +60,9 @@ int replay__read_ccs(void *ctx, const uint64_t *addrs, size_t n);
 int replay__take_answer(struct replay *r, const struct intake_input *in);
 void replay__free_answers(struct replay *r);
 
+/* ── replay_looks.c: TI_CENSUS and TI_LIVING; as the intake's functions, and -EBADMSG ────── */
+
+int replay__census(struct replay *r, const struct intake_input *in);
+int replay__living(struct replay *r, const struct intake_input *in);
+
 #endif

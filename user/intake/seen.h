@@ -445,7 +445,7 @@ void seen__forget_allocs(struct intake *in, struct seen *s, uint64_t t);
  */
 uint64_t seen__take_unsampled(struct intake *in, struct seen *s, uint64_t t, uint64_t most,
 			      uint64_t *ret_since_ns);
-/* Of the notes of Haskell threads those stay of which `keep` says so. */
+/* Of the notes of Haskell threads those stay that `keep` wants. */
 void seen__forget_tso_notes(struct seen *s, bool (*keep)(void *ctx, const struct tso_note *note),
 			    void *ctx);
 /*

@@ -14,7 +14,7 @@
 /* The next one comes no sooner than after so many times what the last one took, at about so much
  * for each thread: those of one that has a hundred thousand are not read for each short window. */
 #define PAUSE_TIMES   50
-#define EACH_TAKES_NS 2000
+#define EACH_TAKES_NS 1000
 
 static bool is_wanted(const struct session *s)
 {
@@ -90,7 +90,7 @@ void living__take(struct session *s, struct member *m)
 	if (err == -EINPROGRESS)
 		return;
 	now = time__monotonic_ns();
-	took = err ? now - m->living.began_ns : living->n * EACH_TAKES_NS;
+	took = err ? now - m->living.began_ns : living->n_read * EACH_TAKES_NS;
 	m->living.not_before_ns = now + PAUSE_TIMES * took;
 	living__drop(m);
 	if (!err)

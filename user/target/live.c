@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "names/names.h"
+#include "process/mem.h"
 #include "target_priv.h"
 
 #define CHECK_TIMEOUT_MS 2000
@@ -169,7 +170,7 @@ int target__look_fd(const struct target *t)
 	if (t->snapshot)
 		return snapshot_look__fd(t->snapshot);
 	if (t->living)
-		return living_look__fd(t->living);
+		return guard__fd(t->living);
 	return t->census ? census_look__fd(t->census) : -1;
 }
 

@@ -43,10 +43,6 @@ struct living_job {
 	uint64_t info; /* of TSOs; 0: none has been seen */
 };
 
-struct living_look {
-	struct guard *guard;
-};
-
 #define OUT_SIZE                                                                                   \
 	(sizeof(struct target_living) + TARGET_LIVING_MAX * sizeof(struct target_living_thread))
 
@@ -90,6 +86,7 @@ static int read_list(struct living_job *job, uint64_t at, struct target_living *
 			break;
 		if (short_read)
 			return -EAGAIN;
+		out->n_read++;
 		what_next = get(tso, l->tso_stackobj + 8U, 2);
 		if (what_next != WHAT_NEXT_KILLED && what_next != WHAT_NEXT_COMPLETE) {
 			if (out->n == TARGET_LIVING_MAX)
@@ -171,24 +168,13 @@ int target__start_living(struct target *t, int timeout_ms)
 		.layout = t->info.wire.layout,
 		.cap = t->check.caps[0],
 	};
-	struct living_look *look;
-	int err;
 
 	if (!t->info.layout_checked)
 		return -EAGAIN;
 	if (!heap_known(&job.layout) || !t->check.n_caps || !fits(&job.layout))
 		return -ENOTSUP;
-	look = calloc(1, sizeof(*look));
-	if (!look)
-		return -ENOMEM;
 	target__cancel(t);
-	err = guard__start(t->info.pid, GUARD_MEMORY, timeout_ms, run, &job, OUT_SIZE,
-			   &look->guard);
-	if (err)
-		living_look__free(look);
-	else
-		t->living = look;
-	return err;
+	return guard__start(t->info.pid, GUARD_MEMORY, timeout_ms, run, &job, OUT_SIZE, &t->living);
 }
 
 static int by_id(const void *pa, const void *pb)
@@ -207,6 +193,7 @@ static int copy_out(const struct target_living *out, struct target_living **ret_
 	if (!living)
 		return -ENOMEM;
 	living->began_ns = out->began_ns;
+	living->n_read = out->n_read;
 	living->ended_ns = MAX(out->began_ns, out->ended_ns);
 	memcpy(living->v, out->v, n * sizeof(living->v[0]));
 	array__sort(living->v, n, sizeof(living->v[0]), by_id);
@@ -226,28 +213,13 @@ int target__take_living(struct target *t, struct target_living **ret_living)
 
 	if (!t->living)
 		return -EINVAL;
-	err = guard__take(t->living->guard, &out);
+	err = guard__take(t->living, &out);
 	if (err == -EINPROGRESS)
 		return err;
-	t->living->guard = NULL;
-	living_look__free(t->living);
 	t->living = NULL;
 	if (err)
 		return err;
 	err = copy_out(out, ret_living);
 	mem__guard_free(out, OUT_SIZE);
 	return err;
-}
-
-int living_look__fd(const struct living_look *look)
-{
-	return guard__fd(look->guard);
-}
-
-void living_look__free(struct living_look *look)
-{
-	if (!look)
-		return;
-	guard__free(look->guard);
-	free(look);
 }

@@ -404,7 +404,7 @@ void target__cancel(struct target *t)
 	t->snapshot = NULL;
 	census_look__free(t->census);
 	t->census = NULL;
-	living_look__free(t->living);
+	guard__free(t->living);
 	t->living = NULL;
 }
 

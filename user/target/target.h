@@ -392,7 +392,9 @@ struct target_living_thread {
  * concurrent mark of the non-moving collector goes on, old ones may be missing (rts/sm/NonMoving.c,
  * nonmoving_old_threads). */
 struct target_living {
-	uint64_t began_ns, ended_ns, n;
+	uint64_t began_ns, ended_ns;
+	uint64_t n_read; /* with those that have ended, in all readings */
+	uint64_t n;
 	struct target_living_thread v[];
 };
 

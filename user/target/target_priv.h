@@ -19,7 +19,7 @@ struct names_kernel;
 struct check;
 struct snapshot_look;
 struct census_look;
-struct living_look;
+struct guard;
 
 struct target {
 	struct target_info info;
@@ -47,7 +47,7 @@ struct target {
 	bool check_last;
 	struct snapshot_look *snapshot;
 	struct census_look *census;
-	struct living_look *living;
+	struct guard *living; /* living.c */
 	bool no_freeze; /* it could not be stopped, which has been reported */
 };
 
@@ -81,10 +81,6 @@ uint64_t snapshot_look__due_ns(const struct snapshot_look *look);
 int census_look__fd(const struct census_look *look);
 /* Kills it. NULL is fine. */
 void census_look__free(struct census_look *look);
-
-/* living.c: the same. */
-int living_look__fd(const struct living_look *look);
-void living_look__free(struct living_look *look);
 
 /* ccs_target.c: what was read of the target's cost-centre stacks. */
 void ccs_table__free(struct ccs_table *table);
