@@ -48,7 +48,7 @@ struct target {
 	struct snapshot_look *snapshot;
 	struct census_look *census;
 	struct guard *living; /* living.c */
-	bool no_freeze; /* it could not be stopped, which has been reported */
+	bool no_freeze;	      /* it could not be stopped, which has been reported */
 };
 
 /* cache.c: NULL for no cache. */
