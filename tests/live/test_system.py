@@ -50,35 +50,6 @@ def compare(report, pid, truth):
         check(got == want["calls"], f"pid {pid}: {function}: {got} calls, the program made {want['calls']}")
 
 
-def test_unmount(t):
-    """What programs were run from can be unmounted two minutes after the last of them has ended."""
-    point = t.dir / "mounted"
-    point.mkdir()
-    # with nosuid nothing in it gets probes that outlast a process
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "nosuid", "none", point], check=True)
-    t.finally_do(lambda: subprocess.run(["umount", "-l", point], check=False, stderr=subprocess.DEVNULL))
-    shutil.copy(program("Calls"), point)
-    shutil.copy("/bin/sleep", point)
-    session = whole_host(t, "-F", "199")
-    target = Target([point / "Calls", "1", "safe_spin_20us=1000"])
-    t.started.append(target)
-    line = session.err.until(f"attached: pid {target.pid},", 60)
-    check(line is not None, f"the program was not found: {session.err.seen}")
-    target.go()
-    target.result()
-    subprocess.run([point / "sleep", "0.2"], check=True)
-    # who is asked for names lives for a while, and has what is mapped by then
-    ended(t, "Calls", 1, "safe_sleep_1ms=100")
-    deadline = time.monotonic() + 150
-    while subprocess.run(["umount", point], check=False, capture_output=True).returncode:
-        check(time.monotonic() < deadline, f"{point} is still busy")
-        time.sleep(1)
-    took = time.monotonic() - (deadline - 150)
-    stop(session)
-    check(t.report().target(target.pid)["lanes"], "the program is not in the report")
-    print(f"    unmounted after {took:.0f} s")
-
-
 def test_ten_mixed(t):
     """Some are there before, some begin and end meanwhile, some are there at the end."""
     ways = ("thr", "v", "thr_p", "p", "dyn")
