@@ -11,7 +11,7 @@ from test_system import stop, whole_host
 
 
 def test_unmount(t):
-    """Two minutes after the last of them has ended."""
+    """Two minutes after the last of them has ended, or sooner, if others are looked at."""
     point = t.dir / "mounted"
     point.mkdir()
     # with nosuid nothing in it gets probes that outlast a process
