@@ -395,6 +395,9 @@ static void results(void **state)
 	confine__free_out(NULL, 4);
 	value = -ENOEXEC;
 	assert_int_equal(confine__aside(&plain, LONG_MS, 0, fn_return, &value, 8, &out), -ENOEXEC);
+	/* it runs no more */
+	value = -EAGAIN;
+	assert_int_equal(confine__aside(&plain, LONG_MS, 0, fn_return, &value, 8, &out), -EIO);
 	value = 7;
 	assert_int_equal(confine__aside(&plain, LONG_MS, 0, fn_return, &value, 8, &out), -EIO);
 	value = -70000;

@@ -119,8 +119,8 @@ uint64_t confine_job__deadline_ns(const struct confine_job *job);
 bool confine_job__is_over(struct confine_job *job);
 /*
  * Never waits. -EAGAIN: it still runs. Else the job is over: fn's result; -ETIMEDOUT when it took
- * too long, and was killed; -EIO when it died, or could not be confined. On 0 *ret_out is the
- * caller's (confine__free_out), once. The job is to be freed in any case.
+ * too long, and was killed; -EIO when it died, could not be confined, or has -EAGAIN as its result.
+ * On 0 *ret_out is the caller's (confine__free_out), once. The job is to be freed in any case.
  */
 int confine_job__result(struct confine_job *job, void **ret_out);
 /* Kills the child if it still runs. */

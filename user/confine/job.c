@@ -124,6 +124,12 @@ uint64_t confine_job__deadline_ns(const struct confine_job *job)
 	return job->deadline_ns;
 }
 
+/* One that would mean that the child still runs is none: nothing would ever come of it. */
+static bool is_result(int result)
+{
+	return result <= 0 && result > -4096 && result != -EAGAIN;
+}
+
 static void finish(struct confine_job *job, int status)
 {
 	const struct head *head = job->head;
@@ -133,7 +139,7 @@ static void finish(struct confine_job *job, int status)
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !head->done)
 		job->err = -EIO;
 	else
-		job->err = head->result > 0 || head->result <= -4096 ? -EIO : head->result;
+		job->err = is_result(head->result) ? head->result : -EIO;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
 		log_verbose("a helper process could not be confined: %s", strerror(-head->result));
 }

@@ -55,8 +55,8 @@ int guard__fd(const struct guard *guard);
 uint64_t guard__due_ns(const struct guard *guard);
 /*
  * Never waits. -EINPROGRESS: it goes on. Otherwise it is over, and the guard is freed: fn's result
- * (0, or a negative errno above -4096), with *ret_out the caller's on 0 (mem__guard_free);
- * -ETIMEDOUT when it took longer and was killed; -EIO when it died.
+ * (0, or a negative errno above -4096 but -EAGAIN), with *ret_out the caller's on 0
+ * (mem__guard_free); -ETIMEDOUT when it took longer and was killed; -EIO when it died.
  */
 int guard__take(struct guard *guard, void **ret_out);
 /* Kills it if it has not ended. NULL is fine. */
