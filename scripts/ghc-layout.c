@@ -119,6 +119,10 @@ FIXED(offsetof(generation, n_new_large_words), 56);
 FIXED(offsetof(generation, n_compact_blocks), 72);
 FIXED(offsetof(generation, threads), 104);
 FIXED(offsetof(generation, to), 120);
+/* user/target/living.c */
+FIXED(offsetof(generation, collections), 128);
+FIXED(sizeof(generation) - offsetof(generation, old_blocks), 80);
+FIXED(sizeof(generation) - offsetof(generation, old_threads), 16);
 FIXED(offsetof(StgTSO, global_link), offsetof(StgTSO, stackobj) - 8);
 FIXED(offsetof(RTSStats, max_mem_in_use_bytes), 48);
 FIXED(offsetof(RTSStats, gc.mem_in_use_bytes), 208);

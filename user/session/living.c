@@ -134,7 +134,7 @@ void living__give(struct session *s, uint64_t at_ns)
 		const struct target_living *l = m->living.living;
 		int err = 0;
 
-		/* while threads are moved from one list to another, one may be in none */
+		/* what a collection resurrects is in no list until its end */
 		if (l && !intake__collects(s->in, m->pid, l->began_ns, l->ended_ns))
 			err = intake__living(s->in, m->pid, l->v, l->n, l->began_ns, at_ns);
 		if (err == -ENOMEM)

@@ -20,16 +20,28 @@
 
 /* More are not created but by `+RTS -G`. */
 #define MAX_GENERATIONS 8
-/* The program runs on: the collector moves threads, and a list that is read meanwhile breaks off. A
- * thread that one reading has missed, since it went to another list, is in the next one. */
-#define READINGS      2
+/* One that a collection has torn is made again: so often, and so long after it. */
 #define MOST_READINGS 8
 #define PAUSE_NS      2000000
+/* While one goes on nothing is read. */
+#define MOST_WAITS 32
 /* The members that are read lie in front of this (scripts/ghc-layouts.json), profiled or not. */
 #define TSO_HEAD 96
 /* ThreadComplete, ThreadKilled: rts/include/rts/Constants.h, 9.0 to 9.14 */
 #define WHAT_NEXT_KILLED   3
 #define WHAT_NEXT_COMPLETE 4
+/*
+ * rts/include/rts/storage/GC.h, generation: how many collections of it are over, and, from its end,
+ * old_blocks and old_threads. How large it is depends on the runtime's way and release;
+ * scripts/ghc-layout.c compares it.
+ */
+#define GEN_COLLECTIONS	     128
+#define GEN_OLD_BLOCKS_BACK  80
+#define GEN_OLD_THREADS_BACK 16
+#define GEN_SIZE	     232
+#define GEN_SIZE_THR	     384 /* to 9.4 */
+#define GEN_SIZE_THR_LATER   368
+#define GEN_SIZE_MOST	     512
 
 struct living_mem {
 	struct mem mem; /* first: the walker's handle */
@@ -39,8 +51,13 @@ struct living_mem {
 struct living_job {
 	struct living_mem mem;
 	struct wire_layout layout;
+	bool threaded;
 	uint64_t cap;
+	uint64_t gens[MAX_GENERATIONS]; /* the youngest first */
+	unsigned n_gens;
+	uint64_t gen_size;
 	uint64_t info; /* of TSOs; 0: none has been seen */
+	uint64_t end;  /* the closure that ends all lists; 0: none has been read to its end */
 };
 
 #define OUT_SIZE                                                                                   \
@@ -68,14 +85,13 @@ static bool is_tso(struct living_job *job, uint64_t at, uint64_t info)
 	return info == job->info;
 }
 
-/* *ret_end: the closure that ends the list, which is the same for all of them. */
-static int read_list(struct living_job *job, uint64_t at, struct target_living *out,
-		     uint64_t *ret_end)
+static int read_list(struct living_job *job, uint64_t at, struct target_living *out)
 {
 	const struct wire_layout *l = &job->layout;
 	unsigned char tso[TSO_HEAD] = {0};
+	uint64_t seen = 0;
 
-	for (;;) {
+	for (uint64_t n = 1;; n++) {
 		bool short_read = mem__read(job->mem.pid, at, tso, sizeof(tso)) < 0;
 		uint64_t what_next;
 
@@ -95,36 +111,101 @@ static int read_list(struct living_job *job, uint64_t at, struct target_living *
 				.id = get(tso, l->tso_id, l->tso_id_size),
 				.why_blocked = (uint16_t)get(tso, l->tso_why_blocked, 2)};
 		}
+		/* one that is torn may run in a circle: the threads of which the number is a power
+		 * of two are remembered, one after the other */
+		if (!(n & (n - 1)))
+			seen = at;
 		at = get(tso, l->tso_stackobj - 8U, 8);
+		if (at == seen)
+			return -EAGAIN;
 	}
-	*ret_end = at;
+	if (job->end && at != job->end)
+		return -EAGAIN;
+	job->end = at;
 	return 0;
 }
 
-/* From the youngest on: a thread that the collector moves meanwhile goes to an older one. */
-static int read_all(struct living_job *job, struct target_living *out)
+static uint64_t gen_size(const struct living_job *job)
 {
-	uint64_t gen = heap_youngest(&job->mem.mem, &job->layout, job->cap), end = 0;
+	if (job->n_gens > 1)
+		return job->gens[1] - job->gens[0];
+	if (!job->threaded)
+		return GEN_SIZE;
+	/* a thread has had its label in it since the spin lock is smaller */
+	return job->layout.tso_label ? GEN_SIZE_THR_LATER : GEN_SIZE_THR;
+}
 
-	for (int i = 0; gen && i < MAX_GENERATIONS; i++) {
-		uint64_t at, to, list_end;
-		int err;
+/* They are an array. */
+static int find_generations(struct living_job *job)
+{
+	uint64_t gen = heap_youngest(&job->mem.mem, &job->layout, job->cap), to;
 
-		if (mem__read_u64(job->mem.pid, gen + HEAP_GEN_THREADS, &at) < 0)
-			return -EAGAIN;
-		err = read_list(job, at, out, &list_end);
-		if (err)
-			return err;
-		if (end && list_end != end)
-			return -EAGAIN;
-		end = list_end;
+	for (job->n_gens = 0; gen && job->n_gens < MAX_GENERATIONS; gen = to) {
+		job->gens[job->n_gens++] = gen;
 		if (mem__read_u64(job->mem.pid, gen + HEAP_GEN_TO, &to) < 0)
-			return -EAGAIN;
-		if (to == gen)
-			return 0;
-		gen = to;
+			return -EFAULT;
+		if (to != gen)
+			continue;
+		job->gen_size = gen_size(job);
+		for (unsigned i = 1; i < job->n_gens; i++)
+			if (job->gens[i] != job->gens[i - 1] + job->gen_size)
+				return -EFAULT;
+		return job->gen_size < GEN_SIZE || job->gen_size > GEN_SIZE_MOST ? -EFAULT : 0;
 	}
 	return -EFAULT;
+}
+
+/*
+ * A collection takes the generations' blocks and their lists of threads away as it begins
+ * (rts/sm/GC.c, prepare_collected_gen). The blocks stay in old_blocks until all threads that live
+ * are back in a list, and then it is counted (GarbageCollect). -EAGAIN: one goes on; otherwise
+ * *ret_over is another number after the next one.
+ */
+static int count_collections(const struct living_job *job, uint32_t *ret_over)
+{
+	uint32_t over = 0, n;
+
+	for (unsigned i = 0; i < job->n_gens; i++) {
+		uint64_t gen = job->gens[i], old;
+
+		if (mem__read_u64(job->mem.pid, gen + job->gen_size - GEN_OLD_BLOCKS_BACK, &old) <
+			    0 ||
+		    mem__read_u32(job->mem.pid, gen + GEN_COLLECTIONS, &n) < 0 || old)
+			return -EAGAIN;
+		over += n;
+	}
+	*ret_over = over;
+	return 0;
+}
+
+/* The first one finds no blocks, but threads. */
+static bool is_first(const struct living_job *job)
+{
+	uint64_t old;
+
+	return mem__read_u64(job->mem.pid, job->gens[0] + job->gen_size - GEN_OLD_THREADS_BACK,
+			     &old) < 0 ||
+	       old != job->end;
+}
+
+/* All lists, while no collection moves threads from one to another, or the threads themselves. */
+static int read_all(struct living_job *job, struct target_living *out)
+{
+	uint32_t before, after;
+	uint64_t at;
+	int err = count_collections(job, &before);
+
+	job->end = 0;
+	out->n = 0;
+	for (unsigned i = 0; !err && i < job->n_gens; i++)
+		err = mem__read_u64(job->mem.pid, job->gens[i] + HEAP_GEN_THREADS, &at) < 0
+			      ? -EAGAIN
+			      : read_list(job, at, out);
+	if (!err)
+		err = count_collections(job, &after);
+	if (!err && (before != after || (!after && is_first(job))))
+		err = -EAGAIN;
+	return err;
 }
 
 static int run(void *ctx, void *shared)
@@ -132,24 +213,23 @@ static int run(void *ctx, void *shared)
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
 	struct living_job *job = ctx;
 	struct target_living *out = shared;
-	int whole = 0, err = 0;
+	int readings = 0, err = find_generations(job);
 
-	out->began_ns = time__monotonic_ns();
-	for (int i = 0; whole < READINGS && i < MOST_READINGS; i++) {
-		uint64_t before = out->n;
+	if (err)
+		return err;
+	for (int i = 0; i < MOST_WAITS && readings < MOST_READINGS; i++) {
+		uint64_t before = out->n_read;
 
 		if (i)
 			nanosleep(&pause, NULL);
+		out->began_ns = time__monotonic_ns();
 		err = read_all(job, out);
-		if (err == -E2BIG)
-			return err;
-		if (err)
-			out->n = before;
-		else
-			whole++;
+		if (err != -EAGAIN)
+			break;
+		readings += out->n_read != before;
 	}
 	out->ended_ns = time__monotonic_ns();
-	return whole == READINGS ? 0 : err ? err : -EAGAIN;
+	return err == -EAGAIN ? -EBUSY : err;
 }
 
 /* ── outside ─────────────────────────────────────────────────────────────────────────────── */
@@ -166,6 +246,7 @@ int target__start_living(struct target *t, int timeout_ms)
 	struct living_job job = {
 		.mem = {.mem = {.read = read_mem}, .pid = t->info.pid},
 		.layout = t->info.wire.layout,
+		.threaded = t->info.threaded,
 		.cap = t->check.caps[0],
 	};
 
@@ -181,7 +262,7 @@ static int by_id(const void *pa, const void *pb)
 {
 	const struct target_living_thread *a = pa, *b = pb;
 
-	return CMP(a->id, b->id);
+	return CMP(a->id, b->id) ?: CMP(a->why_blocked, b->why_blocked);
 }
 
 /* The child read hostile memory: what it wrote is bounded once more. */

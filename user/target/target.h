@@ -185,8 +185,9 @@ struct target_living;
  * places of its lists are not known; -EBUSY as above.
  */
 int target__start_living(struct target *target, int timeout_ms);
-/* -EINPROGRESS; 0: *ret_living is to be freed. -E2BIG: more than TARGET_LIVING_MAX; -EAGAIN: the
- * collector was faster each time; -ETIMEDOUT, -EIO, -EFAULT, -ENOMEM; -EINVAL: none goes on. */
+/* -EINPROGRESS; 0: *ret_living is to be freed. -E2BIG: more than TARGET_LIVING_MAX; -EBUSY: a
+ * collection came in between each time; -ETIMEDOUT, -EIO, -EFAULT, -ENOMEM; -EINVAL: none goes on.
+ */
 int target__take_living(struct target *target, struct target_living **ret_living);
 
 /* Whether a look goes on. */
@@ -378,22 +379,25 @@ struct target_census {
 
 /* ── Haskell threads ─────────────────────────────────────────────────────────────────────── */
 
-/* Twice in a row, as much as is read of a process in a look. */
+/* As much as is read of a process in a look. */
 #define TARGET_LIVING_MAX (1U << 18)
 
 struct target_living_thread {
 	uint64_t id;
-	uint16_t why_blocked; /* as it was last read */
+	uint16_t why_blocked;
 	uint16_t pad[3];
 };
 
-/* Haskell threads that had not ended at some moment from began_ns to ended_ns (CLOCK_MONOTONIC):
- * all that lived all the time, by id. Threads without pointers: captures have them. While a
- * concurrent mark of the non-moving collector goes on, old ones may be missing (rts/sm/NonMoving.c,
- * nonmoving_old_threads). */
+/*
+ * Haskell threads that had not ended at some moment from began_ns to ended_ns (CLOCK_MONOTONIC):
+ * all that lived all the time, by id. Threads without pointers: captures have them. Meanwhile no
+ * collection moved any. What one resurrects, to get an exception, is missing until its end; and
+ * while a concurrent mark of the non-moving collector goes on, old ones may be (rts/sm/NonMoving.c,
+ * nonmoving_old_threads).
+ */
 struct target_living {
 	uint64_t began_ns, ended_ns;
-	uint64_t n_read; /* with those that have ended, in all readings */
+	uint64_t n_read; /* with those that have ended, and in readings that were torn */
 	uint64_t n;
 	struct target_living_thread v[];
 };
