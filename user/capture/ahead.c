@@ -87,6 +87,8 @@ int ahead__new(uint64_t first_ns, uint64_t every_ns, struct ahead **ret_ahead)
 		return -ENOMEM;
 	a->first_ns = first_ns;
 	a->every_ns = every_ns;
+	a->living.first_ns = first_ns;
+	a->living.every_ns = every_ns;
 	*ret_ahead = a;
 	return 0;
 }
@@ -129,7 +131,7 @@ uint64_t ahead__end(const struct ahead *ahead)
 /* The first cut at t or later. */
 static size_t cut_at(const struct ahead *a, uint64_t t)
 {
-	return t <= a->first_ns ? 0 : (size_t)((t - a->first_ns + a->every_ns - 1) / a->every_ns);
+	return ahead__cut_at(a->first_ns, a->every_ns, t);
 }
 
 /* ── the first pass ──────────────────────────────────────────────────────────────────────── */
@@ -255,6 +257,8 @@ static int look_at_record(struct ahead *a, const struct intake_input *input)
 		err = track_of(a, h.tgid, 0, &process);
 	if (!err)
 		err = track_of(a, h.tgid, h.tid, &thread);
+	if (!err && process->n_targets)
+		err = ahead_living__record(&a->living, process->n_targets - 1, input);
 	if (err)
 		return err;
 	switch (h.type) {
@@ -468,7 +472,7 @@ int ahead__joined(struct ahead *ahead, struct intake *in, pid_t pid)
 	return ahead_living__give(&ahead->living, no, in, pid);
 }
 
-void ahead__looked(struct ahead *ahead)
+int ahead__looked(struct ahead *ahead)
 {
 	if (ahead->n)
 		qsort(ahead->v, ahead->n, sizeof(struct next *), by_from);
@@ -483,6 +487,7 @@ void ahead__looked(struct ahead *ahead)
 	}
 	HASH_FREE(ahead->tracks);
 	ahead->n_records = ahead->n_targets = 0;
+	return ahead_living__looked(&ahead->living);
 }
 
 /* ── at a cut ────────────────────────────────────────────────────────────────────────────── */

@@ -6,9 +6,12 @@
 
 #include "ahead_living_priv.h"
 #include "base/base.h"
+#include "base/hash.h"
+#include "base/search.h"
 #include "intake/tap.h"
 
 #define MAX_LOOKS ((size_t)1 << 20)
+#define MAX_SIGNS (1U << 20)
 
 /* Of the target of this number. */
 struct living_look {
@@ -17,11 +20,29 @@ struct living_look {
 	struct target_living_thread *v;
 };
 
+/* A thread's signs of life: when the last one was, and the windows of the first and the last. */
+struct living_sign {
+	UT_hash_handle hh;
+	struct living_key {
+		uint64_t no, tso;
+	} key;
+	uint64_t ns;
+	size_t first, last;
+};
+
+/* What is kept of one. */
+struct living_seen {
+	size_t no;
+	uint64_t tso, ns;
+};
+
 void ahead_living__free(struct ahead_living *living)
 {
 	for (size_t i = 0; i < living->n; i++)
 		free(living->v[i].v);
 	free(living->v);
+	free(living->seen);
+	HASH_FREE(living->signs);
 	*living = (struct ahead_living){0};
 }
 
@@ -44,19 +65,126 @@ int ahead_living__add(struct ahead_living *living, size_t no, const struct intak
 	return 0;
 }
 
+/* A thread of that target was seen then. */
+static int note_sign(struct ahead_living *living, size_t no, uint64_t tso, uint64_t ns)
+{
+	const struct living_key key = {no, tso};
+	size_t window = ahead__cut_at(living->first_ns, living->every_ns, ns);
+	struct living_sign *sign;
+	int err;
+
+	HASH_FIND(hh, living->signs, &key, sizeof(key), sign);
+	if (!sign) {
+		if (HASH_COUNT(living->signs) >= MAX_SIGNS)
+			return 0;
+		sign = calloc(1, sizeof(*sign));
+		if (!sign)
+			return -ENOMEM;
+		sign->key = key;
+		sign->first = window;
+		err = HASH_INSERT(living->signs, key, sizeof(sign->key), sign);
+		if (err)
+			return err;
+	}
+	sign->first = MIN(sign->first, window);
+	sign->last = MAX(sign->last, window);
+	sign->ns = MAX(sign->ns, ns);
+	return 0;
+}
+
+int ahead_living__record(struct ahead_living *living, size_t no, const struct intake_input *input)
+{
+	union {
+		struct wire_hdr h;
+		struct wire_tso tso;
+		struct wire_sample sample; /* a call begins as it does */
+		struct wire_off off;
+	} u = {0};
+	int err;
+
+	memcpy(&u, input->data, MIN(input->size, sizeof(u)));
+	switch (u.h.type) {
+	case WIRE_TSO:
+		err = u.tso.id ? note_sign(living, no, u.tso.id, u.h.ns) : 0;
+		return err || !u.tso.left_id ? err : note_sign(living, no, u.tso.left_id, u.h.ns);
+	case WIRE_SAMPLE:
+	case WIRE_CALL:
+		return u.sample.rts.tso && u.sample.rts.tso_id
+			       ? note_sign(living, no, u.sample.rts.tso_id, u.h.ns)
+			       : 0;
+	case WIRE_OFF:
+		return u.off.out_ns && u.off.rts.tso && u.off.rts.tso_id
+			       ? note_sign(living, no, u.off.rts.tso_id, u.off.out_ns)
+			       : 0;
+	default:
+		return 0;
+	}
+}
+
+static int by_no(const void *pa, const void *pb)
+{
+	const struct living_look *a = pa, *b = pb;
+
+	return CMP(a->no, b->no) ?: CMP(a->at_ns, b->at_ns) ?: CMP(a->began_ns, b->began_ns);
+}
+
+static int by_thread(const void *pa, const void *pb)
+{
+	const struct living_seen *a = pa, *b = pb;
+
+	return CMP(a->no, b->no) ?: CMP(a->tso, b->tso);
+}
+
+static size_t first_look(const struct ahead_living *living, size_t no)
+{
+	return search__first(living->n, i, living->v[i].no >= no);
+}
+
+/* Of one that no look is asked for, or no cut comes between its signs, nothing is to be known. */
+static bool is_needed(const struct ahead_living *living, const struct living_sign *sign)
+{
+	size_t i = first_look(living, sign->key.no);
+
+	return sign->first != sign->last && i < living->n && living->v[i].no == sign->key.no;
+}
+
+int ahead_living__looked(struct ahead_living *living)
+{
+	const struct living_sign *sign;
+	size_t n = 0;
+
+	array__sort(living->v, living->n, sizeof(*living->v), by_no);
+	for (sign = living->signs; sign; sign = sign->hh.next)
+		n += is_needed(living, sign);
+	living->seen = malloc((n + 1) * sizeof(*living->seen));
+	if (!living->seen)
+		return -ENOMEM;
+	for (sign = living->signs; sign; sign = sign->hh.next)
+		if (is_needed(living, sign))
+			living->seen[living->n_seen++] = (struct living_seen){
+				.no = sign->key.no, .tso = sign->key.tso, .ns = sign->ns};
+	array__sort(living->seen, living->n_seen, sizeof(*living->seen), by_thread);
+	HASH_FREE(living->signs);
+	return 0;
+}
+
 int ahead_living__give(const struct ahead_living *living, size_t no, struct intake *in, pid_t pid)
 {
+	size_t k = search__first(living->n_seen, i, living->seen[i].no >= no);
 	int err = 0;
 
-	for (size_t i = 0; !err && i < living->n; i++) {
+	for (size_t i = first_look(living, no); i < living->n && living->v[i].no == no; i++) {
 		const struct living_look *look = &living->v[i];
 
-		if (look->no != no)
-			continue;
 		err = intake__living_ahead(in, pid, look->v, look->n, look->began_ns, look->at_ns);
 		/* what is not taken is not known */
-		if (err != -ENOMEM)
-			err = 0;
+		if (err == -ENOMEM)
+			return err;
 	}
-	return err;
+	for (; k < living->n_seen && living->seen[k].no == no; k++) {
+		err = intake__seen_ahead(in, pid, living->seen[k].tso, living->seen[k].ns);
+		if (err == -ENOMEM)
+			return err;
+	}
+	return 0;
 }

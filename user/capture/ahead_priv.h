@@ -20,8 +20,8 @@ int ahead__new(uint64_t first_ns, uint64_t every_ns, struct ahead **ret_ahead);
 void ahead__free(struct ahead *ahead);
 /* One input, in the order in which they are taken later. -ENOMEM. */
 int ahead__look(struct ahead *ahead, const struct intake_input *input);
-/* After the last of them. */
-void ahead__looked(struct ahead *ahead);
+/* After the last of them. -ENOMEM. */
+int ahead__looked(struct ahead *ahead);
 /* Then, as inputs are taken: another target has joined, with this pid. The intake gets what it is
  * to know of it from its first window on. -ENOMEM. */
 int ahead__joined(struct ahead *ahead, struct intake *in, pid_t pid);

@@ -359,7 +359,8 @@ static int look_ahead(struct replay *r, FILE *in)
 		/* what makes no sense is left out, here as later */
 		err = err == -ENODATA || err == -EBADMSG ? 0 : err;
 	}
-	replay_windows__looked(&r->windows);
+	if (replay_windows__looked(&r->windows))
+		err = -ENOMEM;
 	r->looking_ahead = false;
 	blocks__free(&blocks);
 	decoded__free(&d);

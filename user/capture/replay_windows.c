@@ -25,10 +25,9 @@ int replay_windows__look(struct replay_windows *w, const struct intake_input *in
 	return err ? err : ahead__look(w->ahead, input);
 }
 
-void replay_windows__looked(struct replay_windows *w)
+int replay_windows__looked(struct replay_windows *w)
 {
-	if (w->ahead)
-		ahead__looked(w->ahead);
+	return w->ahead ? ahead__looked(w->ahead) : 0;
 }
 
 int replay_windows__joined(struct replay_windows *w, struct timeline *tl, pid_t pid)

@@ -30,8 +30,8 @@ struct replay_windows {
 void replay_windows__free(struct replay_windows *w);
 /* One input of the first pass. -ENOMEM. */
 int replay_windows__look(struct replay_windows *w, const struct intake_input *input);
-/* After the first pass. */
-void replay_windows__looked(struct replay_windows *w);
+/* After the first pass. -ENOMEM. */
+int replay_windows__looked(struct replay_windows *w);
 /* Another target has joined, with this pid. */
 int replay_windows__joined(struct replay_windows *w, struct timeline *tl, pid_t pid);
 /*

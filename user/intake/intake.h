@@ -111,6 +111,8 @@ int intake__living(struct intake *in, pid_t pid, const struct target_living_thre
 /* The same, of a time that is yet to come: a replay in windows knows of it. */
 int intake__living_ahead(struct intake *in, pid_t pid, const struct target_living_thread *v,
 			 size_t n, uint64_t began_ns, uint64_t at_ns);
+/* In the same way, a record shows the Haskell thread to live at ns. */
+int intake__seen_ahead(struct intake *in, pid_t pid, uint64_t tso, uint64_t ns);
 /* The latest values replace earlier ones. */
 int intake__site_counters(struct intake *in, const struct wire_site_key *key,
 			  const struct wire_site *site);

@@ -94,14 +94,29 @@ int intake__living_ahead(struct intake *in, pid_t pid, const struct target_livin
 	return err;
 }
 
+int intake__seen_ahead(struct intake *in, pid_t pid, uint64_t tso, uint64_t ns)
+{
+	struct tso_info *info;
+	struct seen *s;
+	int err = find(in, pid, ns, ns, &s);
+
+	if (err || !in->opts.haskell)
+		return err;
+	err = notes__tso_info(s, tso, &info);
+	if (!err)
+		info->ahead_ns = MAX(info->ahead_ns, ns);
+	return err == -E2BIG ? 0 : err;
+}
+
 uint64_t seen__lives_until(const struct seen *s, uint64_t tso, uint64_t since_ns, uint64_t end_ns)
 {
 	const struct tso_info *info = seen__tso(s, tso);
+	uint64_t lived = info ? MAX(info->living_ns, info->ahead_ns) : 0;
 
 	/* nobody looks, or it was there the last time */
-	if (!info || s->looked_for_ns <= since_ns || info->living_ns >= s->looked_for_ns)
+	if (!info || s->looked_for_ns <= since_ns || lived >= s->looked_for_ns)
 		return end_ns;
-	return MAX(since_ns, MIN(info->living_ns, end_ns));
+	return MAX(since_ns, MIN(lived, end_ns));
 }
 
 uint16_t seen__living_why(const struct seen *s, uint64_t tso, uint64_t since_ns, uint64_t at_ns)

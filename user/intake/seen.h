@@ -348,6 +348,7 @@ struct tso_info {
 	 * blocked */
 	uint64_t living_ns;
 	uint16_t living_why;
+	uint64_t ahead_ns; /* a record that is yet to come shows it to live then; 0: not known */
 };
 
 /* It was seen to run no more at `ns`, for that reason (why_blocked). */
@@ -515,9 +516,9 @@ static inline bool seen__counters_are_of(const struct seen *s, uint64_t ns)
 bool seen__is_counted(const struct seen *s, const struct ev *call, bool base);
 const struct tso_info *seen__tso(const struct seen *s, uint64_t id);
 /*
- * Until when a Haskell thread of which nothing was seen after since_ns lived for sure, or, as far
- * as is known, up to end_ns: that is where the last look found it, or none counts for a time after
- * since_ns. One that began before since_ns shows nothing of it, and the next one may find it.
+ * Until when a Haskell thread of which nothing was seen from since_ns to end_ns lived for sure, or,
+ * as far as is known, up to end_ns: that is where the last look found it, or none counts for a time
+ * after since_ns. One that began before since_ns shows nothing of it, and the next one may find it.
  */
 uint64_t seen__lives_until(const struct seen *s, uint64_t tso, uint64_t since_ns, uint64_t end_ns);
 /* Why it was blocked at at_ns, by a look that counts for then and came after since_ns;
