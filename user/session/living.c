@@ -6,7 +6,8 @@
 
 #include "session_priv.h"
 
-/* Before a window's end: about as long as it takes, and no large part of it. */
+/* Before a window's end: about as long as it takes, by members and by threads that they had the last
+ * time, and no large part of it. */
 #define LEAD_NS	     50000000ULL
 #define LEAD_EACH_NS 10000000ULL
 #define LEAD_PART    4
@@ -26,8 +27,14 @@ static uint64_t due(const struct session *s)
 {
 	uint64_t end = windows__ends_ns(s), most = s->opts->window_ns / LEAD_PART;
 	uint64_t lead = LEAD_NS + LEAD_EACH_NS * members__count_live(s->members);
+	const struct member *m = NULL;
 
-	return is_wanted(s) && end ? end - MIN(lead, most) : 0;
+	if (!is_wanted(s) || !end)
+		return 0;
+	while (lead < most && (m = members__next_live(s->members, m)))
+		if (m->living.not_before_ns < end)
+			lead += m->living.n_read * EACH_TAKES_NS;
+	return end - MIN(lead, most);
 }
 
 uint64_t living__next_due(const struct session *s, uint64_t now)
@@ -81,7 +88,7 @@ void living__drop(struct member *m)
 	m->living.going = false;
 }
 
-void living__take(struct session *s, struct member *m)
+static void take(struct session *s, struct member *m, uint64_t window)
 {
 	struct target_living *living;
 	uint64_t now, took;
@@ -94,9 +101,19 @@ void living__take(struct session *s, struct member *m)
 	m->living.not_before_ns = now + PAUSE_TIMES * took;
 	living__drop(m);
 	if (!err)
-		m->living.living = living;
+		m->living.n_read = living->n_read;
 	else if (target__alive(m->target))
 		log_debug("pid %d: its Haskell threads are not known: %s", m->pid, strerror(-err));
+	/* at another one's end it would count for that */
+	if (!err && m->living.window_ns == window)
+		m->living.living = living;
+	else if (!err)
+		free(living);
+}
+
+void living__take(struct session *s, struct member *m)
+{
+	take(s, m, windows__ends_ns(s));
 }
 
 void living__last(struct session *s, uint64_t until_ns)
@@ -113,7 +130,7 @@ void living__last(struct session *s, uint64_t until_ns)
 		left = 0;
 		while ((m = members__next_live(s->members, m))) {
 			if (m->living.going)
-				living__take(s, m);
+				take(s, m, until_ns);
 			else if (m->living.window_ns != until_ns && may_look(m) && start(s, m))
 				m->living.window_ns = until_ns;
 			left += m->living.going || (m->living.window_ns != until_ns && may_look(m));
@@ -139,7 +156,7 @@ void living__give(struct session *s, uint64_t at_ns)
 			err = intake__living(s->in, m->pid, l->v, l->n, l->began_ns, at_ns);
 		if (err == -ENOMEM)
 			feed__failed(s->feed);
-		/* one that still goes on is of the next window, or of none */
+		/* one that still goes on is of none */
 		free(m->living.living);
 		m->living.living = NULL;
 	}

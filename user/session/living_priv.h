@@ -17,6 +17,7 @@ struct living_state {
 	uint64_t window_ns;	      /* the window's end that it was begun, or given up, for */
 	uint64_t began_ns;	      /* the last one */
 	uint64_t not_before_ns;	      /* the next one */
+	uint64_t n_read;	      /* threads, that the last one read */
 	struct target_living *living; /* of this window; NULL: it is not there (yet) */
 };
 
@@ -28,7 +29,7 @@ struct living_state {
 void living__turn(struct session *s, uint64_t now);
 /* When that has something to do; 0: it has nothing, or now. */
 uint64_t living__next_due(const struct session *s, uint64_t now);
-/* Takes what goes on, if it is over. */
+/* Takes what goes on, if it is over; for its own window only. */
 void living__take(struct session *s, struct member *m);
 /* Of all members, at the session's end; until then at the latest. */
 void living__last(struct session *s, uint64_t until_ns);
