@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * haskell: the lanes of Haskell threads. Where one runs, and in which call, is what the pieces of
- * OS threads say of it. Between two of them it is off: why, is known where its memory could be read
- * when another one was seen in its place (struct wire_tso), else from what the OS thread did
- * meanwhile.
+ * OS threads show of it. Between two of them it is off (haskell_gaps.c).
  */
 #include "base/search.h"
-#include "lanes_priv.h"
+#include "haskell_priv.h"
 
 #define MAX_LANES (1U << 20)
 /* From one window to the next: those that wait for ever, and that nobody will see end, too. */
@@ -15,22 +13,6 @@
 #define SCHEDULER_STATES                                                                           \
 	(1U << ST_RTS | 1U << ST_GC_WORK | 1U << ST_GC_WAIT | 1U << ST_PREEMPTED | 1U << ST_HASKELL)
 
-struct haskell_lane {
-	UT_hash_handle hh;
-	uint64_t tso;
-	uint32_t no; /* of its account */
-	uint32_t sampled_states;
-	uint32_t last_cap; /* that it ran on; UINT32_MAX: not known */
-	/* Of that one, where what it did at the cursor is forgotten: how long it had been idle
-	 * before, and when after it had been idle for so long that the thread cannot have been
-	 * ready any more (UINT64_MAX: not yet). */
-	uint64_t idle_ns, ready_ns;
-	uint64_t start_ns, cursor;
-	uint8_t waits; /* at the last cut, which is the cursor; HS_UNKNOWN: nothing is known */
-	bool unsure;   /* it may wait on: the next window's look shows it */
-	struct slices slices;
-};
-
 struct haskell {
 	struct haskell_lane *hash, **v;
 	size_t n, cap, max;
@@ -38,16 +20,6 @@ struct haskell {
 	struct claims claims; /* that are not put down yet */
 	struct tso_note *notes; /* while lanes advance: what was seen, by thread and time */
 	size_t n_notes;
-};
-
-struct haskell_builder {
-	struct lanes *l;
-	struct haskell_lane *lane;
-	const struct tso_note *notes; /* of this one, in time order */
-	size_t n_notes, note;
-	uint64_t *cursor;
-	enum haskell_state at_last; /* at the end of a gap in which it was ready first */
-	bool unsure;		    /* no look came since it was seen to wait */
 };
 
 int haskell__new(size_t max, struct haskell **ret_haskell)
@@ -174,17 +146,6 @@ int haskell__claim(struct lanes *l, struct thread_lane *lane, const struct piece
 
 /* ── putting it down ─────────────────────────────────────────────────────────────────────── */
 
-static int put(struct haskell_builder *b, const struct claim *c, const struct pic_slice *s)
-{
-	int err = claim__book(b->l, LANE_HASKELL, b->lane->no, c, s);
-
-	if (!s->exact)
-		b->lane->sampled_states |= 1U << s->state;
-	return err || b->l->reading
-		       ? err
-		       : slices__put(&b->lane->slices, LANE_HASKELL, s, b->l->max_slices);
-}
-
 static int put_claim(void *ctx, const struct claim *c, uint64_t end)
 {
 	struct haskell_builder *b = ctx;
@@ -194,173 +155,10 @@ static int put_claim(void *ctx, const struct claim *c, uint64_t end)
 	if (s.cap != NO_CAP)
 		b->lane->last_cap = s.cap;
 	b->lane->waits = HS_UNKNOWN;
-	return put(b, c, &s);
-}
-
-/*
- * One that is ready does not stay so while its capability has nothing to do: from when on, at the
- * latest, it had run unseen; `end` if the capability was busy so long.
- */
-static uint64_t ready_until(const struct haskell_builder *b, uint64_t end)
-{
-	const struct idle *idle = caps__idle(b->l, b->lane->last_cap);
-	uint64_t ready = UINT64_MAX;
-
-	if (idle && *b->cursor < idle->from)
-		ready = b->lane->ready_ns;
-	if (idle && ready == UINT64_MAX)
-		ready = idle__first_long(idle, *b->cursor, end);
-	return MIN(ready, end);
-}
-
-/* The capability that it ran on before had no work for most of the time up to `end`. */
-static bool cap_was_idle(const struct haskell_builder *b, uint64_t end)
-{
-	const struct idle *idle = caps__idle(b->l, b->lane->last_cap);
-	uint64_t before;
-
-	if (!idle)
-		return false;
-	before = *b->cursor < idle->from ? b->lane->idle_ns : idle__ns(idle, *b->cursor);
-	return idle__ns(idle, end) - before >= (end - *b->cursor) / 2;
-}
-
-/* What its capability did since its lane's end, before that is forgotten. */
-static void keep_idle(const struct lanes *l, struct haskell_lane *lane)
-{
-	const struct idle *idle = caps__idle(l, lane->last_cap);
-
-	if (!idle)
-		return;
-	if (lane->cursor >= idle->from) {
-		lane->idle_ns = idle__ns(idle, lane->cursor);
-		lane->ready_ns = UINT64_MAX;
-	}
-	if (lane->ready_ns == UINT64_MAX)
-		lane->ready_ns = idle__first_long(idle, lane->cursor, UINT64_MAX);
-}
-
-/*
- * That it is in a safe call can be what its memory was before the collector moved it. It is so
- * while the call runs Haskell code on its own OS thread, and then goes on.
- */
-static bool is_believed(enum haskell_state state, const struct claim *next)
-{
-	return state != HS_SAFE_CALL || (next && next->state == HS_SAFE_CALL);
-}
-
-/* What it waited for up to `end`, where `next` begins; NULL: it is not seen any more. */
-static enum haskell_state state_in_gap(struct haskell_builder *b, uint64_t end,
-				       const struct claim *next)
-{
-	enum haskell_state otherwise = next ? (enum haskell_state)next->before : HS_UNKNOWN;
-	const struct tso_note *note;
-
-	/* still the same as before the cut */
-	if (b->lane->waits != HS_UNKNOWN)
-		return (enum haskell_state)b->lane->waits;
-	/* The first sign of another one in its place. */
-	while (b->note < b->n_notes && b->notes[b->note].ns < *b->cursor)
-		b->note++;
-	note = b->note < b->n_notes ? &b->notes[b->note] : NULL;
-	if (note && note->ns <= end && note->why != WIRE_TSO_UNKNOWN) {
-		enum haskell_state state = haskell_state__blocked(note->why);
-
-		return is_believed(state, next) ? state : HS_UNKNOWN;
-	}
-	/* else its OS thread had passed the capability on, and it may just have waited */
-	if (otherwise == HS_BLOCKED_OTHER && !cap_was_idle(b, end))
-		return HS_UNKNOWN;
-	return otherwise;
-}
-
-static int put_gap(void *ctx, uint64_t end, const struct claim *next)
-{
-	static const struct claim nobody = {.class = LEDGER_CLASSES};
-	struct haskell_builder *b = ctx;
-	enum haskell_state state = state_in_gap(b, end, next);
-	uint64_t at = *b->cursor, ready = UINT64_MAX;
-	int err = 0;
-
-	if (state == HS_RUNNABLE)
-		ready = ready_until(b, end);
-	/* it has run unseen, nobody knows when */
-	if (ready == end && b->at_last != HS_UNKNOWN)
-		ready = at;
-	while (!err && at < end) {
-		const struct gc_span *gc = seen__gc_at(b->l->seen, at);
-		struct pic_slice s = {
-			.start_ns = at, .end_ns = end, .tso = b->lane->tso, .cap = NO_CAP};
-
-		if (at >= ready)
-			state = b->at_last;
-		s.state = (uint8_t)state;
-		if (state == HS_RUNNABLE)
-			s.end_ns = MIN(end, ready);
-		if (gc && gc->start <= at && state == HS_RUNNABLE) {
-			s.state = HS_GC;
-			s.end_ns = MIN(gc__end(gc), end);
-		} else if (gc && state == HS_RUNNABLE) {
-			s.end_ns = MIN(gc->start, s.end_ns);
-		}
-		at = s.end_ns;
-		err = put(b, &nobody, &s);
-	}
-	return err;
+	return haskell__put(b, c, &s);
 }
 
 /* ── one thread ──────────────────────────────────────────────────────────────────────────── */
-
-/* What it waits for by a look into its memory at the end; HS_UNKNOWN: for nothing, or no look came
- * after since_ns. */
-static enum haskell_state looked(const struct haskell_builder *b, uint64_t since_ns, uint64_t end)
-{
-	uint16_t why = seen__living_why(b->l->seen, b->lane->tso, since_ns, end);
-	enum haskell_state state = haskell_state__blocked(why);
-
-	return state != HS_RUNNABLE && is_believed(state, NULL) ? state : HS_UNKNOWN;
-}
-
-/* Until when one that was seen at since_ns is in that state, as far as is known. */
-static uint64_t waits_until(struct haskell_builder *b, enum haskell_state state, uint64_t since_ns,
-			    uint64_t end)
-{
-	if (state == HS_RUNNABLE)
-		b->at_last = looked(b, since_ns, end);
-	if (b->at_last != HS_UNKNOWN)
-		return end;
-	b->unsure = b->l->seen->looked_ns < since_ns;
-	if (!b->unsure || state != HS_RUNNABLE)
-		end = MAX(*b->cursor, seen__lives_until(b->l->seen, b->lane->tso, since_ns, end));
-	/* one that was ready has run again, and ended maybe, where nobody saw it */
-	return state == HS_RUNNABLE ? ready_until(b, end) : end;
-}
-
-/* Where its lane ends: where it did, or with the session if what it waits for is known. */
-static uint64_t end_of(struct haskell_builder *b, uint64_t end, uint8_t *ret_waits)
-{
-	uint64_t last = *b->cursor;
-	enum haskell_state found = (enum haskell_state)b->lane->waits;
-
-	*ret_waits = b->lane->waits;
-	if (found != HS_UNKNOWN)
-		return waits_until(b, found, last, end);
-	for (size_t i = 0; i < b->n_notes; i++) {
-		const struct tso_note *note = &b->notes[i];
-
-		if (note->ns < last || note->ended || note->why == WIRE_TSO_UNKNOWN)
-			continue;
-		found = haskell_state__blocked(note->why);
-		if (!is_believed(found, NULL))
-			break;
-		*ret_waits = (uint8_t)found;
-		return waits_until(b, found, note->ns, end);
-	}
-	/* its memory was not read as it stopped, but it was at the end */
-	found = looked(b, last, end);
-	*ret_waits = (uint8_t)found;
-	return found == HS_UNKNOWN ? last : end;
-}
 
 static void notes_of(const struct haskell *h, uint64_t tso, struct haskell_builder *b)
 {
@@ -376,7 +174,7 @@ static int advance_one(struct lanes *l, struct haskell_lane *lane, const struct 
 {
 	struct haskell_builder b = {.l = l, .lane = lane, .at_last = HS_UNKNOWN};
 	struct claim_walk walk = {
-		.cursor = lane->cursor, .put = put_claim, .gap = put_gap, .ctx = &b};
+		.cursor = lane->cursor, .put = put_claim, .gap = haskell__put_gap, .ctx = &b};
 	int err;
 
 	b.cursor = &walk.cursor;
@@ -384,10 +182,10 @@ static int advance_one(struct lanes *l, struct haskell_lane *lane, const struct 
 	err = claims__walk(&walk, v, n, until);
 	if (!err && last) {
 		uint8_t waits;
-		uint64_t end = end_of(&b, until, &waits);
+		uint64_t end = haskell__end_of(&b, until, &waits);
 
 		lane->waits = waits;
-		err = end > walk.cursor ? put_gap(&b, end, NULL) : 0;
+		err = end > walk.cursor ? haskell__put_gap(&b, end, NULL) : 0;
 		walk.cursor = MAX(walk.cursor, end);
 		lane->unsure = b.unsure && end < until && waits != HS_RUNNABLE;
 		if ((end < until && !lane->unsure) || b.at_last != HS_UNKNOWN)
@@ -504,7 +302,7 @@ int haskell__advance(struct lanes *l, uint64_t until, bool last)
 	if (err || l->reading)
 		return err;
 	for (size_t i = 0; i < h->n; i++)
-		keep_idle(l, h->v[i]);
+		haskell__keep_idle(l, h->v[i]);
 	caps__forget_idle(l, until);
 	seen__forget_tso_notes(l->seen, is_needed, h);
 	return 0;
