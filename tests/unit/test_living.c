@@ -1,143 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lists of Haskell threads made here, as a runtime has them, and what a look finds in them. */
+/* What a look finds in lists of Haskell threads. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "base/base.h"
+#include "living_kit.h"
 #include "process/mem.h"
-#include "target/target_priv.h"
-
-#include "mem.bpf.h"
-#include "stg.bpf.h"
-#include "heap.bpf.h"
 
 #define TIMEOUT_MS 20000
-#define MAX_TSOS   64
-#define GENS	   2
 
-#define RUNS	 1
-#define KILLED	 3
-#define COMPLETE 4
+static void link_to(struct living_tso *tso, const void *next)
+{
+	living_put((uint8_t *)tso->words + AT_LINK, living_addr(next));
+}
 
-/* Where a TSO has what; global_link is in front of stackobj, what_next after it. */
-enum { AT_LINK = 16, AT_STACKOBJ = 24, AT_WHAT_NEXT = 32, AT_WHY = 34, AT_ID = 40 };
-
-struct tso {
-	uint64_t words[12];
+static const struct target_living_thread three_and_nine[] = {
+	{.id = 3, .why_blocked = 1},
+	{.id = 9, .why_blocked = 6},
 };
 
-/* A runtime's memory, which is this process's own. */
-struct heap {
-	struct target target;
-	uint64_t tables[2][4]; /* info tables: of TSOs, and of what ends their lists */
-	uint64_t end[12];
-	uint8_t cap[64], gens[GENS][512];
-	uint64_t block[8];
-	struct tso tsos[MAX_TSOS];
-	unsigned n_tsos, n_gens;
-	size_t gen_size;
-};
-
-static uint64_t addr(const void *p)
-{
-	return (uint64_t)(uintptr_t)p;
-}
-
-static uint64_t info(struct heap *h, unsigned no)
-{
-	return addr(&h->tables[no][2]);
-}
-
-static uint8_t *gen(struct heap *h, unsigned no)
-{
-	return h->gens[0] + no * h->gen_size;
-}
-
-static void put(uint8_t *at, uint64_t value)
-{
-	memcpy(at, &value, sizeof(value));
-}
-
-static void put_old_blocks(struct heap *h, unsigned no, uint64_t value)
-{
-	put(gen(h, no) + h->gen_size - 80, value);
-}
-
-static void put_old_threads(struct heap *h, unsigned no, uint64_t value)
-{
-	put(gen(h, no) + h->gen_size - 16, value);
-}
-
-static void count(struct heap *h, unsigned no, uint32_t collections)
-{
-	memcpy(gen(h, no) + 128, &collections, sizeof(collections));
-}
-
-static struct heap *heap_new(unsigned n_gens, size_t gen_size)
-{
-	struct heap *h = calloc(1, sizeof(*h));
-	struct wire_layout *l;
-
-	assert_non_null(h);
-	h->n_gens = n_gens;
-	h->gen_size = gen_size;
-	h->tables[0][1] = STG_TSO;
-	h->tables[1][1] = 1;
-	h->end[0] = info(h, 1);
-	h->target.info.pid = getpid();
-	h->target.info.layout_checked = true;
-	h->target.check.n_caps = 1;
-	h->target.check.caps[0] = addr(h->cap);
-	l = &h->target.info.wire.layout;
-	l->cap_nursery = 16;
-	l->cap_run_queue = 40;
-	l->cap_total_allocated = 56;
-	l->tso_stackobj = AT_STACKOBJ;
-	l->tso_why_blocked = AT_WHY;
-	l->tso_id = AT_ID;
-	l->tso_id_size = 8;
-	put(h->cap + 16 + HEAP_CURRENT_NURSERY, addr(h->block));
-	h->block[HEAP_BD_GEN / 8] = addr(gen(h, 0));
-	for (unsigned i = 0; i < n_gens; i++) {
-		put(gen(h, i) + HEAP_GEN_THREADS, addr(h->end));
-		put(gen(h, i) + HEAP_GEN_TO, addr(gen(h, MIN(i + 1, n_gens - 1))));
-		put_old_threads(h, i, addr(h->end));
-	}
-	count(h, 0, 5);
-	return h;
-}
-
-static struct tso *add(struct heap *h, unsigned no, uint64_t id, unsigned what_next, unsigned why)
-{
-	struct tso *tso = &h->tsos[h->n_tsos++];
-	uint8_t *at = (uint8_t *)tso->words, *list = gen(h, no) + HEAP_GEN_THREADS;
-
-	assert_true(h->n_tsos <= MAX_TSOS);
-	put(at, info(h, 0));
-	memcpy(at + AT_LINK, list, 8);
-	at[AT_WHAT_NEXT] = (uint8_t)what_next;
-	at[AT_WHY] = (uint8_t)why;
-	put(at + AT_ID, id);
-	put(list, addr(tso));
-	return tso;
-}
-
-static void link_to(struct tso *tso, const void *next)
-{
-	put((uint8_t *)tso->words + AT_LINK, addr(next));
-}
-
-static int look(struct heap *h, struct target_living **ret_living)
+static int look(struct living_heap *h, struct target_living **ret_living)
 {
 	int err = target__start_living(&h->target, TIMEOUT_MS);
 
@@ -151,7 +33,7 @@ static int look(struct heap *h, struct target_living **ret_living)
 }
 
 /* The ids and reasons that it finds, from the lowest id on. */
-static void assert_found(struct heap *h, const struct target_living_thread *want, size_t n)
+static void assert_found(struct living_heap *h, const struct target_living_thread *want, size_t n)
 {
 	uint64_t before = time__monotonic_ns();
 	struct target_living *living;
@@ -164,24 +46,11 @@ static void assert_found(struct heap *h, const struct target_living_thread *want
 	free(living);
 }
 
-static void assert_refused(struct heap *h, int want)
+static void assert_refused(struct living_heap *h, int want)
 {
 	struct target_living *living;
 
 	assert_int_equal(look(h, &living), want);
-}
-
-static const struct target_living_thread three_and_nine[] = {
-	{.id = 3, .why_blocked = 1},
-	{.id = 9, .why_blocked = 6},
-};
-
-static void add_some(struct heap *h)
-{
-	add(h, 0, 9, RUNS, 6);
-	add(h, 0, 4, KILLED, 0);
-	add(h, h->n_gens - 1, 3, RUNS, 1);
-	add(h, h->n_gens - 1, 2, COMPLETE, 0);
 }
 
 /* Those that have not ended, of all generations, whatever the runtime's way and release. */
@@ -195,7 +64,7 @@ static void test_found(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
-		struct heap *h = heap_new(1 + i % 2, cases[i / 2].size);
+		struct living_heap *h = living_heap(1 + i % 2, cases[i / 2].size);
 		struct target_living *living;
 
 		h->target.info.threaded = cases[i / 2].threaded;
@@ -203,12 +72,12 @@ static void test_found(void **state)
 		assert_int_equal(look(h, &living), 0);
 		assert_int_equal(living->n + living->n_read, 0);
 		free(living);
-		add_some(h);
+		living_add_some(h);
 		assert_found(h, three_and_nine, 2);
 		for (unsigned no = 0; no < h->n_gens; no++) {
-			put_old_blocks(h, no, 1);
+			living_old_blocks(h, no, 1);
 			assert_refused(h, -EBUSY);
-			put_old_blocks(h, no, 0);
+			living_old_blocks(h, no, 0);
 		}
 		free(h);
 	}
@@ -218,12 +87,12 @@ static void test_found(void **state)
 static void test_twice(void **state)
 {
 	static const struct target_living_thread want[] = {{.id = 3, .why_blocked = 6}};
-	struct heap *h = heap_new(GENS, 384);
+	struct living_heap *h = living_heap(GENS, 384);
 
 	(void)state;
-	add(h, 0, 3, RUNS, 1);
-	add(h, 1, 3, RUNS, 6);
-	add(h, 1, 3, RUNS, 1);
+	living_add(h, 0, 3, RUNS, 1);
+	living_add(h, 1, 3, RUNS, 6);
+	living_add(h, 1, 3, RUNS, 1);
 	assert_found(h, want, 1);
 	free(h);
 }
@@ -231,12 +100,12 @@ static void test_twice(void **state)
 /* As one begins the lists are taken away. */
 static void test_under_way(void **state)
 {
-	struct heap *h = heap_new(GENS, 384);
+	struct living_heap *h = living_heap(GENS, 384);
 
 	(void)state;
-	add_some(h);
-	put_old_blocks(h, 0, addr(h->block));
-	put(gen(h, 0) + HEAP_GEN_THREADS, addr(h->end));
+	living_add_some(h);
+	living_old_blocks(h, 0, living_addr(h->block));
+	living_put(living_gen(h, 0) + HEAP_GEN_THREADS, living_addr(h->end));
 	assert_refused(h, -EBUSY);
 	free(h);
 }
@@ -244,15 +113,15 @@ static void test_under_way(void **state)
 /* The first of all finds no blocks; later on old_threads has what has ended. */
 static void test_first(void **state)
 {
-	struct heap *h = heap_new(GENS, 384);
+	struct living_heap *h = living_heap(GENS, 384);
 
 	(void)state;
-	add_some(h);
-	count(h, 0, 0);
+	living_add_some(h);
+	living_count(h, 0, 0);
 	assert_found(h, three_and_nine, 2);
-	put_old_threads(h, 0, addr(&h->tsos[0]));
+	living_old_threads(h, 0, living_addr(&h->tsos[0]));
 	assert_refused(h, -EBUSY);
-	count(h, 1, 1);
+	living_count(h, 1, 1);
 	assert_found(h, three_and_nine, 2);
 	free(h);
 }
@@ -260,20 +129,20 @@ static void test_first(void **state)
 static void *end_collection(void *heap)
 {
 	poll(NULL, 0, 20);
-	count(heap, 0, 6);
-	put_old_blocks(heap, 0, 0);
+	living_count(heap, 0, 6);
+	living_old_blocks(heap, 0, 0);
 	return NULL;
 }
 
 /* Its end is waited for. */
 static void test_ends(void **state)
 {
-	struct heap *h = heap_new(GENS, 384);
+	struct living_heap *h = living_heap(GENS, 384);
 	pthread_t thread;
 
 	(void)state;
-	add_some(h);
-	put_old_blocks(h, 0, 1);
+	living_add_some(h);
+	living_old_blocks(h, 0, 1);
 	assert_int_equal(pthread_create(&thread, NULL, end_collection, h), 0);
 	assert_found(h, three_and_nine, 2);
 	assert_int_equal(pthread_join(thread, NULL), 0);
@@ -282,13 +151,13 @@ static void test_ends(void **state)
 
 static void test_torn(void **state)
 {
-	struct heap *h = heap_new(GENS, 384);
-	struct tso *first, *tso;
+	struct living_heap *h = living_heap(GENS, 384);
+	struct living_tso *first, *tso;
 
 	(void)state;
-	first = add(h, 0, 11, RUNS, 1);
-	add_some(h);
-	tso = add(h, 0, 10, RUNS, 1);
+	first = living_add(h, 0, 11, RUNS, 1);
+	living_add_some(h);
+	tso = living_add(h, 0, 10, RUNS, 1);
 	/* at something else than what ends the other list; at nothing */
 	link_to(tso, h->tables[1]);
 	assert_refused(h, -EBUSY);
@@ -310,19 +179,19 @@ static void test_torn(void **state)
 
 static void test_hostile(void **state)
 {
-	struct heap *h = heap_new(GENS, 384);
+	struct living_heap *h = living_heap(GENS, 384);
 	struct target_living *living;
 
 	(void)state;
-	add_some(h);
+	living_add_some(h);
 	assert_int_equal(target__take_living(&h->target, &living), -EINVAL);
 	/* no array; one without an end; one whose generations have no size */
-	put(gen(h, 0) + HEAP_GEN_TO, addr(gen(h, 1)) + 160);
+	living_put(living_gen(h, 0) + HEAP_GEN_TO, living_addr(living_gen(h, 1)) + 160);
 	assert_refused(h, -EFAULT);
-	put(gen(h, 0) + HEAP_GEN_TO, addr(gen(h, 1)));
-	put(gen(h, 1) + HEAP_GEN_TO, addr(gen(h, 0)));
+	living_put(living_gen(h, 0) + HEAP_GEN_TO, living_addr(living_gen(h, 1)));
+	living_put(living_gen(h, 1) + HEAP_GEN_TO, living_addr(living_gen(h, 0)));
 	assert_refused(h, -EFAULT);
-	put(gen(h, 1) + HEAP_GEN_TO, 0);
+	living_put(living_gen(h, 1) + HEAP_GEN_TO, 0);
 	assert_refused(h, -EFAULT);
 	h->block[HEAP_BD_GEN / 8] = 0;
 	assert_refused(h, -EFAULT);

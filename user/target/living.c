@@ -24,7 +24,7 @@
 #define MOST_READINGS 8
 #define PAUSE_NS      2000000
 /* While one goes on nothing is read. */
-#define MOST_WAITS 32
+#define MOST_WAITS 16
 /* The members that are read lie in front of this (scripts/ghc-layouts.json), profiled or not. */
 #define TSO_HEAD 96
 /* ThreadComplete, ThreadKilled: rts/include/rts/Constants.h, 9.0 to 9.14 */
