@@ -6,8 +6,8 @@
 
 #include "session_priv.h"
 
-/* Before a window's end: about as long as it takes, by members and by threads that they had the last
- * time, and no large part of it. */
+/* Before a window's end: about as long as it takes, by members and by threads that they had the
+ * last time, and no large part of it. */
 #define LEAD_NS	     50000000ULL
 #define LEAD_EACH_NS 10000000ULL
 #define LEAD_PART    4
