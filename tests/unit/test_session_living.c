@@ -151,7 +151,7 @@ static void test_lead(void **state)
 
 	(void)state;
 	begin(&f);
-	f.m->living.n_read = 20000;
+	f.m->living.n_read = 10000;
 	assert_int_equal(living__next_due(&f.s, f.end - WINDOW_NS), f.end - LEAD_NS - 20 * MS);
 	f.m->living.n_read = 1000000;
 	assert_int_equal(living__next_due(&f.s, f.end - WINDOW_NS), f.end - MOST_NS);

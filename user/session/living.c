@@ -15,7 +15,7 @@
 /* The next one comes no sooner than after so many times what the last one took, at about so much
  * for each thread: those of one that has a hundred thousand are not read for each short window. */
 #define PAUSE_TIMES   50
-#define EACH_TAKES_NS 1000
+#define EACH_TAKES_NS 2000
 
 static bool is_wanted(const struct session *s)
 {
