@@ -71,6 +71,7 @@ struct ahead {
 	size_t n_snaps, snaps_cap;
 	bool *calls_missed; /* of each target: what its last cost has of that */
 	size_t n_calls_missed, calls_missed_cap;
+	bool haskell;
 	struct ahead_living living;
 	/* by cut: the number of the last record that is of the time before it, and came after one
 	 * of later time, or that counters of such a time came after; 0: none */
@@ -79,7 +80,7 @@ struct ahead {
 	uint64_t last_late;
 };
 
-int ahead__new(uint64_t first_ns, uint64_t every_ns, struct ahead **ret_ahead)
+int ahead__new(uint64_t first_ns, uint64_t every_ns, bool haskell, struct ahead **ret_ahead)
 {
 	struct ahead *a = calloc(1, sizeof(*a));
 
@@ -89,6 +90,7 @@ int ahead__new(uint64_t first_ns, uint64_t every_ns, struct ahead **ret_ahead)
 	a->every_ns = every_ns;
 	a->living.first_ns = first_ns;
 	a->living.every_ns = every_ns;
+	a->haskell = haskell;
 	*ret_ahead = a;
 	return 0;
 }
@@ -257,7 +259,7 @@ static int look_at_record(struct ahead *a, const struct intake_input *input)
 		err = track_of(a, h.tgid, 0, &process);
 	if (!err)
 		err = track_of(a, h.tgid, h.tid, &thread);
-	if (!err && process->n_targets)
+	if (!err && a->haskell && process->n_targets)
 		err = ahead_living__record(&a->living, process->n_targets - 1, input);
 	if (err)
 		return err;

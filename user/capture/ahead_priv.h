@@ -7,6 +7,7 @@
 #ifndef SAFESCOPED_CAPTURE_AHEAD_PRIV_H
 #define SAFESCOPED_CAPTURE_AHEAD_PRIV_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -15,8 +16,9 @@ struct ahead;
 struct intake;
 struct intake_input;
 
-/* There is a cut at first_ns and every every_ns from there. */
-int ahead__new(uint64_t first_ns, uint64_t every_ns, struct ahead **ret_ahead);
+/* There is a cut at first_ns and every every_ns from there. `haskell`: lanes of Haskell threads are
+ * made. */
+int ahead__new(uint64_t first_ns, uint64_t every_ns, bool haskell, struct ahead **ret_ahead);
 void ahead__free(struct ahead *ahead);
 /* One input, in the order in which they are taken later. -ENOMEM. */
 int ahead__look(struct ahead *ahead, const struct intake_input *input);

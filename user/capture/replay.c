@@ -515,6 +515,7 @@ int replay__read(FILE *in, const char *name, const struct replay_hooks *hooks,
 		goto fail;
 	r->last_ns = r->header.opts.start_ns;
 	r->windows = (struct replay_windows){.every_ns = r->hooks.window_ns,
+					     .haskell = r->header.opts.haskell_lanes,
 					     .next_ns = r->last_ns + r->hooks.window_ns,
 					     .take = r->hooks.window,
 					     .ctx = r->hooks.ctx};

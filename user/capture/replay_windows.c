@@ -20,7 +20,7 @@ void replay_windows__free(struct replay_windows *w)
 
 int replay_windows__look(struct replay_windows *w, const struct intake_input *input)
 {
-	int err = w->ahead ? 0 : ahead__new(w->next_ns, w->every_ns, &w->ahead);
+	int err = w->ahead ? 0 : ahead__new(w->next_ns, w->every_ns, w->haskell, &w->ahead);
 
 	return err ? err : ahead__look(w->ahead, input);
 }

@@ -7,6 +7,7 @@
 #ifndef SAFESCOPED_CAPTURE_REPLAY_WINDOWS_PRIV_H
 #define SAFESCOPED_CAPTURE_REPLAY_WINDOWS_PRIV_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -21,6 +22,7 @@ struct replay_windows {
 	uint64_t next_ns;			     /* the next cut */
 	int (*take)(void *ctx, struct picture *pic); /* whose the picture is then */
 	void *ctx;
+	bool haskell;	     /* lanes of Haskell threads are made */
 	int stopped;	     /* by an error that ends the replay */
 	uint64_t latest_ns;  /* of the records so far */
 	uint64_t n_records;  /* so far, with the one that comes next */
