@@ -186,6 +186,31 @@ def test_loaded_by_c(t, how):
     check_library(t, target.pid, truth, True)
 
 
+@cases("dlopen", "preloaded")
+def test_loaded_at_once(t, how):
+    """While the process is looked at for the first time, whose executable is none of GHC's: of twenty none is missed."""
+    lib = library()
+    session = whole_host(t)
+    targets = []
+    for _ in range(20):
+        command = [program("loader.c"), lib, 3, 1]
+        target = Target(["env", f"LD_PRELOAD={lib}", *command] if how == "preloaded" else command)
+        t.started.append(target)
+        target.go()
+        target.wait_for("loaded")
+        targets.append(target)
+    for target in targets:
+        if not any(f"attached: pid {target.pid}," in line for line in session.err.seen):
+            session.wait_attached_to(target.pid)
+    for target in targets:
+        target.go()
+    truths = {target.pid: target.result() for target in targets}
+    session.signal(signal.SIGINT)
+    check(session.wait(60) in (0, 1), f"safescoped failed: {session.err.seen}")
+    for pid, truth in truths.items():
+        check_library(t, pid, truth, False)
+
+
 def test_loaded_by_python(t):
     """ctypes: the interpreter is the command, the runtime comes seconds later."""
     script = t.dir / "use.py"

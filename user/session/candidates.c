@@ -101,7 +101,7 @@ struct candidate *candidates__add(struct candidates *cs, const struct wire_proc_
 	candidates__go_on(cs, c, give_up_ns);
 	c->program = *rec;
 	c->reported = true;
-	c->running = c->has_user = c->refused = c->missed = c->unconfirmed = false;
+	c->running = c->has_user = c->refused = c->missed = c->unconfirmed = c->mapped = false;
 	retry__end(&c->again);
 	c->place = ++cs->last;
 	return c;

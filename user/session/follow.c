@@ -4,6 +4,7 @@
  * process is looked at once its files show what it is.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -380,16 +381,29 @@ static int check_candidate(struct session *s, struct candidate *c, uint64_t now)
 		       : leave_out(s, pid, rec, err != -ESRCH, why, err);
 }
 
+static void await_look(struct session *s, const struct wire_proc_new *rec, uint64_t now,
+		       uint64_t due_ns, bool mapped)
+{
+	struct candidate *c = candidates__add(s->candidates, rec, due_ns, now + LIBRARY_GIVE_UP_NS);
+
+	if (c)
+		c->mapped = mapped;
+	else
+		s->unseen.processes = true;
+}
+
 void follow__on_mapped(struct session *s, pid_t pid)
 {
 	const struct wire_proc_new rec = {
 		.h = {.tgid = (uint32_t)pid, .tid = (uint32_t)pid, .ns = time__monotonic_ns()}};
 	struct candidate *c = candidates__find(s->candidates, pid);
 
-	if (!c)
-		s->unseen.processes |= !candidates__add(s->candidates, &rec, rec.h.ns,
-							rec.h.ns + LIBRARY_GIVE_UP_NS);
-	else if (c->waits == WAITS_FOR_TIME)
+	if (!c) {
+		await_look(s, &rec, rec.h.ns, rec.h.ns, true);
+		return;
+	}
+	c->mapped = true;
+	if (c->waits == WAITS_FOR_TIME)
 		c->due_ns = rec.h.ns;
 }
 
@@ -443,6 +457,8 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 	bool held = (pid_t)rec->h.tgid == command__pid(s->command) && command__holds(s->command);
 	struct candidates *all = s->candidates;
 	struct candidate *before = candidates__find(all, (pid_t)rec->h.tgid);
+	/* what is mapped may be reported before the exec is */
+	bool mapped = before && before->mapped;
 	int err = -EAGAIN;
 
 	/* what was looked at is another program, or another process */
@@ -469,9 +485,8 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 		err = start_loaded(s, rec, err);
 	/* what holds no runtime may load one later: look_again() knows whether that is reported */
 	if (err == -EAGAIN || err == -EBUSY || (held && err == -ENOEXEC))
-		s->unseen.processes |= !candidates__add(
-			all, rec, rec->flags & WIRE_PROC_FORK ? now + FORK_WAIT_NS : now,
-			now + LIBRARY_GIVE_UP_NS);
+		await_look(s, rec, now, rec->flags & WIRE_PROC_FORK ? now + FORK_WAIT_NS : now,
+			   mapped);
 	if (err == -EDQUOT || retry__is_worth_it(err)) {
 		before = candidates__add(all, rec, now, 0);
 		s->unseen.processes |= !before;
@@ -524,6 +539,13 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 	} else {
 		first = !c->tries++;
 		late = !first && c->give_up_ns == 0;
+		if (first && maps_reported && mapped__would_show(s, c))
+			return false;
+		/* as many have by now; a look would find nothing else */
+		if (first && c->reported && kill(pid, 0) && errno == ESRCH) {
+			leave_out(s, pid, &rec, false, "has ended", -ESRCH);
+			return false;
+		}
 		/* the late look; most processes are gone by then */
 		if (late && !discover__process(s->cache, pid))
 			return false;

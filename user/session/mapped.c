@@ -192,6 +192,15 @@ bool mapped__works(const struct session *s)
 	return !s->mapped->silent;
 }
 
+bool mapped__would_show(const struct session *s, const struct candidate *c)
+{
+	bool command = s->opts->kind == SESSION_COMMAND && c->pid == command__pid(s->command);
+
+	return c->reported && !c->mapped && !command && !s->opts->symbols &&
+	       !(c->program.flags & (WIRE_PROC_FORK | WIRE_PROC_TARGET)) &&
+	       discover__is_plain(s->cache, c->pid);
+}
+
 /* Those that have no time in this turn have it in the next one. */
 static void read_due(struct session *s, uint64_t now)
 {

@@ -177,6 +177,7 @@ struct candidate {
 	unsigned tries;
 	bool reported; /* by the kernel: `program` */
 	bool running;  /* it ran before it was seen: it joins when its runtime was checked */
+	bool mapped;   /* it has mapped what holds a runtime, by the kernel's report */
 	enum candidate_wait waits; /* changed by the set only */
 	/* there was no room for it at some time, or there were no descriptors: counted once */
 	bool refused, missed;

@@ -438,6 +438,12 @@ int mapped__new(struct mapped **ret_mapped);
 void mapped__free(struct mapped *mapped);
 /* Whether the kernel reports what is mapped. */
 bool mapped__works(const struct session *s);
+/*
+ * Whether a process that has begun need not be looked at: what could make it one of GHC's is a
+ * library, and would be reported as it is mapped. Not the command itself, of which it is reported
+ * what it lacks.
+ */
+bool mapped__would_show(const struct session *s, const struct candidate *c);
 /* What is readable when something was mapped; -1 while nobody needs to be woken for it. */
 int mapped__fd(const struct session *s);
 /* When to look for what was mapped; 0: the descriptor shows it. */

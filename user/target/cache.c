@@ -8,6 +8,7 @@
 #include "names/kallsyms.h"
 #include "names/names.h"
 #include "process/file.h"
+#include "plain_priv.h"
 #include "target_priv.h"
 
 /* What came since the kernel's names were read, as modules do, has its name after that; reading
@@ -19,6 +20,7 @@ struct target_cache {
 	struct archives *archives;
 	struct debuginfod *debuginfod;
 	struct names_helpers *helpers;
+	struct plain *plain;
 	struct kallsyms *kallsyms;
 	bool kallsyms_tried;
 	uint64_t kallsyms_ns; /* when it was read … */
@@ -32,6 +34,8 @@ int target_cache__new(struct target_cache **ret_cache)
 
 	if (!err)
 		err = names_helpers__new(&cache->helpers);
+	if (!err)
+		err = plain__new(&cache->plain);
 	if (err < 0) {
 		target_cache__free(cache);
 		return err;
@@ -48,6 +52,7 @@ void target_cache__free(struct target_cache *cache)
 	kallsyms__free(cache->kallsyms);
 	archives__free(cache->archives);
 	names_helpers__free(cache->helpers);
+	plain__free(cache->plain);
 	free(cache);
 }
 
@@ -74,6 +79,11 @@ void target_cache__ask(struct target_cache *cache, struct debuginfod *debuginfod
 struct debuginfod *target_cache__debuginfod(const struct target_cache *cache)
 {
 	return cache ? cache->debuginfod : NULL;
+}
+
+struct plain *target_cache__plain(const struct target_cache *cache)
+{
+	return cache ? cache->plain : NULL;
 }
 
 struct names_helpers *target_cache__helpers(const struct target_cache *cache)

@@ -13,9 +13,11 @@
 
 #include "base/base.h"
 #include "base/retry.h"
+#include "process/fetch.h"
 #include "process/file.h"
 #include "process/image.h"
 #include "process/proc.h"
+#include "plain_priv.h"
 #include "rts/rts.h"
 #include "target_priv.h"
 
@@ -123,6 +125,45 @@ static int open_exe(pid_t pid)
 	/* no server is asked */
 	fd = open(exe, O_PATH | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
+}
+
+bool target__has_code(const struct elf_file *elf)
+{
+	struct elf_code range;
+
+	return elf__has_sections(elf) && elf__code_ranges(elf, &range, 1) > 0;
+}
+
+/* Neither its file nor what the dynamic linker maps for it holds a runtime, and it is not packed.
+ */
+static bool is_plain(struct file *file)
+{
+	return !look_into(file) && file->elf && target__has_code(file->elf) &&
+	       !elf__mentions(file->elf, RUNTIME_LIBRARY);
+}
+
+bool discover__is_plain(struct target_cache *cache, pid_t pid)
+{
+	struct plain *known = target_cache__plain(cache);
+	struct file *file;
+	struct stat st;
+	int fd = open_exe(pid);
+	bool has_stat, plain;
+
+	if (fd < 0)
+		return false;
+	has_stat = known && fetch__stat(fd, &st) == 0;
+	if (has_stat && plain__knows(known, &st)) {
+		close(fd);
+		return true;
+	}
+	if (file__get(target_cache__files(cache), pid, fd, "/proc/PID/exe", &file))
+		return false;
+	plain = is_plain(file);
+	if (plain && has_stat)
+		plain__add(known, &st);
+	file__put(file);
+	return plain;
 }
 
 int discover__process(struct target_cache *cache, pid_t pid)

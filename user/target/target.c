@@ -20,7 +20,6 @@
 #include "names/names.h"
 #include "target_priv.h"
 
-#define RUNTIME_LIBRARY "libHSrts"
 /* Of an executable's run path this many directories are looked into. */
 #define RUN_PATHS_MAX 16
 /* Code that a packer has unpacked is at least this long. */
@@ -181,10 +180,8 @@ static const char *machine_name(uint16_t machine, uint8_t class)
 static bool is_packed(const struct target *t)
 {
 	const struct image *exe = images__exe(&t->images);
-	struct elf_code range;
 
-	if (exe && exe->elf && elf__has_sections(exe->elf) &&
-	    elf__code_ranges(exe->elf, &range, 1) > 0)
+	if (exe && exe->elf && target__has_code(exe->elf))
 		return false;
 	for (size_t i = 0; i < t->images.n_maps; i++) {
 		const struct image_map *map = &t->images.maps[i];

@@ -284,8 +284,15 @@ void target__confirmed(const struct target *target, struct target_confirmed *ret
  * cache.
  */
 int discover__process(struct target_cache *cache, pid_t pid);
-/* The same of the mapping of file `ino` at `start`; -ESRCH and others if it is gone, or may not be
- * looked at. */
+/*
+ * Whether the program that a process has begun is none of GHC's, and will be none unless a library
+ * with a runtime is mapped later that it does not name: most of those that begin on a host. By the
+ * executable alone, so that one that was looked at before costs next to nothing. False as well
+ * where that is not known.
+ */
+bool discover__is_plain(struct target_cache *cache, pid_t pid);
+/* As discover__process(), of the mapping of file `ino` at `start`; -ESRCH and others if it is gone,
+ * or may not be looked at. */
 int discover__mapping(struct target_cache *cache, pid_t pid, uint64_t start, uint64_t ino);
 /*
  * Calls fn for every process for which discover__process() does not return 0, and before_each (or

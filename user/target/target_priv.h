@@ -62,6 +62,8 @@ void target_cache__kernel(struct target_cache *cache, uint64_t addr, uint64_t no
 const struct archives *target_cache__archives(const struct target_cache *cache);
 struct debuginfod *target_cache__debuginfod(const struct target_cache *cache);
 struct names_helpers *target_cache__helpers(const struct target_cache *cache);
+struct plain;
+struct plain *target_cache__plain(const struct target_cache *cache);
 
 /* The line about what is wrong, with what can be done: to standard error, or to the caller that
  * asked for it. */
@@ -106,5 +108,10 @@ void target__fill_wire_sampled(struct target *target);
 
 /* target_names.c: makes target->names. */
 int target__open_names(struct target *target);
+
+/* What the runtime is called as a library, with what follows the name. */
+#define RUNTIME_LIBRARY "libHSrts"
+/* Whether the code of the program is in its file: it is not packed. */
+bool target__has_code(const struct elf_file *elf);
 
 #endif
