@@ -295,11 +295,17 @@ struct wire_tso {
 	__u64 id;	      /* that runs now, or is in a safe call; 0: none */
 	__u64 left_id;	      /* that did before; 0: none was seen */
 	__u16 left_why;	      /* its why_blocked; WIRE_TSO_UNKNOWN */
-	__u16 left_what_next; /* its what_next: 3 and 4: it has ended; 0: not known */
+	__u16 left_what_next; /* its what_next; 0: not known */
 	__u32 bound;	      /* 1: `id` is bound */
 	char label[64];	      /* of `id`; "" if none or not known */
 };
 WIRE_ASSERT_SIZE(struct wire_tso, 112);
+
+/* ThreadKilled, ThreadComplete: rts/include/rts/Constants.h, 9.0 to 9.14 */
+static inline __attribute__((always_inline)) int wire_tso_has_ended(__u64 what_next)
+{
+	return what_next == 3 || what_next == 4;
+}
 
 enum wire_gc_point {
 	WIRE_GC_START = 1, /* stat_startGC: all capabilities are held */

@@ -393,6 +393,29 @@ static void test_captured_seen_later(void **state)
 	}
 }
 
+/* One that ran twice more, so briefly that only its stops were reported, has waited up to the last
+ * of them. */
+static void test_captured_stops(void **state)
+{
+	struct capture *capture;
+	struct sum whole;
+	struct kit kit;
+
+	(void)state;
+	begin_captured(&kit, &capture);
+	waits(&kit, T0, 6, BLOCKED_ON_MVAR, T0 + 300000);
+	put_left(&kit, T0 + 310000, 0, 6, BLOCKED_ON_MVAR);
+	sleeps(&kit, T0 + 310000, T0 + 600000);
+	put_left(&kit, T0 + 610000, 0, 6, BLOCKED_ON_MVAR);
+	sleeps(&kit, T0 + 610000, END);
+	put_snap(&kit, NULL, 0, true);
+	look(&kit, END - 10000, END, 5, BLOCKED_ON_MVAR);
+	end_captured(&kit, capture);
+	whole = sum_of(0);
+	assert_int_equal(whole.waited[6], 610000 - 10000);
+	check_windows(&whole);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -405,6 +428,7 @@ int main(void)
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_captured),
 		cmocka_unit_test(test_captured_seen_later),
+		cmocka_unit_test(test_captured_stops),
 	};
 
 	log__set_level(LOG_LVL_QUIET);

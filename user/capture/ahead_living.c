@@ -92,6 +92,13 @@ static int note_sign(struct ahead_living *living, size_t no, uint64_t tso, uint6
 	return 0;
 }
 
+/* The one that it ran before may be gone where nothing could be read of it. */
+static bool left_lives(const struct wire_tso *rec)
+{
+	return rec->left_id && rec->left_why != WIRE_TSO_UNKNOWN &&
+	       !wire_tso_has_ended(rec->left_what_next);
+}
+
 int ahead_living__record(struct ahead_living *living, size_t no, const struct intake_input *input)
 {
 	union {
@@ -99,21 +106,26 @@ int ahead_living__record(struct ahead_living *living, size_t no, const struct in
 		struct wire_tso tso;
 		struct wire_sample sample; /* a call begins as it does */
 		struct wire_off off;
-	} u = {0};
+	} u;
 	int err;
 
+	/* these are the largest; what is too short is refused, in its turn */
+	if (input->size < sizeof(struct wire_hdr))
+		return 0;
+	memset(&u, 0, sizeof(u));
 	memcpy(&u, input->data, MIN(input->size, sizeof(u)));
 	switch (u.h.type) {
 	case WIRE_TSO:
 		err = u.tso.id ? note_sign(living, no, u.tso.id, u.h.ns) : 0;
-		return err || !u.tso.left_id ? err : note_sign(living, no, u.tso.left_id, u.h.ns);
+		return err || !left_lives(&u.tso) ? err
+						  : note_sign(living, no, u.tso.left_id, u.h.ns);
 	case WIRE_SAMPLE:
 	case WIRE_CALL:
 		return u.sample.rts.tso && u.sample.rts.tso_id
 			       ? note_sign(living, no, u.sample.rts.tso_id, u.h.ns)
 			       : 0;
 	case WIRE_OFF:
-		return u.off.out_ns && u.off.rts.tso && u.off.rts.tso_id
+		return u.off.out_ns && u.off.out_ns <= u.h.ns && u.off.rts.tso && u.off.rts.tso_id
 			       ? note_sign(living, no, u.off.rts.tso_id, u.off.out_ns)
 			       : 0;
 	default:

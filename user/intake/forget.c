@@ -52,7 +52,7 @@ void seen__forget_tsos(struct seen *s, uint64_t at_ns, bool (*keep)(void *ctx, u
 	struct tso_info *info, *next;
 
 	HASH_ITER (hh, s->tso_infos, info, next) {
-		if (MAX(info->living_ns, info->ahead_ns) > at_ns || keep(ctx, info->id))
+		if (MAX(info->living_ns, info->seen_ns) > at_ns || keep(ctx, info->id))
 			continue;
 		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
 		HASH_DEL(s->tso_infos, info);

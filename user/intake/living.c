@@ -104,14 +104,14 @@ int intake__seen_ahead(struct intake *in, pid_t pid, uint64_t tso, uint64_t ns)
 		return err;
 	err = notes__tso_info(s, tso, &info);
 	if (!err)
-		info->ahead_ns = MAX(info->ahead_ns, ns);
+		info->seen_ns = MAX(info->seen_ns, ns);
 	return err == -E2BIG ? 0 : err;
 }
 
 uint64_t seen__lives_until(const struct seen *s, uint64_t tso, uint64_t since_ns, uint64_t end_ns)
 {
 	const struct tso_info *info = seen__tso(s, tso);
-	uint64_t lived = info ? MAX(info->living_ns, info->ahead_ns) : 0;
+	uint64_t lived = info ? MAX(info->living_ns, info->seen_ns) : 0;
 
 	/* nobody looks, or it was there the last time */
 	if (!info || s->looked_for_ns <= since_ns || lived >= s->looked_for_ns)

@@ -36,8 +36,7 @@ static int note_left(struct intake *in, struct seen *s, const struct wire_tso *r
 		.tso = rec->left_id,
 		.ns = rec->h.ns,
 		.why = rec->left_why,
-		/* ThreadComplete, ThreadKilled: rts/include/rts/Constants.h */
-		.ended = rec->left_what_next == 3 || rec->left_what_next == 4,
+		.ended = wire_tso_has_ended(rec->left_what_next),
 	};
 	return 0;
 }
@@ -81,6 +80,7 @@ int notes__tso(struct intake *in, struct seen *s, const struct wire_tso *rec)
 	if (err)
 		return err == -E2BIG ? 0 : err;
 	info->bound |= rec->bound == 1;
+	info->seen_ns = MAX(info->seen_ns, rec->h.ns);
 	if (label[0])
 		info->label = picture__string(in->pic, label);
 	return 0;

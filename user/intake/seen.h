@@ -348,7 +348,7 @@ struct tso_info {
 	 * blocked */
 	uint64_t living_ns;
 	uint16_t living_why;
-	uint64_t ahead_ns; /* a record that is yet to come shows it to live then; 0: not known */
+	uint64_t seen_ns; /* a record shows it to live then, maybe one yet to come; 0: none */
 };
 
 /* It was seen to run no more at `ns`, for that reason (why_blocked). */

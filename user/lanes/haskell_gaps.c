@@ -140,6 +140,15 @@ static enum haskell_state looked(const struct haskell_builder *b, uint64_t since
 	return state != HS_RUNNABLE && is_believed(state, NULL) ? state : HS_UNKNOWN;
 }
 
+/* When it was seen to stop last, and has not ended; 0: never. */
+static uint64_t stopped_last(const struct haskell_builder *b)
+{
+	for (size_t i = b->n_notes; i-- > 0;)
+		if (!b->notes[i].ended && b->notes[i].why != WIRE_TSO_UNKNOWN)
+			return b->notes[i].ns;
+	return 0;
+}
+
 /* Until when one that was seen at since_ns is in that state, as far as is known. */
 static uint64_t waits_until(struct haskell_builder *b, enum haskell_state state, uint64_t since_ns,
 			    uint64_t end)
@@ -149,8 +158,11 @@ static uint64_t waits_until(struct haskell_builder *b, enum haskell_state state,
 	if (b->at_last != HS_UNKNOWN)
 		return end;
 	b->unsure = b->l->seen->looked_ns < since_ns;
-	if (!b->unsure || state != HS_RUNNABLE)
-		end = MAX(*b->cursor, seen__lives_until(b->l->seen, b->lane->tso, since_ns, end));
+	if (!b->unsure || state != HS_RUNNABLE) {
+		uint64_t lived = seen__lives_until(b->l->seen, b->lane->tso, since_ns, end);
+
+		end = MAX(*b->cursor, MIN(MAX(lived, stopped_last(b)), end));
+	}
 	/* one that was ready has run again, and ended maybe, where nobody saw it */
 	return state == HS_RUNNABLE ? ready_until(b, end) : end;
 }

@@ -23,13 +23,16 @@
 /* One that a collection has torn is made again: so often, and so long after it. */
 #define MOST_READINGS 8
 #define PAUSE_NS      2000000
+/* … and in this part of the time there is: one that is killed counts as hung. */
+#define TIME_PART 2
+/* The clock is read after so many threads. */
+#define CLOCK_EVERY 1024
+/* What is believed of the number of threads in all readings. */
+#define MOST_READ ((uint64_t)1 << 24)
 /* While one goes on nothing is read. */
 #define MOST_WAITS 16
 /* The members that are read lie in front of this (scripts/ghc-layouts.json), profiled or not. */
 #define TSO_HEAD 96
-/* ThreadComplete, ThreadKilled: rts/include/rts/Constants.h, 9.0 to 9.14 */
-#define WHAT_NEXT_KILLED   3
-#define WHAT_NEXT_COMPLETE 4
 /*
  * rts/include/rts/storage/GC.h, generation: how many collections of it are over, and, from its end,
  * old_blocks and old_threads. How large it is depends on the runtime's way and release;
@@ -56,8 +59,9 @@ struct living_job {
 	uint64_t gens[MAX_GENERATIONS]; /* the youngest first */
 	unsigned n_gens;
 	uint64_t gen_size;
-	uint64_t info; /* of TSOs; 0: none has been seen */
-	uint64_t end;  /* the closure that ends all lists; 0: none has been read to its end */
+	uint64_t info;	   /* of TSOs; 0: none has been seen */
+	uint64_t end;	   /* the closure that ends all lists; 0: none has been read to its end */
+	uint64_t until_ns; /* no reading goes on after that */
 };
 
 #define OUT_SIZE                                                                                   \
@@ -93,8 +97,6 @@ static int read_list(struct living_job *job, uint64_t at, struct target_living *
 
 	for (uint64_t n = 1;; n++) {
 		bool short_read = mem__read(job->mem.pid, at, tso, sizeof(tso)) < 0;
-		uint64_t what_next;
-
 		/* what ends the list is smaller, and may be the last of its mapping */
 		if (short_read && mem__read(job->mem.pid, at, tso, 8) < 0)
 			return -EAGAIN;
@@ -103,14 +105,15 @@ static int read_list(struct living_job *job, uint64_t at, struct target_living *
 		if (short_read)
 			return -EAGAIN;
 		out->n_read++;
-		what_next = get(tso, l->tso_stackobj + 8U, 2);
-		if (what_next != WHAT_NEXT_KILLED && what_next != WHAT_NEXT_COMPLETE) {
+		if (!wire_tso_has_ended(get(tso, l->tso_stackobj + 8U, 2))) {
 			if (out->n == TARGET_LIVING_MAX)
 				return -E2BIG;
 			out->v[out->n++] = (struct target_living_thread){
 				.id = get(tso, l->tso_id, l->tso_id_size),
 				.why_blocked = (uint16_t)get(tso, l->tso_why_blocked, 2)};
 		}
+		if (n % CLOCK_EVERY == 0 && time__monotonic_ns() > job->until_ns)
+			return -EBUSY;
 		/* one that is torn may run in a circle: the threads of which the number is a power
 		 * of two are remembered, one after the other */
 		if (!(n & (n - 1)))
@@ -224,7 +227,7 @@ static int run(void *ctx, void *shared)
 			nanosleep(&pause, NULL);
 		out->began_ns = time__monotonic_ns();
 		err = read_all(job, out);
-		if (err != -EAGAIN)
+		if (err != -EAGAIN || time__monotonic_ns() > job->until_ns)
 			break;
 		readings += out->n_read != before;
 	}
@@ -248,6 +251,7 @@ int target__start_living(struct target *t, int timeout_ms)
 		.layout = t->info.wire.layout,
 		.threaded = t->info.threaded,
 		.cap = t->check.caps[0],
+		.until_ns = time__monotonic_ns() + (uint64_t)timeout_ms * 1000000 / TIME_PART,
 	};
 
 	if (!t->info.layout_checked)
@@ -274,7 +278,7 @@ static int copy_out(const struct target_living *out, struct target_living **ret_
 	if (!living)
 		return -ENOMEM;
 	living->began_ns = out->began_ns;
-	living->n_read = out->n_read;
+	living->n_read = MIN(out->n_read, MOST_READ);
 	living->ended_ns = MAX(out->began_ns, out->ended_ns);
 	memcpy(living->v, out->v, n * sizeof(living->v[0]));
 	array__sort(living->v, n, sizeof(living->v[0]), by_id);
