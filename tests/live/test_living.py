@@ -104,7 +104,8 @@ def test_short_lived(t):
     key = waits["tso"], "blocked_mvar"
     check(windowed.get(key, 0) >= 0.99 * whole[key],
           f"{key}: {windowed.get(key, 0)} ns in the windows of a replay, {whole[key]} in all")
-    for key, ns in windowed.items():
+    # what a thread does right at a cut may only be known from what comes after it
+    for key, ns in ((key, ns) for key, ns in windowed.items() if key[1].startswith("blocked")):
         check(ns <= whole.get(key, 0), f"{key}: {ns} ns in the windows of a replay, {whole.get(key, 0)} in all")
 
 

@@ -122,7 +122,11 @@ uint64_t seen__lives_until(const struct seen *s, uint64_t tso, uint64_t since_ns
 uint16_t seen__living_why(const struct seen *s, uint64_t tso, uint64_t since_ns, uint64_t at_ns)
 {
 	const struct tso_info *info = seen__tso(s, tso);
-	bool is_it = info && info->living_ns == at_ns && s->looked_for_ns == at_ns;
+	bool is_it = info && info->living_ns >= at_ns && info->living_ns == s->looked_for_ns;
 
+	/* of a look that is yet to come in a replay: for the same all along if it never ran again
+	 */
+	if (is_it && info->living_ns > at_ns)
+		is_it = info->seen_ns <= since_ns;
 	return is_it && s->looked_ns >= since_ns ? info->living_why : WIRE_TSO_UNKNOWN;
 }
