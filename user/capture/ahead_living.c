@@ -65,27 +65,32 @@ int ahead_living__add(struct ahead_living *living, size_t no, const struct intak
 	return 0;
 }
 
+static struct living_sign *add_sign(struct ahead_living *living, const struct living_key *key,
+				    size_t window)
+{
+	struct living_sign *sign = calloc(1, sizeof(*sign));
+
+	if (!sign)
+		return NULL;
+	sign->key = *key;
+	sign->first = window;
+	return HASH_INSERT(living->signs, key, sizeof(sign->key), sign) ? NULL : sign;
+}
+
 /* A thread of that target was seen then. */
 static int note_sign(struct ahead_living *living, size_t no, uint64_t tso, uint64_t ns)
 {
 	const struct living_key key = {no, tso};
 	size_t window = ahead__cut_at(living->first_ns, living->every_ns, ns);
 	struct living_sign *sign;
-	int err;
 
 	HASH_FIND(hh, living->signs, &key, sizeof(key), sign);
-	if (!sign) {
-		if (HASH_COUNT(living->signs) >= MAX_SIGNS)
-			return 0;
-		sign = calloc(1, sizeof(*sign));
-		if (!sign)
-			return -ENOMEM;
-		sign->key = key;
-		sign->first = window;
-		err = HASH_INSERT(living->signs, key, sizeof(sign->key), sign);
-		if (err)
-			return err;
-	}
+	if (!sign && HASH_COUNT(living->signs) >= MAX_SIGNS)
+		return 0;
+	if (!sign)
+		sign = add_sign(living, &key, window);
+	if (!sign)
+		return -ENOMEM;
 	sign->first = MIN(sign->first, window);
 	sign->last = MAX(sign->last, window);
 	sign->ns = MAX(sign->ns, ns);
