@@ -30,6 +30,7 @@
 struct follow {
 	/* the command's child has its probes already, `suspend` among them */
 	bool armed;
+	pid_t became; /* the member that last ran another program */
 	struct target_probe suspend;
 	char why[512];
 };
@@ -451,14 +452,19 @@ static int start_loaded(struct session *s, const struct wire_proc_new *rec, int 
 	return err;
 }
 
+void follow__on_exec(struct session *s, pid_t pid)
+{
+	s->follow->became = pid;
+}
+
 void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 {
 	uint64_t now = time__monotonic_ns();
 	bool held = (pid_t)rec->h.tgid == command__pid(s->command) && command__holds(s->command);
 	struct candidates *all = s->candidates;
 	struct candidate *before = candidates__find(all, (pid_t)rec->h.tgid);
-	/* what is mapped may be reported before the exec is */
-	bool mapped = before && before->mapped;
+	/* what is mapped may be reported before the exec is, then as what a member maps */
+	bool mapped = (before && before->mapped) || s->follow->became == (pid_t)rec->h.tgid;
 	int err = -EAGAIN;
 
 	/* what was looked at is another program, or another process */

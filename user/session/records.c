@@ -21,6 +21,8 @@ static void on_exec(struct session *s, const struct wire_hdr *h, size_t size)
 {
 	struct member *m = members__find_live(s->members, (pid_t)h->tgid);
 
+	if (m)
+		follow__on_exec(s, m->pid);
 	if (m && member__forget(s, m))
 		return;
 	if (m)

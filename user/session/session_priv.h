@@ -395,6 +395,8 @@ void follow__arm(struct session *s);
 const char *follow__why(const struct session *s);
 /* A process that runs already: attaches it if it is to be profiled. */
 void follow__running(struct session *s, pid_t pid);
+/* A member runs another program, which is reported next. */
+void follow__on_exec(struct session *s, pid_t pid);
 /* A process that began. */
 void follow__on_new(struct session *s, const struct wire_proc_new *rec);
 /* Whether a process that is not a member may become one. */
