@@ -18,6 +18,7 @@
 
 #include "base/retry.h"
 #include "base/base.h"
+#include "base/keyset.h"
 #include "base/search.h"
 
 static void array_grows_and_keeps_its_content(void **state)
@@ -505,6 +506,30 @@ static void retry_doubles(void **state)
 	assert_int_equal(retry__longer(UINT64_MAX - 1, 10, UINT64_MAX), UINT64_MAX);
 }
 
+static void keyset_forgets_all_when_it_is_full(void **state)
+{
+	enum { MAX_KEYS = 100 };
+	struct keyset *known;
+	uint64_t key[2] = {1, 0};
+
+	(void)state;
+	assert_int_equal(keyset__new(sizeof(key), MAX_KEYS, &known), 0);
+	for (key[1] = 0; key[1] < MAX_KEYS; key[1]++) {
+		assert_false(keyset__has(known, key));
+		keyset__add(known, key);
+		keyset__add(known, key);
+		assert_true(keyset__has(known, key));
+		assert_int_equal(keyset__count(known), key[1] + 1);
+	}
+	keyset__add(known, key);
+	assert_int_equal(keyset__count(known), 1);
+	assert_true(keyset__has(known, key));
+	keyset__forget(known);
+	assert_false(keyset__has(known, key));
+	keyset__free(known);
+	keyset__free(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -528,6 +553,7 @@ int main(void)
 		cmocka_unit_test(usage_is_this_process_s),
 		cmocka_unit_test(search_finds_the_first),
 		cmocka_unit_test(retry_doubles),
+		cmocka_unit_test(keyset_forgets_all_when_it_is_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

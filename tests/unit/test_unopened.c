@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -21,9 +20,9 @@
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "base/keyset.h"
 #include "process/image.h"
 #include "process/select.h"
-#include "target/plain_priv.h"
 #include "target/target_priv.h"
 #include "refused_open.h"
 
@@ -114,15 +113,33 @@ static void end(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+/* /bin/sleep, in place of what that file was. */
+static void copy_sleep(const char *path, bool sections)
+{
+	int in = open("/bin/sleep", O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0700);
+	Elf64_Ehdr *head;
+	struct stat st;
+
+	assert_true(in >= 0 && fd >= 0 && fstat(in, &st) == 0);
+	assert_int_equal(sendfile(fd, in, NULL, (size_t)st.st_size), st.st_size);
+	head = mmap(NULL, sizeof(*head), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(head != MAP_FAILED);
+	if (!sections) {
+		head->e_shoff = 0;
+		head->e_shnum = head->e_shstrndx = 0;
+	}
+	munmap(head, sizeof(*head));
+	close(in);
+	close(fd);
+}
+
 /* Most programs that begin are plain; of which that is not known is not one of them. */
 static void t_plain(void **state)
 {
-	char stripped[] = "/tmp/unopened-XXXXXX";
+	static const char path[] = "build/unit/unopened.sleep";
 	struct target_cache *cache;
-	Elf64_Ehdr *head;
-	struct stat st;
 	pid_t pid;
-	int fd, in;
 
 	(void)state;
 	if (geteuid() != 0)
@@ -137,7 +154,7 @@ static void t_plain(void **state)
 	refuse("/map", EMFILE);
 	for (int i = 0; i < 2; i++) {
 		assert_true(discover__is_plain(cache, pid));
-		assert_int_equal(plain__count(target_cache__plain(cache)), 1);
+		assert_int_equal(keyset__count(target_cache__plain(cache)), 1);
 	}
 	refuse(NULL, 0);
 	/* which has in it what a runtime is found by */
@@ -145,58 +162,21 @@ static void t_plain(void **state)
 	end(pid);
 	assert_false(discover__is_plain(cache, pid));
 
-	/* without a section table it may be packed */
-	in = open("/bin/sleep", O_RDONLY | O_CLOEXEC);
-	fd = mkostemp(stripped, O_CLOEXEC);
-	assert_true(in >= 0 && fd >= 0 && fstat(in, &st) == 0);
-	assert_int_equal(sendfile(fd, in, NULL, (size_t)st.st_size), st.st_size);
-	head = mmap(NULL, sizeof(*head), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	assert_true(head != MAP_FAILED);
-	head->e_shoff = 0;
-	head->e_shnum = head->e_shstrndx = 0;
-	munmap(head, sizeof(*head));
-	assert_int_equal(fchmod(fd, 0700), 0);
-	close(in);
-	close(fd);
-	pid = run(stripped);
+	/* what is written anew is another program … */
+	for (int i = 0; i < 2; i++) {
+		copy_sleep(path, true);
+		pid = run(path);
+		assert_true(discover__is_plain(cache, pid));
+		assert_int_equal(keyset__count(target_cache__plain(cache)), i + 2);
+		end(pid);
+	}
+	/* … and without a section table it may be packed */
+	copy_sleep(path, false);
+	pid = run(path);
 	assert_false(discover__is_plain(cache, pid));
 	end(pid);
-	unlink(stripped);
+	unlink(path);
 	target_cache__free(cache);
-}
-
-/* A file in whose place there is another one is not known. */
-static void t_plain_files(void **state)
-{
-	struct stat st = {.st_dev = 1, .st_ino = 2, .st_size = 3};
-	struct plain *plain;
-
-	(void)state;
-	assert_int_equal(plain__new(&plain), 0);
-	plain__add(plain, &st);
-	plain__add(plain, &st);
-	assert_int_equal(plain__count(plain), 1);
-	for (int i = 0; i < 7; i++) {
-		struct stat other = st;
-
-		other.st_dev += i == 0;
-		other.st_ino += i == 1;
-		other.st_size += i == 2;
-		other.st_mtim.tv_sec += i == 3;
-		other.st_mtim.tv_nsec += i == 4;
-		other.st_ctim.tv_sec += i == 5;
-		other.st_ctim.tv_nsec += i == 6;
-		assert_false(plain__knows(plain, &other));
-	}
-	assert_true(plain__knows(plain, &st));
-	for (unsigned i = 0; i <= PLAIN_PROGRAMS_MAX; i++) {
-		st.st_ino = 100 + i;
-		plain__add(plain, &st);
-		assert_true(plain__knows(plain, &st));
-		assert_true(plain__count(plain) <= PLAIN_PROGRAMS_MAX);
-	}
-	plain__free(plain);
-	plain__free(NULL);
 }
 
 static void t_images(void **state)
@@ -333,10 +313,10 @@ static void t_selected(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(t_discover),	 cmocka_unit_test(t_plain),
-		cmocka_unit_test(t_plain_files), cmocka_unit_test(t_images),
-		cmocka_unit_test(t_target),	 cmocka_unit_test(t_alive),
-		cmocka_unit_test(t_selected),	 cmocka_unit_test(t_no_room),
+		cmocka_unit_test(t_discover), cmocka_unit_test(t_plain),
+		cmocka_unit_test(t_images),   cmocka_unit_test(t_target),
+		cmocka_unit_test(t_alive),    cmocka_unit_test(t_selected),
+		cmocka_unit_test(t_no_room),
 	};
 
 	return cmocka_run_group_tests_name("unopened", tests, NULL, NULL);

@@ -124,7 +124,7 @@ uint16_t seen__living_why(const struct seen *s, uint64_t tso, uint64_t since_ns,
 	const struct tso_info *info = seen__tso(s, tso);
 	bool is_it = info && info->living_ns >= at_ns && info->living_ns == s->looked_for_ns;
 
-	/* of a look that is yet to come in a replay: for the same all along if it never ran again
+	/* a replay knows of a look that is yet to come: if it never ran again, it waits all along
 	 */
 	if (is_it && info->living_ns > at_ns)
 		is_it = info->seen_ns <= since_ns;

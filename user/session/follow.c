@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "process/proc.h"
+#include "follow_priv.h"
 #include "session_priv.h"
 
 /* Most forks exec within milliseconds: the exec is what to look at then. */
@@ -27,14 +28,6 @@
 /* The unwind rows of a program that is stopped meanwhile are made for this long at most. */
 #define HELD_ROWS_NS 1000000000ULL
 
-struct follow {
-	/* the command's child has its probes already, `suspend` among them */
-	bool armed;
-	pid_t became; /* the member that last ran another program */
-	struct target_probe suspend;
-	char why[512];
-};
-
 int follow__new(struct follow **ret_follow)
 {
 	struct follow *f = calloc(1, sizeof(*f));
@@ -48,11 +41,6 @@ int follow__new(struct follow **ret_follow)
 void follow__free(struct follow *f)
 {
 	free(f);
-}
-
-const char *follow__why(const struct session *s)
-{
-	return s->follow->why;
 }
 
 /* Cancels its check. Returns the target, which is the caller's then. */
@@ -74,41 +62,6 @@ static void drop(struct session *s, struct candidate *c)
 {
 	target__free(take_target(s, c));
 	candidates__drop(s->candidates, c);
-}
-
-/* ── the command's program ───────────────────────────────────────────────────────────────── */
-
-void follow__arm(struct session *s)
-{
-	struct follow *f = s->follow;
-	const struct target_opts opts = {
-		.symbols_path = s->opts->symbols,
-		.force = s->opts->force,
-		.cache = s->cache,
-		.reason = f->why,
-		.reason_size = sizeof(f->why),
-	};
-	const char *path = NULL;
-	int fd = command__file(s->command, &path);
-	struct target_info info;
-	struct target *file;
-
-	kernel__follow(s->kernel, command__pid(s->command));
-	if (fd < 0 || target__open_file(fd, path, &opts, &file))
-		return;
-	info = *target__info(file);
-	info.pid = command__pid(s->command);
-	f->armed = kernel__arm(s->kernel, &info, target__account(file)) == 0;
-	f->suspend = info.suspend;
-	/* the analysis stays in the cache */
-	target__free(file);
-}
-
-/* The armed child has become another program than the one whose file was looked at. */
-static bool is_other(const struct follow *f, const struct target_info *info)
-{
-	return !f->armed || info->suspend.dev != f->suspend.dev ||
-	       info->suspend.ino != f->suspend.ino || info->suspend.offset != f->suspend.offset;
 }
 
 /* ── looking at a process ────────────────────────────────────────────────────────────────── */
@@ -200,7 +153,7 @@ static int decide(struct session *s, pid_t pid, const struct wire_proc_new *rec,
 	bool taken = rec && (rec->flags & WIRE_PROC_TARGET);
 	bool armed = taken && s->opts->kind == SESSION_COMMAND && pid == command__pid(s->command);
 
-	if (armed && is_other(s->follow, target__info(target))) {
+	if (armed && follow__is_other(s->follow, target__info(target))) {
 		kernel__detach(s->kernel, pid);
 		armed = taken = false;
 	}
@@ -545,7 +498,7 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 	} else {
 		first = !c->tries++;
 		late = !first && c->give_up_ns == 0;
-		if (first && maps_reported && mapped__would_show(s, c))
+		if (first && mapped__would_show(s, c))
 			return false;
 		/* as many have by now; a look would find nothing else */
 		if (first && c->reported && kill(pid, 0) && errno == ESRCH) {

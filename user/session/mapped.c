@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/keyset.h"
 #include "base/retry.h"
 #include "session_priv.h"
 
@@ -28,13 +29,8 @@ struct file_key {
 	uint32_t dev_major, dev_minor;
 };
 
-struct plain_file {
-	struct file_key key;
-	UT_hash_handle hh;
-};
-
 struct mapped {
-	struct plain_file *plain;
+	struct keyset *plain; /* struct file_key */
 	uint64_t plain_since_ns;
 	uint64_t now;
 	uint64_t next_ns;    /* no member's maps are to be read before */
@@ -47,52 +43,31 @@ struct mapped {
 
 int mapped__new(struct mapped **ret_mapped)
 {
-	*ret_mapped = calloc(1, sizeof(**ret_mapped));
-	return *ret_mapped ? 0 : -ENOMEM;
-}
+	struct mapped *m = calloc(1, sizeof(*m));
+	int err = m ? keyset__new(sizeof(struct file_key), PLAIN_MAX, &m->plain) : -ENOMEM;
 
-static void forget_plain(struct mapped *m)
-{
-	struct plain_file *f = m->plain, *next;
-
-	/* the list of them stays */
-	HASH_CLEAR(hh, m->plain);
-	for (; f; f = next) {
-		next = f->hh.next;
-		free(f);
+	if (err) {
+		mapped__free(m);
+		return err;
 	}
+	*ret_mapped = m;
+	return 0;
 }
 
 void mapped__free(struct mapped *m)
 {
 	if (m)
-		forget_plain(m);
+		keyset__free(m->plain);
 	free(m);
-}
-
-/* Without memory for it the file is merely looked at again. */
-static void remember_plain(struct mapped *m, const struct file_key *key)
-{
-	struct plain_file *f = calloc(1, sizeof(*f));
-
-	if (!f)
-		return;
-	f->key = *key;
-	HASH_ADD(hh, m->plain, key, sizeof(f->key), f);
-	if (!f->hh.tbl) /* uthash found no memory */
-		free(f);
 }
 
 static bool is_plain(struct mapped *m, const struct file_key *key)
 {
-	struct plain_file *f;
-
-	if (HASH_COUNT(m->plain) >= PLAIN_MAX || m->now - m->plain_since_ns > PLAIN_KEEP_NS) {
-		forget_plain(m);
+	if (m->now - m->plain_since_ns > PLAIN_KEEP_NS) {
+		keyset__forget(m->plain);
 		m->plain_since_ns = m->now;
 	}
-	HASH_FIND(hh, m->plain, key, sizeof(*key), f);
-	return f != NULL;
+	return keyset__has(m->plain, key);
 }
 
 /* The exec itself is reported by another record. */
@@ -120,7 +95,7 @@ static void look_at_other(struct session *s, const struct kernel_mapping *map)
 		return;
 	found = discover__mapping(s->cache, map->pid, map->start, map->ino);
 	if (found == 0)
-		remember_plain(s->mapped, &key);
+		keyset__add(s->mapped->plain, &key);
 	/* where there was no time or descriptor for it the process is looked at again */
 	else if ((found > 0 || retry__shows_nothing(found)) && !is_exe(map))
 		follow__on_mapped(s, map->pid);
@@ -196,7 +171,7 @@ bool mapped__would_show(const struct session *s, const struct candidate *c)
 {
 	bool command = s->opts->kind == SESSION_COMMAND && c->pid == command__pid(s->command);
 
-	return c->reported && !c->mapped && !command && !s->opts->symbols &&
+	return !s->mapped->silent && c->reported && !c->mapped && !command && !s->opts->symbols &&
 	       !(c->program.flags & (WIRE_PROC_FORK | WIRE_PROC_TARGET)) &&
 	       discover__is_plain(s->cache, c->pid);
 }

@@ -5,10 +5,10 @@
 
 #include "archives/archives.h"
 #include "base/base.h"
+#include "base/keyset.h"
 #include "names/kallsyms.h"
 #include "names/names.h"
 #include "process/file.h"
-#include "plain_priv.h"
 #include "target_priv.h"
 
 /* What came since the kernel's names were read, as modules do, has its name after that; reading
@@ -20,7 +20,7 @@ struct target_cache {
 	struct archives *archives;
 	struct debuginfod *debuginfod;
 	struct names_helpers *helpers;
-	struct plain *plain;
+	struct keyset *plain; /* struct plain_key */
 	struct kallsyms *kallsyms;
 	bool kallsyms_tried;
 	uint64_t kallsyms_ns; /* when it was read … */
@@ -35,7 +35,7 @@ int target_cache__new(struct target_cache **ret_cache)
 	if (!err)
 		err = names_helpers__new(&cache->helpers);
 	if (!err)
-		err = plain__new(&cache->plain);
+		err = keyset__new(sizeof(struct plain_key), PLAIN_MAX, &cache->plain);
 	if (err < 0) {
 		target_cache__free(cache);
 		return err;
@@ -52,7 +52,7 @@ void target_cache__free(struct target_cache *cache)
 	kallsyms__free(cache->kallsyms);
 	archives__free(cache->archives);
 	names_helpers__free(cache->helpers);
-	plain__free(cache->plain);
+	keyset__free(cache->plain);
 	free(cache);
 }
 
@@ -81,9 +81,9 @@ struct debuginfod *target_cache__debuginfod(const struct target_cache *cache)
 	return cache ? cache->debuginfod : NULL;
 }
 
-struct plain *target_cache__plain(const struct target_cache *cache)
+struct keyset *target_cache__plain(const struct target_cache *cache)
 {
-	return cache ? cache->plain : NULL;
+	return cache->plain;
 }
 
 struct names_helpers *target_cache__helpers(const struct target_cache *cache)

@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/keyset.h"
 #include "base/retry.h"
 #include "process/fetch.h"
 #include "process/file.h"
 #include "process/image.h"
 #include "process/proc.h"
-#include "plain_priv.h"
 #include "rts/rts.h"
 #include "target_priv.h"
 
@@ -142,26 +142,44 @@ static bool is_plain(struct file *file)
 	       !elf__mentions(file->elf, RUNTIME_LIBRARY);
 }
 
+static struct plain_key key_of(const struct stat *st)
+{
+	return (struct plain_key){
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+		.size = (uint64_t)st->st_size,
+		.mtime_s = st->st_mtim.tv_sec,
+		.mtime_ns = st->st_mtim.tv_nsec,
+		.ctime_s = st->st_ctim.tv_sec,
+		.ctime_ns = st->st_ctim.tv_nsec,
+	};
+}
+
 bool discover__is_plain(struct target_cache *cache, pid_t pid)
 {
-	struct plain *known = target_cache__plain(cache);
+	struct keyset *known = target_cache__plain(cache);
+	struct plain_key key;
 	struct file *file;
 	struct stat st;
 	int fd = open_exe(pid);
-	bool has_stat, plain;
+	bool plain;
 
 	if (fd < 0)
 		return false;
-	has_stat = known && fetch__stat(fd, &st) == 0;
-	if (has_stat && plain__knows(known, &st)) {
+	if (fetch__stat(fd, &st)) {
+		close(fd);
+		return false;
+	}
+	key = key_of(&st);
+	if (keyset__has(known, &key)) {
 		close(fd);
 		return true;
 	}
 	if (file__get(target_cache__files(cache), pid, fd, "/proc/PID/exe", &file))
 		return false;
 	plain = is_plain(file);
-	if (plain && has_stat)
-		plain__add(known, &st);
+	if (plain)
+		keyset__add(known, &key);
 	file__put(file);
 	return plain;
 }

@@ -62,8 +62,20 @@ void target_cache__kernel(struct target_cache *cache, uint64_t addr, uint64_t no
 const struct archives *target_cache__archives(const struct target_cache *cache);
 struct debuginfod *target_cache__debuginfod(const struct target_cache *cache);
 struct names_helpers *target_cache__helpers(const struct target_cache *cache);
-struct plain;
-struct plain *target_cache__plain(const struct target_cache *cache);
+
+/*
+ * An executable that discover__is_plain() has found to be so. One that has changed since is another
+ * one, by its size and the times of its last changes. On a host that runs a build the same few
+ * begin hundreds of times a second; they need no place among the files that are kept open.
+ */
+struct plain_key {
+	uint64_t dev, ino, size;
+	int64_t mtime_s, mtime_ns, ctime_s, ctime_ns;
+};
+/* Beyond that all are forgotten, and found again: about 120 bytes each. */
+#define PLAIN_MAX 16384U
+struct keyset;
+struct keyset *target_cache__plain(const struct target_cache *cache);
 
 /* The line about what is wrong, with what can be done: to standard error, or to the caller that
  * asked for it. */
