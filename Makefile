@@ -3,7 +3,8 @@
 # make             build/safescoped
 # make unit        build and run the unit tests (UNIT=NAME: only test_NAME)
 # make fuzz        build and run each fuzzer, for 20 or 50 s or FUZZ_SECONDS (FUZZ=NAME: only fuzz_NAME)
-# make check       as root: everything there is to test
+# make check       as root: what a change needs: unit tests, linters, the live tests' usual cases
+# make check-all   as root: everything but other GHCs, other kernels and the packages
 # make faults      as root: sessions, replays and logs with one allocation or system call after the other failing
 #                  (FAULTS_SECONDS for each kind of session; FAULTS=all: every single call)
 # make check-hostile  as root: the attacks of other users, in tests/hostile
@@ -97,7 +98,7 @@ SKEL := $(BUILD)/bpf/safescope.skel.h
 UNIT_BINS := $(patsubst tests/unit/%.c,$(OUT)/unit/%,$(wildcard tests/unit/test_$(UNIT).c))
 FUZZ_BINS := $(patsubst tests/fuzz/%.c,$(OUT)/bin/%,$(wildcard tests/fuzz/fuzz_$(FUZZ).c))
 
-.PHONY: all archive bpf unit unit-bins fuzz fuzz-bins faults faults-bins check check-hostile check-ghc check-vm check-packages lint install uninstall clean FORCE
+.PHONY: all archive bpf unit unit-bins fuzz fuzz-bins faults faults-bins check check-all check-hostile check-ghc check-vm check-packages lint install uninstall clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -236,13 +237,13 @@ fuzz: fuzz-bins
 # As many jobs as there are processors, unless make was given a number.
 PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
-check:
+check check-all:
 	@if [ "$$(id -u)" != 0 ]; then \
-		echo 'make check: needs root (it loads BPF programs and profiles live processes);' \
-			'run: sudo make check' >&2; exit 1; fi
+		echo 'make $@: needs root (it loads BPF programs and profiles live processes);' \
+			'run: sudo make $@' >&2; exit 1; fi
 	$(Q)scripts/install-deps --test
 	$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
-	$(Q)tests/run
+	$(Q)tests/run $(if $(filter check,$@),quick)
 
 check-hostile:
 	@if [ "$$(id -u)" != 0 ]; then \

@@ -90,6 +90,9 @@ def check_near(what, got, want, tolerance):
         raise Failure(f"{what}: {got:.0f}, should be {want:.0f} ± {tolerance:.0f} (off by {got - want:+.0f})")
 
 
+# What a test's cases may take in a quick round.
+QUICK_SECONDS = 2
+
 MAX_WHY = 2000  # characters of a failure's reason
 
 # Two clocks read on two processors may differ by a little.
@@ -513,10 +516,17 @@ def profile_run(t, name, *args, way="thr", rts=(), options=(), steady=False, tim
 
 
 def cases(*values):
+    """The most usual one first: in a quick round it may be the only one."""
     def mark(function):
         function.cases = values
         return function
     return mark
+
+
+def thorough(function):
+    """Not for a quick round: it takes ten seconds or more, of what is seldom broken by a change elsewhere."""
+    function.thorough = True
+    return function
 
 
 def _try_one(name, function, args):
@@ -556,6 +566,23 @@ def _run_one(name, function, args):
     return word
 
 
+def _run_quickly(tests):
+    """Of a test with cases as many as it takes QUICK_SECONDS for, and one at least."""
+    results, took, left = [], {}, {}
+    for full, function, args in tests:
+        if getattr(function, "thorough", False):
+            print(f"n/a {full}: takes long; make check-all has it", flush=True)
+        elif took.get(function, 0) >= QUICK_SECONDS:
+            left.setdefault(function, []).append(full)
+        else:
+            began = time.monotonic()
+            results.append(_run_one(full, function, args))
+            took[function] = took.get(function, 0) + time.monotonic() - began
+    for names in left.values():
+        print(f"n/a {' '.join(names)}: make check-all has them", flush=True)
+    return results
+
+
 def run(module, kernel=True):
     """Runs a file's tests, or those whose names contain one of the arguments. `kernel`: they need
     to load BPF programs."""
@@ -567,6 +594,7 @@ def run(module, kernel=True):
     for ignored in (signal.SIGHUP, signal.SIGQUIT):
         signal.signal(ignored, signal.SIG_DFL)
     wanted = sys.argv[1:]
+    quick = bool(os.environ.get("SAFESCOPED_QUICK")) and not wanted
     tests = []
     for name, function in list(module.items()):
         if name.startswith("test_") and callable(function):
@@ -586,5 +614,5 @@ def run(module, kernel=True):
         for full, _, _ in tests:
             print(f"{word} {full}: {problem}", flush=True)
         sys.exit(1 if word == "FAIL" else 0)
-    results = [_run_one(full, function, args) for full, function, args in tests]
+    results = _run_quickly(tests) if quick else [_run_one(*test) for test in tests]
     sys.exit(1 if "FAIL" in results else 0)

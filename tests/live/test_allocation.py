@@ -9,7 +9,7 @@ import struct
 import subprocess
 from pathlib import Path
 
-from harness import GHC_ROOT, SAFESCOPED, Skip, Target, cases, check, check_near, profile_run, program, run
+from harness import GHC_ROOT, SAFESCOPED, Skip, Target, cases, check, check_near, profile_run, program, run, thorough
 from kernel_side import BPFTOOL
 from test_system import maps_of, stop, whole_host
 
@@ -196,6 +196,7 @@ def test_stripped(t, way):
 
 
 @cases("thr", "dyn", "v.stripped")
+@thorough
 def test_leak(t, way):
     """A heap that grows at a known rate: after each major collection there is what the program has kept, and what
     it was there before. What the runtime holds is known without symbols, too."""

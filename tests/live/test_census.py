@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from harness import GHC_ROOT, SAFESCOPED, Skip, cases, check, check_near, profile_run, run
+from harness import GHC_ROOT, SAFESCOPED, Skip, cases, check, check_near, profile_run, run, thorough
 from test_export import tool
 
 
@@ -96,6 +96,7 @@ def test_types(t, way):
     print("   ", ", ".join(f"{n} {got.get(n, 0):.1f} ({want[n]:.1f})" for n in largest))
 
 
+@thorough
 def test_leak(t):
     """What grows is named, with as much as the program has kept since; a replay has the same, and so has pprof."""
     saved = t.dir / "p.capture"

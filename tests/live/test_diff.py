@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 
-from harness import BUILD, SAFESCOPED, cases, check, check_near, run
+from harness import BUILD, SAFESCOPED, cases, check, check_near, run, thorough
 from test_export import HERE, must_have, tool
 
 CPU_SECONDS = 3
@@ -158,6 +158,7 @@ class Allocating:
         return cls.made[key]
 
 
+@thorough
 def test_allocation(t):
     """In each round one function allocates twice as much, and all else what it did."""
     a, b = Allocating.of(t, "alloc-a", 3), Allocating.of(t, "alloc-b", 6)

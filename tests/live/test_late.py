@@ -10,7 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-from harness import SLOWNESS, Skip, Target, check, program, run
+from harness import SLOWNESS, Skip, Target, check, program, run, thorough
 from test_kinds import installed_version, patched
 from test_system import compare, stop
 
@@ -110,6 +110,7 @@ def left_out(t, start, helper):
     raise Skip("no helper could be killed in time")
 
 
+@thorough
 def test_runs_before(t):
     """The same of one that runs when the session begins: that it could not be looked into does not show that it is none."""
     session, target = left_out(t, lambda number: own(t, number, owner=65534), "safescoped:elf")
@@ -117,6 +118,7 @@ def test_runs_before(t):
     counted(t, session, target)
 
 
+@thorough
 def test_check_killed(t):
     """The helper that checks its runtime is killed: that is reported, and it is checked again after a pause."""
     session, target = left_out(t, lambda _: Target([program("Calls"), "1", "safe_sleep_1ms=200"]), "safescoped:mem")
@@ -146,6 +148,7 @@ def begins_while_killed(t, seconds):
     raise Skip("no helper could be killed in time")
 
 
+@thorough
 def test_begins_checks_killed(t):
     """It cannot be checked for as long as one waits for the first check: that is reported, and it joins again."""
     session, target = begins_while_killed(t, READY_S + 2)
@@ -171,6 +174,7 @@ def idle(t):
     return target
 
 
+@thorough
 def test_begins_idle(t):
     """One that begins in the session is reported when it was not confirmed for ten seconds, and joins again once it works."""
     session = host(t)

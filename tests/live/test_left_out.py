@@ -7,7 +7,7 @@ import re
 import signal
 import time
 
-from harness import Report, Skip, SLOWNESS, Target, check, program, run
+from harness import Report, Skip, SLOWNESS, Target, check, program, run, thorough
 from test_windows import windows
 
 LEFT_OUT = r"(\d+) processes of user 0 were left out"
@@ -43,6 +43,7 @@ def missing(report, pattern):
     return [[m for m in target["missing"] if re.search(pattern, m)] for target in report.json["targets"]]
 
 
+@thorough
 def test_no_room(t):
     """More processes of a user than one may have: while it goes on, and in the log when it begins."""
     targets = sleepers(t, 20)
@@ -89,6 +90,7 @@ def test_no_descriptors(t):
             check(int(texts[0].split()[0]) == len(targets) - live, f"of {len(targets)} there are {live}: {texts}")
 
 
+@thorough
 def test_no_probes(t):
     """Descriptors for all but some of the probes. How many that is depends on the machine."""
     target = sleepers(t, 1)[0]

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from harness import SAFESCOPED, Report, cases, check, run
+from harness import SAFESCOPED, Report, cases, check, run, thorough
 from test_windows import attach, follow_each_other, states_are_whole, windows
 
 LANES = ("--lanes", "thread,capability,haskell")
@@ -38,6 +38,7 @@ def is_one_after_the_other(requests, wall):
 
 
 @cases("-N1", "-N2")
+@thorough
 def test_short_lived_in_windows(t, rts):
     """No window has more of them than its own; the one that waits has all of each."""
     target = begin(t, (rts,))

@@ -16,7 +16,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from harness import ROOT, Failure, Report, check, check_near, run
+from harness import ROOT, Failure, Report, check, check_near, run, thorough
 from test_calls import ALWAYS
 
 CALLS = ("safe_half_2ms=2500", "safe_spin_20us=5000", "unsafe_spin_1ms=1000", "safe_sleep_1ms=1000")
@@ -237,6 +237,7 @@ def test_figures(t):
     check(total(series, "thread_seconds_total", pid=str(programs.keeper.pid)) > 1, "the other process has no figures")
 
 
+@thorough
 def test_windows(t):
     """Windows cut the reports; the counters go on, and are the sums of all windows."""
     folder = t.dir / "windows"
@@ -332,6 +333,7 @@ def off_until_its_end(t, *options):
     return target.pid, total(series, "probes_off_seconds_total", pid=str(target.pid))
 
 
+@thorough
 def test_probes_off_to_the_end(t):
     """What a process's calls were not counted for until it ended is there after that, in windows and without."""
     pid, off = off_until_its_end(t, "-o", t.stem)
@@ -504,6 +506,7 @@ def flood(where, stop):
     return n
 
 
+@thorough
 def test_hostile(t):
     """Meanwhile the profile is whole, the daemon no larger, and who asks politely is answered."""
     target = t.target("Calls", "2", *CALLS, rts=("-N2",))

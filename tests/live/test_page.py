@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from harness import BUILD, ROOT, SAFESCOPED, Target, cases, check, check_near, profile_run, program, run
+from harness import BUILD, ROOT, SAFESCOPED, Target, cases, check, check_near, profile_run, program, run, thorough
 from test_calls import ALWAYS
 from test_diff import Session as Build, diff
 from test_export import must_have
@@ -180,6 +180,7 @@ def test_replayed_page(t, name):
     check_visit(visit(t, t.dir / "p.html", report["targets"][0]["functions"][0]["name"]), report)
 
 
+@thorough
 def test_in_firefox(t):
     """The same tables as in Chromium, of the whole session and of all of its slices."""
     firefox = next(filter(None, map(shutil.which, ("firefox-esr", "firefox"))), None)
@@ -205,6 +206,7 @@ def test_in_firefox(t):
     check(seen["selected"]["tables"] == texts(other["everything"]["tables"]), "other tables of what is selected")
 
 
+@thorough
 def test_live_page(t):
     """What a program calls itself is text."""
     evil = t.dir / "<b>bold<!--"
@@ -300,6 +302,7 @@ def check_text(text, truth):
     check("pile" in allocates[2], f"what allocates: {allocates}")
 
 
+@thorough
 def test_walk(t):
     """Somebody who knows nothing of the program finds its faults on the page alone, and on the text alone, and the
     numbers that it measured itself."""

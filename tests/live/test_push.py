@@ -10,7 +10,7 @@ import time
 
 from bad_server import HANG, Server
 from collector import Collector
-from harness import cases, check, profile_run, run
+from harness import cases, check, profile_run, run, thorough
 from test_calls import ALWAYS
 from test_windows import follow_each_other, windows
 
@@ -164,6 +164,7 @@ def test_one_session(t):
     check(not list(t.dir.glob("safescope-*")), "files were written")
 
 
+@thorough
 def test_down_and_back(t):
     """The collector goes and comes back, and goes before the session ends: the next one sends what is left."""
     collector = Collector(t)

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from bad_server import CLOSE, HANG, Server, answer, partial, slowly
-from harness import ROOT, SAFESCOPED, Skip, cases, check, run
+from harness import ROOT, SAFESCOPED, Skip, cases, check, run, thorough
 
 CAPTURE = ROOT / "tests" / "data" / "capture" / "calls"
 SECRET = "Bearer 2f6c1ab0"
@@ -110,6 +110,7 @@ def test_tried_again(t, status):
     check(waits[1] >= 0.5 and waits[2] >= 1, f"it waited for {waits}")
 
 
+@thorough
 def test_always_500(t):
     """A server that fails at one file does not keep the others from it for ever."""
     server = Server(t, [answer(500)] * 5)

@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from harness import Target, check, program, run
+from harness import Target, check, program, run, thorough
 from test_calls import ALWAYS
 from test_system import dump, maps_of
 
@@ -96,6 +96,7 @@ def test_exec(t):
     check(life["end"] == "exec", f"it ended so: {life['end']}")
 
 
+@thorough
 def test_exec_in_system(t):
     """The new program is a target of its own."""
     fills, target = start(t, *filler()), start(t, program("Forky"), "shell", 1, env={"FORKY_NEXT": calls()})
@@ -138,6 +139,7 @@ def test_child_of_a_command(t):
     check(found[0]["lost"].get("ring_full", 0), "the ring never was full")
 
 
+@thorough
 def test_threads(t):
     """Those that end have ended then, though their process ends long after them."""
     fills, target = start(t, *filler()), start(t, program("Brief"), 4)

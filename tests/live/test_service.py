@@ -14,7 +14,7 @@ import urllib.request
 from pathlib import Path
 
 from bad_server import HANG, Server
-from harness import ROOT, SAFESCOPED, SLOWNESS, Skip, cases, check, run
+from harness import ROOT, SAFESCOPED, SLOWNESS, Skip, cases, check, run, thorough
 from test_windows import follow_each_other, windows
 
 UNIT = ROOT / "scripts" / "safescoped.service"
@@ -159,6 +159,7 @@ def session_of(s):
 
 
 @cases("safescoped:http", "safescoped:push")
+@thorough
 def test_who_has_died(t, name):
     """A process that the session cannot start again: the next session has one, and what was queued arrives."""
     server = Server(t)
@@ -244,6 +245,7 @@ def test_all_are_stopped(t):
     check(not missing, f"the last window misses something by it: {missing}")
 
 
+@thorough
 def test_watchdog(t):
     """It comes in time, and only while the session's own loop turns."""
     s = Service(t, env={"WATCHDOG_USEC": "6000000"})
@@ -263,6 +265,7 @@ def test_watchdog(t):
     check(s.session.wait() in (0, 1), f"it said {s.session.err.seen}")
 
 
+@thorough
 def test_reload(t):
     """SIGHUP: the new configuration holds from then on, and the window so far is written."""
     s = Service(t)
@@ -325,6 +328,7 @@ def reload(s, *more):
     s.manager.wait_for("READY")
 
 
+@thorough
 def test_moved_metrics(t):
     """A new address with the same port is served at once; one that is taken is served when it is free."""
     with socket.socket() as free:
@@ -349,6 +353,7 @@ def test_moved_metrics(t):
     check(s.session.wait() in (0, 1), f"it said {s.session.err.seen}")
 
 
+@thorough
 def test_new_credentials(t):
     """A file of headers that has changed is read again on SIGHUP, though no line of the configuration has."""
     server, headers = Server(t), t.dir / "headers"

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import test_kinds
-from harness import SLOWNESS, Skip, Target, cases, check, enter_root, program, run
+from harness import SLOWNESS, Skip, Target, cases, check, enter_root, program, run, thorough
 from kernel_side import BPFTOOL
 
 ALWAYS = ("--max-overhead", "1000", "-v")
@@ -502,6 +502,7 @@ def entries(number):
     return len(dump(number))
 
 
+@thorough
 def test_storm_leaves_nothing(t):
     """What the kernel side has of a program goes with it: a daemon lives through millions of them. (Of one whose
     thread ends at the very moment when its call is entered the call may stay, until there are many.)"""

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import eventlog_truth
-from harness import GHC_ROOT, SAFESCOPED, SLOWNESS, NotHere, cases, check, check_near, profile_run, program, run, stolen_ns
+from harness import GHC_ROOT, SAFESCOPED, SLOWNESS, NotHere, cases, check, check_near, profile_run, program, run, stolen_ns, thorough
 from test_windows import windows
 
 ALWAYS = ("--max-overhead", "1000")
@@ -285,6 +285,7 @@ def test_collections_beyond_the_budget(t):
           f"{alloc['bytes']} bytes, observed for {alloc['observed_ns']} ns, the heap for {heap['observed_ns']}")
 
 
+@thorough
 def test_collections_while_held_up(t):
     """The daemon is stopped for longer than the probes stay on: the runtime has counted what was missed."""
     if GHC_ROOT:

@@ -6,10 +6,11 @@ import shutil
 import subprocess
 import time
 
-from harness import Target, check, program, run
+from harness import Target, check, program, run, thorough
 from test_system import stop, whole_host
 
 
+@thorough
 def test_unmount(t):
     """Two minutes after the last of them has ended, or sooner, if others are looked at."""
     point = t.dir / "mounted"

@@ -14,7 +14,7 @@ import threading
 import time
 from pathlib import Path
 
-from harness import SAFESCOPED, SLOWNESS, NotHere, Report, Target, cases, check, check_near, program, run, stolen_ns
+from harness import SAFESCOPED, SLOWNESS, NotHere, Report, Target, cases, check, check_near, program, run, stolen_ns, thorough
 from test_calls import ALWAYS
 from test_metrics import child_of
 
@@ -247,6 +247,7 @@ def test_signals(t):
     check(len(windows(folder)) == 2, f"{len(windows(folder))} windows")
 
 
+@thorough
 def test_max_cpu(t):
     """Where the daemon takes more than it may, it takes fewer samples, and the windows have the frequency that is left."""
     target = t.target("Calls", 2, "safe_sleep_1ms=20000")
@@ -393,6 +394,7 @@ def test_held_up_while_one_joins(t, ms):
     target.wait()
 
 
+@thorough
 def test_held_up_until_the_ring_is_full(t):
     """What has no record then is not taken for time on the CPU."""
     path = shutil.copy(program("PingPong"), t.dir / f"full{os.getpid()}")
@@ -530,6 +532,7 @@ def test_switch(t):
     check(session.process.returncode == 0, "another exit code")
 
 
+@thorough
 def test_sleepers(t):
     """
     Threads that sleep longer than a window, and come back for a moment just as one ends: they were not on the CPU before.
