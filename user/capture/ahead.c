@@ -6,19 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ahead_known_priv.h"
 #include "ahead_living_priv.h"
+#include "ahead_snaps_priv.h"
 #include "base/base.h"
 #include "base/hash.h"
 #include "intake/tap.h"
 
 /* What is kept; beyond it nothing is known of the rest. */
-#define MAX_NEXT      ((size_t)1 << 20)
-#define MAX_BYTES     ((size_t)256 << 20)
-#define MAX_STATES    ((size_t)1 << 20)
-#define MAX_SNAPSHOTS ((size_t)1 << 16)
-#define MAX_CUTS      ((size_t)1 << 22)
-#define MAX_TARGETS   ((size_t)1 << 16)
-#define MAX_TIME      (UINT64_C(1) << 62)
+#define MAX_NEXT   ((size_t)1 << 20)
+#define MAX_BYTES  ((size_t)256 << 20)
+#define MAX_STATES ((size_t)1 << 20)
+#define MAX_CUTS   ((size_t)1 << 22)
+#define MAX_NAMES  ((size_t)1 << 20)
+#define MAX_TIME   (UINT64_C(1) << 62)
 
 /* A record that some cut is to know: those from `from` on and before `until`, its own time. */
 struct next {
@@ -37,6 +38,7 @@ struct track {
 	uint64_t tick_ns, gc_ns; /* of a process: the last collection that began to work */
 	size_t n_targets;	 /* of a process: up to the last one that has its pid */
 	bool born;		 /* at began_ns */
+	size_t name;		 /* of one that was born: its number from 1, 0: not kept */
 	bool called;
 };
 
@@ -49,14 +51,6 @@ struct state {
 	struct wire_off_stack stack;
 };
 
-/* The threads of a process as it joined; after this many records and new targets. */
-struct snap {
-	pid_t pid;
-	uint64_t at_ns, n_records, n_targets;
-	struct snapshot threads;
-	uint64_t *born_ns; /* of each; 0: before all records */
-};
-
 struct ahead {
 	uint64_t first_ns, every_ns, end_ns;
 	uint64_t n_records, n_targets, latest_ns;
@@ -67,10 +61,10 @@ struct ahead {
 	size_t n_open;
 	struct state **states;
 	size_t n_states, states_cap;
-	struct snap *snaps;
-	size_t n_snaps, snaps_cap;
-	bool *calls_missed; /* of each target: what its last cost has of that */
-	size_t n_calls_missed, calls_missed_cap;
+	struct ahead_snaps snaps;
+	char (*names)[16]; /* of the threads that are born, in their order */
+	size_t n_names, names_cap, names_taken;
+	struct ahead_known known;
 	bool haskell;
 	struct ahead_living living;
 	/* by cut: the number of the last record that is of the time before it, and came after one
@@ -113,13 +107,10 @@ void ahead__free(struct ahead *ahead)
 	free(ahead->open);
 	forget_states(ahead);
 	free(ahead->states);
-	for (size_t i = 0; i < ahead->n_snaps; i++) {
-		free(ahead->snaps[i].threads.threads);
-		free(ahead->snaps[i].born_ns);
-	}
-	free(ahead->snaps);
+	ahead_snaps__free(&ahead->snaps);
+	free(ahead->names);
 	free(ahead->late);
-	free(ahead->calls_missed);
+	ahead_known__free(&ahead->known);
 	ahead_living__free(&ahead->living);
 	HASH_FREE(ahead->tracks);
 	free(ahead);
@@ -225,19 +216,41 @@ static int look_at_gc(struct ahead *a, struct track *process, const struct intak
 	return from && from < rec.h.ns ? add_next(a, from, rec.h.ns, input) : 0;
 }
 
-/* A snapshot may have seen it before its record was read. */
-static void look_at_birth(struct ahead *a, const struct wire_hdr *h)
+static int look_at_birth(struct ahead *a, struct track *thread, const struct wire_hdr *h)
 {
-	for (size_t i = a->n_snaps; i-- > 0;) {
-		const struct snap *snap = &a->snaps[i];
+	int err = ARRAY_RESERVE(a->names, a->names_cap, a->n_names + 1, MAX_NAMES);
 
-		if (snap->pid != (pid_t)h->tgid || snap->at_ns < h->ns)
-			continue;
-		for (size_t k = 0; k < snap->threads.n; k++)
-			if (snap->threads.threads[k].tid == (pid_t)h->tid)
-				snap->born_ns[k] = h->ns;
-		return;
-	}
+	ahead_snaps__birth(&a->snaps, h);
+	thread->name = 0;
+	if (err)
+		return err == -E2BIG ? 0 : err;
+	memset(a->names[a->n_names], 0, sizeof(*a->names));
+	thread->name = ++a->n_names;
+	return 0;
+}
+
+/* What a thread is called in the end, it is called all along. */
+static void look_at_name(struct ahead *a, const struct track *thread, const char comm[16])
+{
+	if (thread->born && thread->name && comm[0])
+		memcpy(a->names[thread->name - 1], comm, sizeof(*a->names));
+	else if (!thread->born)
+		ahead_snaps__name(&a->snaps, (pid_t)thread->key.tgid, (pid_t)thread->key.tid, comm);
+}
+
+static int look_at_life(struct ahead *a, struct track *thread, const struct intake_input *input)
+{
+	struct wire_thread_event rec;
+
+	if (input->size != sizeof(rec))
+		return 0;
+	memcpy(&rec, input->data, sizeof(rec));
+	if (rec.h.type == WIRE_THREAD_EXIT)
+		look_at_name(a, thread, rec.comm);
+	thread->began_ns = rec.h.ns;
+	thread->called = false;
+	thread->born = rec.h.type == WIRE_THREAD_NEW;
+	return thread->born ? look_at_birth(a, thread, &rec.h) : 0;
 }
 
 static int look_at_record(struct ahead *a, const struct intake_input *input)
@@ -259,6 +272,8 @@ static int look_at_record(struct ahead *a, const struct intake_input *input)
 		err = track_of(a, h.tgid, 0, &process);
 	if (!err)
 		err = track_of(a, h.tgid, h.tid, &thread);
+	if (!err && process->n_targets)
+		err = ahead_known__look(&a->known, process->n_targets - 1, input);
 	if (!err && a->haskell && process->n_targets)
 		err = ahead_living__record(&a->living, process->n_targets - 1, input);
 	if (err)
@@ -282,12 +297,7 @@ static int look_at_record(struct ahead *a, const struct intake_input *input)
 		return err;
 	case WIRE_THREAD_NEW:
 	case WIRE_THREAD_EXIT:
-		thread->began_ns = h.ns;
-		thread->called = false;
-		thread->born = h.type == WIRE_THREAD_NEW;
-		if (thread->born)
-			look_at_birth(a, &h);
-		return 0;
+		return look_at_life(a, thread, input);
 	case WIRE_EXEC:
 	case WIRE_PROC_EXIT:
 		process->began_ns = h.ns;
@@ -328,42 +338,45 @@ static void look_at_stack(struct ahead *a, const struct intake_input *input)
 	last->has_stack = true;
 }
 
+/* The last one is given as threads' states, but for the names. */
+static int look_at_last(struct ahead *a, const struct intake_input *input)
+{
+	struct track *track;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < input->snapshot->n; i++) {
+		const struct snap_thread *thread = &input->snapshot->threads[i];
+
+		err = track_of(a, (uint32_t)input->pid, (uint32_t)thread->tid, &track);
+		if (!err)
+			look_at_name(a, track, thread->comm);
+	}
+	return err;
+}
+
 static int look_at_snapshot(struct ahead *a, const struct intake_input *input)
 {
-	struct snap snap = {.pid = input->pid,
-			    .at_ns = input->a,
-			    .n_records = a->n_records,
-			    .n_targets = a->n_targets};
 	struct track *track;
-	size_t n;
+	struct snap *snap;
 	int err;
 
-	/* the last one is given as threads' states */
+	if (input->n && input->snapshot)
+		return look_at_last(a, input);
 	if (input->n || !input->snapshot || !input->snapshot->n || a->bytes > MAX_BYTES)
 		return 0;
-	n = input->snapshot->n;
-	err = ARRAY_RESERVE(a->snaps, a->snaps_cap, a->n_snaps + 1, MAX_SNAPSHOTS);
-	if (err)
-		return err == -E2BIG ? 0 : err;
-	snap.threads.threads = calloc(n, sizeof(*snap.threads.threads));
-	snap.born_ns = calloc(n, sizeof(*snap.born_ns));
-	err = snap.threads.threads && snap.born_ns ? 0 : -ENOMEM;
-	for (size_t i = 0; !err && i < n; i++) {
-		snap.threads.threads[i] = input->snapshot->threads[i];
-		err = track_of(a, (uint32_t)input->pid, (uint32_t)snap.threads.threads[i].tid,
+	err = ahead_snaps__add(&a->snaps, input, &snap);
+	if (err || !snap)
+		return err;
+	snap->n_records = a->n_records;
+	snap->n_targets = a->n_targets;
+	a->bytes += snap->threads.n * sizeof(*snap->threads.threads);
+	for (size_t i = 0; !err && i < snap->threads.n; i++) {
+		err = track_of(a, (uint32_t)input->pid, (uint32_t)snap->threads.threads[i].tid,
 			       &track);
 		if (!err && track->born)
-			snap.born_ns[i] = track->began_ns;
+			snap->born_ns[i] = track->began_ns;
 	}
-	if (err) {
-		free(snap.threads.threads);
-		free(snap.born_ns);
-		return err;
-	}
-	snap.threads.n = n;
-	a->bytes += n * sizeof(*snap.threads.threads);
-	a->snaps[a->n_snaps++] = snap;
-	return 0;
+	return err;
 }
 
 /* Those of a process that has ended are read some time after its end: its last window waits. */
@@ -391,24 +404,16 @@ static int look_at_target(struct ahead *a, const struct intake_input *input)
 	return err;
 }
 
-/* The session knew it early, and a capture without windows has it at the end. */
-static int look_at_cost(struct ahead *a, const struct intake_input *input)
+/* Of the last target that has the pid. */
+static int look_at_process(struct ahead *a, const struct intake_input *input)
 {
-	const size_t at = offsetof(struct intake_cost, calls_missed);
 	const struct track_key key = {(uint32_t)input->pid, 0};
 	const struct track *process;
-	int err;
 
 	HASH_FIND(hh, a->tracks, &key, sizeof(key), process);
-	if (!process || !process->n_targets || input->size <= at)
-		return 0;
-	err = ARRAY_RESERVE(a->calls_missed, a->calls_missed_cap, process->n_targets, MAX_TARGETS);
-	if (err)
-		return err == -E2BIG ? 0 : err;
-	while (a->n_calls_missed < process->n_targets)
-		a->calls_missed[a->n_calls_missed++] = false;
-	a->calls_missed[process->n_targets - 1] = ((const unsigned char *)input->data)[at] == 1;
-	return 0;
+	return process && process->n_targets
+		       ? ahead_known__look(&a->known, process->n_targets - 1, input)
+		       : 0;
 }
 
 static int look_at_living(struct ahead *a, const struct intake_input *input)
@@ -431,8 +436,9 @@ int ahead__look(struct ahead *ahead, const struct intake_input *input)
 	switch (input->kind) {
 	case TI_TARGET:
 		return look_at_target(ahead, input);
+	case TI_UPDATE_TARGET:
 	case TI_COST:
-		return look_at_cost(ahead, input);
+		return look_at_process(ahead, input);
 	case TI_CUT:
 		/* they were of a cut of the live session; how it went on is in the records */
 		forget_states(ahead);
@@ -469,8 +475,7 @@ int ahead__joined(struct ahead *ahead, struct intake *in, pid_t pid)
 {
 	size_t no = ahead->n_targets++;
 
-	if (no < ahead->n_calls_missed && ahead->calls_missed[no])
-		intake__calls_missed_ahead(in, pid);
+	ahead_known__give(&ahead->known, no, in, pid);
 	return ahead_living__give(&ahead->living, no, in, pid);
 }
 
@@ -554,29 +559,27 @@ static int give_state(struct intake *in, const struct state *s, uint64_t cut_ns)
 	return err == -ENOMEM ? err : 0;
 }
 
-/* What a process looked like as it joined is known from its first window on. */
-static int give_snap(const struct snap *snap, struct intake *in, uint64_t cut_ns)
+int ahead__snapshot(struct ahead *ahead, struct intake *in, const struct intake_input *input,
+		    uint64_t cut_ns)
 {
-	const struct snapshot none = {0};
-	int err = intake__snapshot(in, snap->pid, &none, snap->at_ns, false);
+	return ahead_snaps__take(&ahead->snaps, in, input, cut_ns);
+}
 
-	for (size_t i = 0; !err && i < snap->threads.n; i++) {
-		const struct snapshot one = {&snap->threads.threads[i], 1};
+int ahead__begin(struct ahead *ahead, struct intake *in, struct wire_thread_event *rec)
+{
+	if (ahead->names_taken < ahead->n_names) {
+		const char *name = ahead->names[ahead->names_taken++];
 
-		if (snap->born_ns[i] <= cut_ns)
-			err = intake__snapshot(in, snap->pid, &one, snap->at_ns, false);
+		if (name[0])
+			memcpy(rec->comm, name, sizeof(rec->comm));
 	}
-	return err == -ENOMEM ? err : 0;
+	return ahead_snaps__take_born(&ahead->snaps, in, &rec->h);
 }
 
 int ahead__give(struct ahead *ahead, struct intake *in, uint64_t cut_ns, uint64_t n_records)
 {
-	int err = 0;
+	int err = ahead_snaps__give(&ahead->snaps, in, cut_ns, n_records, ahead->n_targets);
 
-	for (size_t i = 0; !err && i < ahead->n_snaps; i++)
-		if (ahead->snaps[i].n_records >= n_records &&
-		    ahead->snaps[i].n_targets == ahead->n_targets)
-			err = give_snap(&ahead->snaps[i], in, cut_ns);
 	for (size_t i = 0; !err && i < ahead->n_states; i++)
 		if (ahead->states[i]->born_ns <= cut_ns)
 			err = give_state(in, ahead->states[i], cut_ns);

@@ -15,6 +15,7 @@
 struct ahead;
 struct intake;
 struct intake_input;
+struct wire_thread_event;
 
 /* There is a cut at first_ns and every every_ns from there. `haskell`: lanes of Haskell threads are
  * made. */
@@ -34,6 +35,17 @@ uint64_t ahead__end(const struct ahead *ahead);
  * came before it; else one that is earlier. For one cut after the other.
  */
 uint64_t ahead__last_before(struct ahead *ahead, uint64_t cut_ns);
+/*
+ * Takes a snapshot for the intake, without the threads that began after the cut at cut_ns: these
+ * have records of their own. -ENOENT: the first pass has not kept it; -ENOMEM.
+ */
+int ahead__snapshot(struct ahead *ahead, struct intake *in, const struct intake_input *input,
+		    uint64_t cut_ns);
+/*
+ * The next record of a thread's begin, which is taken now: the thread gets the name that it has in
+ * the end, and the intake what a snapshot has of it that was taken without it. -ENOMEM.
+ */
+int ahead__begin(struct ahead *ahead, struct intake *in, struct wire_thread_event *rec);
 /*
  * Gives the intake what its threads do at the cut at cut_ns, when record number n_records is the
  * next one. For one cut after the other. -ENOMEM.

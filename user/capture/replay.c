@@ -112,23 +112,35 @@ static int finish(struct replay *r, uint64_t end_ns)
 
 static int add_snapshot(struct replay *r, const struct intake_input *in)
 {
+	int err;
+
 	if (!in->snapshot)
 		return -EBADMSG;
 	r->ending |= in->n != 0;
+	err = replay_windows__snapshot(&r->windows, r->tl, in);
+	if (err != -ENOENT)
+		return err;
 	return intake__snapshot(r->in, in->pid, in->snapshot, in->a, in->n);
 }
 
 static int add_record(struct replay *r, const struct intake_input *in)
 {
 	const struct wire_hdr *h = in->data;
+	struct wire_thread_event begin;
+	const void *data = in->data;
 	int err;
 
 	if (in->size < sizeof(*h))
 		return -EBADMSG;
 	err = replay_windows__record(&r->windows, r->tl, h->ns <= MAX_TIME ? h->ns : UINT64_MAX);
+	if (!err && h->type == WIRE_THREAD_NEW && h->ns <= MAX_TIME && in->size == sizeof(begin)) {
+		memcpy(&begin, in->data, sizeof(begin));
+		data = &begin;
+		err = replay_windows__begin(&r->windows, r->tl, &begin);
+	}
 	if (err)
 		return err;
-	err = intake__record(r->in, in->data, in->size);
+	err = intake__record(r->in, data, in->size);
 	if (!err && h->ns < MAX_TIME) {
 		r->last_ns = MAX(r->last_ns, h->ns);
 		has_come_to(r, r->last_ns, false);
@@ -192,6 +204,30 @@ static int add_log(struct replay *r, const struct intake_input *in)
 	return err;
 }
 
+/*
+ * What threads were doing at a cut of the session. A replay in windows has cuts of its own, and one
+ * that comes before the session's, but after it was read, would have it of another time.
+ */
+static int add_state(struct replay *r, const struct intake_input *in)
+{
+	if (r->windows.n_live_cuts)
+		return 0;
+	if (in->kind == TI_OFF_STACK)
+		return in->size == sizeof(struct wire_off_stack)
+			       ? intake__off_stack(r->in, in->pid, in->tid, in->data)
+			       : -EBADMSG;
+	return in->size == sizeof(struct wire_thread)
+		       ? intake__thread_state(r->in, in->tid, in->data)
+		       : -EBADMSG;
+}
+
+static int forget_states(struct replay *r)
+{
+	if (r->windows.n_live_cuts)
+		r->windows.n_live_cuts--;
+	return intake__forget_states(r->in);
+}
+
 /* The functions of intake.h, each as it was reported to the tap. */
 static int apply(struct replay *r, const struct intake_input *in)
 {
@@ -207,13 +243,8 @@ static int apply(struct replay *r, const struct intake_input *in)
 	case TI_SITE_COUNTERS:
 		return add_site_counters(r, in);
 	case TI_THREAD_STATE:
-		return in->size == sizeof(struct wire_thread)
-			       ? intake__thread_state(r->in, in->tid, in->data)
-			       : -EBADMSG;
 	case TI_OFF_STACK:
-		return in->size == sizeof(struct wire_off_stack)
-			       ? intake__off_stack(r->in, in->pid, in->tid, in->data)
-			       : -EBADMSG;
+		return add_state(r, in);
 	case TI_CENSUS:
 		return replay__census(r, in);
 	case TI_COST:
@@ -243,15 +274,14 @@ static int apply(struct replay *r, const struct intake_input *in)
 	case TI_LIVING:
 		return replay__living(r, in);
 	case TI_CUT:
-		return intake__forget_states(r->in);
+		return forget_states(r);
 	case TI_FINISH:
 		return r->finished ? -EINVAL : finish(r, in->a);
 	case TI_NAME:
 	case TI_SITE:
+	case TI_CCS:
 		/* a window asks for what goes on at its end: all of them are there already */
 		return r->windows.every_ns ? 0 : replay__take_answer(r, in);
-	case TI_CCS:
-		return replay__take_answer(r, in);
 	case TI_LOG_BYTES:
 		return add_log_bytes(r, in);
 	case TI_LOG:
@@ -349,7 +379,7 @@ static int look_ahead(struct replay *r, FILE *in)
 			if (input.kind == TI_NONE || own_kind(r, kind) == TI_NONE)
 				continue;
 			input.kind = own_kind(r, kind);
-			if (input.kind == TI_NAME || input.kind == TI_SITE)
+			if (input.kind == TI_NAME || input.kind == TI_SITE || input.kind == TI_CCS)
 				err = replay__take_answer(r, &input);
 			else if (input.kind == TI_RETAKEN)
 				r->n_retaken_ahead++;

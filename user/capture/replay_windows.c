@@ -7,6 +7,7 @@
 
 #include "ahead_priv.h"
 #include "base/base.h"
+#include "intake/tap.h"
 #include "timeline/timeline.h"
 
 /* With this many and no record in any of them the capture is damaged: at 60 s it is two months. */
@@ -22,6 +23,7 @@ int replay_windows__look(struct replay_windows *w, const struct intake_input *in
 {
 	int err = w->ahead ? 0 : ahead__new(w->next_ns, w->every_ns, w->haskell, &w->ahead);
 
+	w->n_live_cuts += input->kind == TI_CUT;
 	return err ? err : ahead__look(w->ahead, input);
 }
 
@@ -33,6 +35,19 @@ int replay_windows__looked(struct replay_windows *w)
 int replay_windows__joined(struct replay_windows *w, struct timeline *tl, pid_t pid)
 {
 	return w->ahead ? ahead__joined(w->ahead, timeline__intake(tl), pid) : 0;
+}
+
+int replay_windows__snapshot(struct replay_windows *w, struct timeline *tl,
+			     const struct intake_input *input)
+{
+	return w->ahead ? ahead__snapshot(w->ahead, timeline__intake(tl), input, w->next_ns)
+			: -ENOENT;
+}
+
+int replay_windows__begin(struct replay_windows *w, struct timeline *tl,
+			  struct wire_thread_event *rec)
+{
+	return w->ahead ? ahead__begin(w->ahead, timeline__intake(tl), rec) : 0;
 }
 
 static int cut(struct replay_windows *w, struct timeline *tl)

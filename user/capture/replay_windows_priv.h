@@ -16,6 +16,7 @@ struct ahead;
 struct intake_input;
 struct picture;
 struct timeline;
+struct wire_thread_event;
 
 struct replay_windows {
 	uint64_t every_ns;			     /* 0: there are none */
@@ -26,6 +27,7 @@ struct replay_windows {
 	int stopped;	     /* by an error that ends the replay */
 	uint64_t latest_ns;  /* of the records so far */
 	uint64_t n_records;  /* so far, with the one that comes next */
+	size_t n_live_cuts;  /* of the session itself, where it was in windows: those to come */
 	struct ahead *ahead; /* what the first pass has found */
 };
 
@@ -36,6 +38,13 @@ int replay_windows__look(struct replay_windows *w, const struct intake_input *in
 int replay_windows__looked(struct replay_windows *w);
 /* Another target has joined, with this pid. */
 int replay_windows__joined(struct replay_windows *w, struct timeline *tl, pid_t pid);
+/* A snapshot as a process joined, for the window that goes on. -ENOENT: it is to be taken as it is;
+ * -ENOMEM. */
+int replay_windows__snapshot(struct replay_windows *w, struct timeline *tl,
+			     const struct intake_input *input);
+/* The record of a thread's begin is taken next; it may be changed. -ENOMEM. */
+int replay_windows__begin(struct replay_windows *w, struct timeline *tl,
+			  struct wire_thread_event *rec);
 /*
  * A record of `ns` (UINT64_MAX: damaged) comes next: makes the windows that end before it, and for
  * which no record is still to come. -EBADMSG, and none is made: they would be so many that `ns`

@@ -474,13 +474,15 @@ int intake__set_cost(struct intake *in, pid_t pid, const struct intake_cost *cos
 	return tap__report(in, 0, &input);
 }
 
-int intake__calls_missed_ahead(struct intake *in, pid_t pid)
+int intake__known_ahead(struct intake *in, pid_t pid, bool calls_missed, uint32_t capabilities)
 {
 	struct seen *s = intake__find(in, pid);
 
 	if (!s)
 		return -ENOENT;
-	s->pub->calls_missed = true;
+	s->pub->calls_missed |= calls_missed;
+	s->pub->capabilities = MAX(s->pub->capabilities, capabilities);
+	s->caps_at_attach = MAX(s->caps_at_attach, capabilities);
 	return 0;
 }
 

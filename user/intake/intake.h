@@ -91,8 +91,11 @@ int intake__record(struct intake *in, const void *rec, size_t size);
 int intake__ahead(struct intake *in, const void *rec, size_t size);
 /* From here on each cut is preceded by the records, of those after it, that cross it. */
 void intake__looks_ahead(struct intake *in);
-/* The target that was added last with this pid has calls_missed in the costs that come later. */
-int intake__calls_missed_ahead(struct intake *in, pid_t pid);
+/*
+ * What comes later of the target that was added last with this pid, and is true from its begin on:
+ * calls_missed of its costs, and so many capabilities, 0 where none comes. -ENOENT.
+ */
+int intake__known_ahead(struct intake *in, pid_t pid, bool calls_missed, uint32_t capabilities);
 /* The threads as they were at at_ns; at_end: the session's (or the target's) last one. */
 int intake__snapshot(struct intake *in, pid_t pid, const struct snapshot *snapshot, uint64_t at_ns,
 		     bool at_end);
