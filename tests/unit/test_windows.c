@@ -296,12 +296,23 @@ static int is_capture(const struct dirent *entry)
 	return !strcmp(magic, CAPTURE_MAGIC);
 }
 
+/*
+ * Sites' counters of a session in windows were read at its own cuts, and the records up to then
+ * come after them: a window that is shorter than that took has calls of others.
+ */
+#define SHORTEST_OF_WINDOWS (10 * MS)
+
+static bool is_too_short(const char *name, uint64_t window_ns)
+{
+	return strncmp(name, "windows-", 8) == 0 && window_ns < SHORTEST_OF_WINDOWS;
+}
+
 /* The same wherever the cuts lie: between 0.6 ms and a second. */
 static void test_lengths(void **state)
 {
-	static const uint64_t lengths[] = {700000,   1300000,	1684000,   2577000,   5783000,
-					   7000000,  11000000,	22657000,  97300000,  98869683,
-					   61000000, 300000000, 430000000, 999999999, 15513163};
+	static const uint64_t lengths[] = {
+		700000,	  1300000,  1684000,  2577000,	 5783000,   7000000,   11000000, 22657000,
+		97300000, 98869683, 61000000, 300000000, 430000000, 999999999, 15513163, 63911420};
 	unsigned seed = (unsigned)time(NULL);
 	struct dirent **captures;
 	int n = scandir(data_dir(), &captures, is_capture, alphasort);
@@ -313,10 +324,15 @@ static void test_lengths(void **state)
 		struct sums *one = sums_of(name, 0, true);
 
 		for (size_t k = 0; k < ARRAY_SIZE(lengths); k++)
-			check(name, one, lengths[k], 0);
-		for (int k = 0; k < 20; k++)
-			check(name, one,
-			      (uint64_t)(600000 * pow(1600, (double)rand_r(&seed) / RAND_MAX)), 0);
+			if (!is_too_short(name, lengths[k]))
+				check(name, one, lengths[k], 0);
+		for (int k = 0; k < 20; k++) {
+			uint64_t length =
+				(uint64_t)(600000 * pow(1600, (double)rand_r(&seed) / RAND_MAX));
+
+			if (!is_too_short(name, length))
+				check(name, one, length, 0);
+		}
 		sums_free(one);
 		free(captures[i]);
 	}
