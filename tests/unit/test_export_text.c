@@ -75,6 +75,26 @@ static struct sketch host(void)
 	return sketch;
 }
 
+/* A number that is of the whole session is not that of so many processes. */
+static void test_missing_of_all(void **state)
+{
+	static const char *missing[] = {"its names", "14 context switches" PIC_OF_ALL};
+	const struct export_opts opts = {.width = 160};
+	struct sketch sketch = host();
+	char each[64], *text;
+
+	(void)state;
+	for (size_t i = 0; i < HOST; i++) {
+		host_targets[i].missing = missing;
+		host_targets[i].n_missing = ARRAY_SIZE(missing);
+	}
+	text = render(&sketch, &opts);
+	snprintf(each, sizeof(each), "its names (%d processes)\n", (int)HOST);
+	assert_non_null(strstr(text, each));
+	assert_non_null(strstr(text, "14 context switches" PIC_OF_ALL "\n"));
+	free(text);
+}
+
 static void test_a_host_on_one_page(void **state)
 {
 	const struct sketch sketch = host();
@@ -184,6 +204,40 @@ static void test_bars_show_shares(void **state)
 		assert_int_equal(bar[h + s], '\n');
 		free(text);
 	}
+}
+
+/* What has a letter in a bar is explained, however little of it there is. */
+static void test_letters_are_explained(void **state)
+{
+	size_t drawn = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < 300; i++) {
+		const uint64_t haskell = 500 * MS + i * 300000, foreign = 400000;
+		const struct export_opts opts = {.width = 120};
+		struct pic_target target = service_target;
+		struct sketch sketch = service;
+		struct pic_lane lane = {
+			.tid = 4242,
+			.name = "service",
+			.start_ns = T0,
+			.end_ns = T0 + 1000 * MS,
+			.cpu_ns = haskell + foreign,
+			.states_ns = {[ST_HASKELL] = haskell,
+				      [ST_FOREIGN_CPU] = foreign,
+				      [ST_SAFE_CALL_BLOCKED] = 1000 * MS - haskell - foreign}};
+		char *text;
+
+		target.lanes[LANE_THREAD] = (struct pic_lanes){.v = &lane, .n = 1};
+		sketch.targets = &target;
+		text = render(&sketch, &opts);
+		if (strstr(text, "HF")) {
+			drawn++;
+			assert_non_null(strstr(text, "F foreign code 0.0 %"));
+		}
+		free(text);
+	}
+	assert_true(drawn > 0);
 }
 
 static void test_where_functions_are_from(void **state)
@@ -364,6 +418,8 @@ int main(void)
 		cmocka_unit_test(test_place_after_a_name),
 		cmocka_unit_test(test_one_process_on_one_screen),
 		cmocka_unit_test(test_bars_show_shares),
+		cmocka_unit_test(test_letters_are_explained),
+		cmocka_unit_test(test_missing_of_all),
 		cmocka_unit_test(test_where_functions_are_from),
 		cmocka_unit_test(test_calls_without_news),
 		cmocka_unit_test(test_no_line_is_too_wide),

@@ -99,7 +99,8 @@ static void put_head(struct writer *w, enum export_weight weight)
 		if (values[k].weight == weight && values[k].of != SAFE_CALLS)
 			head.default_sample_type = type[i].type;
 	}
-	snprintf(comment, sizeof(comment), "safescoped %s, %s", session->version, session->mode);
+	snprintf(comment, sizeof(comment), "safescoped %s, mode: %s", session->version,
+		 session->mode);
 	comments[0] = string_of(w, comment);
 	head.n_sample_type = w->n_values;
 	head.sample_type = all;

@@ -57,8 +57,7 @@ static void add_to_all(struct session *s, bool whole, const char *text)
 	const struct member *m;
 	char all[264];
 
-	snprintf(all, sizeof(all), "%s%s", text,
-		 members__count(s->members) > 1 ? " (in all processes together)" : "");
+	snprintf(all, sizeof(all), "%s%s", text, members__count(s->members) > 1 ? PIC_OF_ALL : "");
 	for (size_t at = 0; (m = members__next_shown(s->members, &at));)
 		add(s, m, whole, all);
 }

@@ -36,8 +36,11 @@ static const char *paint(uint32_t cp, char *out, size_t size)
 
 /* ── one bar ─────────────────────────────────────────────────────────────────────────────── */
 
-/* The states in their order, each as long as its share: the ends are rounded, not the lengths. */
-static void make_bar(struct buf *bar, const uint64_t *ns, size_t width)
+/*
+ * The states in their order, each as long as its share: the ends are rounded, not the lengths. Adds
+ * those that have a letter to ret_drawn.
+ */
+static void make_bar(struct buf *bar, const uint64_t *ns, size_t width, bool ret_drawn[FACES])
 {
 	double all = 0, sum = 0;
 	size_t at = 0;
@@ -50,6 +53,7 @@ static void make_bar(struct buf *bar, const uint64_t *ns, size_t width)
 
 		sum += (double)ns[i];
 		end = (size_t)(sum / all * (double)width + 0.5);
+		ret_drawn[i] |= at < end;
 		for (; at < end; at++)
 			buf__adds(bar, face_looks[i].letter);
 	}
@@ -58,10 +62,11 @@ static void make_bar(struct buf *bar, const uint64_t *ns, size_t width)
 
 int export__bar(struct buf *bar, enum lane_kind kind, const uint64_t *states_ns, size_t width)
 {
+	bool drawn[FACES] = {false};
 	uint64_t ns[FACES] = {0};
 
 	add_faces(ns, states_ns, kind);
-	make_bar(bar, ns, width);
+	make_bar(bar, ns, width, drawn);
 	return bar->err;
 }
 
@@ -82,6 +87,7 @@ struct bars {
 	struct bar_row *v;
 	size_t n, max;
 	uint64_t ns[FACES]; /* of the rows that the legend is about */
+	bool drawn[FACES];
 };
 
 int bars__new(const struct text *t, size_t max, struct bars **ret_bars)
@@ -148,13 +154,15 @@ static void put_legend(const struct bars *b)
 
 	for (unsigned i = 0; i < FACES; i++)
 		all += b->ns[i];
+	if (!all)
+		return;
 	for (unsigned i = 0; i < FACES; i++) {
 		unsigned in = i < FACE_WAITING ? 0 : i < FACE_RESTING ? 1 : 2;
 		double share = human__percent(b->ns[i], all);
 		char item[96], colour[32];
 		size_t len;
 
-		if (share < TEXT_SHARE_SHOWN)
+		if (share < TEXT_SHARE_SHOWN && !b->drawn[i])
 			continue;
 		snprintf(item, sizeof(item), " %s %.1f %%", face_looks[i].title, share);
 		len = 1 + width_of(item) + (in != group ? strlen(heads[in]) : 0);
@@ -201,7 +209,7 @@ int bars__print(struct bars *b, const char *title, const char *first)
 	table__paint(table, paint);
 	width = bar_width(b);
 	for (size_t i = 0; i < b->n; i++) {
-		make_bar(&bar, b->v[i].ns, width);
+		make_bar(&bar, b->v[i].ns, width, b->drawn);
 		table__cell(table, b->v[i].label);
 		table__cell(table, b->v[i].wall);
 		table__cell(table, b->v[i].cpu);

@@ -345,12 +345,19 @@ static size_t gather_missing(const struct text *t, struct missing *v)
 	return n;
 }
 
+static bool is_of_all(const char *text)
+{
+	const size_t len = strlen(text), end = strlen(PIC_OF_ALL);
+
+	return len > end && strcmp(text + len - end, PIC_OF_ALL) == 0;
+}
+
 static int put_missing(const struct text *t, const struct missing *missing)
 {
 	char *text;
 	int err;
 
-	if (t->n_of == 1)
+	if (t->n_of == 1 || is_of_all(missing->text))
 		return text__paragraph(t, "  · ", missing->text);
 	if (asprintf(&text, "%s (%zu %s)", missing->text, missing->n,
 		     plural(missing->n, "process", "processes")) < 0)
