@@ -205,6 +205,53 @@ static void test_gc_share_and_spin(void **state)
 	picture__free(found.pic);
 }
 
+/* Time on the CPU before a collection's begin is garbage collection in all tables: it is in neither
+ * finding's figure, and both have it beside that. */
+static void test_gc_share_with_sync(void **state)
+{
+	struct pic_lane lanes[] = {
+		LANE(1, SLICE(0, 200, S_HASKELL, ST_HASKELL, 0, 20),
+		     SLICE(200, 400, S_SPIN, ST_GC_WORK, 0, 20),
+		     SLICE(400, 800, S_GC, ST_GC_WORK, 0, 40)),
+		LANE(2, SLICE(0, 200, S_HASKELL, ST_HASKELL, 1, 20),
+		     SLICE(200, 400, S_HASKELL, ST_PREEMPTED, 1, 0),
+		     SLICE(400, 800, S_SPIN, ST_GC_WORK, 1, 30)),
+	};
+	struct pic_gc_event gc = {
+		.start_ns = AT(400), .end_ns = AT(800), .sync_ns = 200 * MS, .tid = 1};
+	struct pic_target t = {
+		.gc = {.known = true, .count = 1, .pause_ns = 400 * MS}, .gcs = &gc, .n_gcs = 1};
+	struct found found;
+
+	(void)state;
+	find(&t, lanes, 2, &found);
+	assert_int_equal(found.n, 2);
+	assert_string_equal(found.v[0].kind, "gc_share");
+	assert_int_equal(found.v[0].ns, 800 * MS);
+	assert_says(&found.v[0],
+		    "57 % of the program's CPU time (800 ms), or 71 % (1.00 s) with the waiting "
+		    "for capabilities before collections began: 1 collection of");
+	assert_string_equal(found.v[1].kind, "gc_spin");
+	assert_says(&found.v[1], "30 of 70 samples in garbage collection (and 20 more before "
+				 "collections began), most in");
+	picture__free(found.pic);
+	/* nothing is known of the wait: it is all garbage collection */
+	gc.sync_ns = UINT64_MAX;
+	find(&t, lanes, 2, &found);
+	assert_says(&found.v[0], "71 % of the program's CPU time (1.00 s): 1 collection of");
+	assert_says(&found.v[1], "50 of 90 samples in garbage collection, most in");
+	picture__free(found.pic);
+	/* too little to make a difference */
+	gc.sync_ns = 200 * MS;
+	lanes[0] = (struct pic_lane)LANE(1, SLICE(0, 200, S_HASKELL, ST_HASKELL, 0, 20),
+					 SLICE(390, 400, S_SPIN, ST_GC_WORK, 0, 0),
+					 SLICE(400, 800, S_GC, ST_GC_WORK, 0, 40));
+	find(&t, lanes, 2, &found);
+	assert_says(&found.v[0], "66 % of the program's CPU time (800 ms): 1 collection of");
+	assert_says(&found.v[1], "30 of 70 samples in garbage collection, most in");
+	picture__free(found.pic);
+}
+
 /* A larger allocation area is no help against major collections. */
 static void test_gc_share_major(void **state)
 {
@@ -286,6 +333,7 @@ int main(void)
 		cmocka_unit_test(test_gc_waited_for_a_loop),
 		cmocka_unit_test(test_no_stack),
 		cmocka_unit_test(test_gc_share_and_spin),
+		cmocka_unit_test(test_gc_share_with_sync),
 		cmocka_unit_test(test_gc_share_major),
 		cmocka_unit_test(test_gc_share_inferred),
 	};

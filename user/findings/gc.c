@@ -15,6 +15,9 @@
 #define SHORT_PAUSE_NS	20000000
 /* A capability's allocation area that is as large as what would be advised. */
 #define LARGE_NURSERY (UINT64_C(64) << 20)
+/* Of the CPU time, and of the collector's samples: with less before collections' begins, the
+ * figures agree with those that have it. */
+#define SYNC_PERCENT 1
 /* Longer ones are felt by whoever waits for an answer. */
 #define LONG_PAUSE_NS 100000000
 
@@ -135,7 +138,20 @@ static const char *pauses(struct finder *f, const struct pic_gc *gc, const struc
 			     human__duration(k->major_ns / k->major).s, longest);
 }
 
-static void look_for_share(struct finder *f, uint64_t work_ns)
+/* ", or 62 % (4.25 s) with the waiting for capabilities before collections began": what other
+ * tables have for garbage collection; "" if that is no more. */
+static const char *with_sync(struct finder *f, uint64_t work_ns, uint64_t sync_ns)
+{
+	uint64_t all_ns = work_ns + sync_ns;
+
+	if (!sync_ns || !finding__share(sync_ns, f->cpu_ns, SYNC_PERCENT))
+		return "";
+	return finding__text(
+		f, ", or %.0f %% (%s) with the waiting for capabilities before collections began",
+		human__percent(all_ns, f->cpu_ns), human__duration(all_ns).s);
+}
+
+static void look_for_share(struct finder *f, uint64_t work_ns, uint64_t sync_ns)
 {
 	const struct pic_gc *gc = &f->t->gc;
 	const struct kinds kinds = count_kinds(f->t);
@@ -144,9 +160,10 @@ static void look_for_share(struct finder *f, uint64_t work_ns)
 	    !finding__share(work_ns, f->wall_ns, GC_WALL_PERCENT))
 		return;
 	finding__add(f, "gc_share", work_ns, "",
-		     "Garbage collection took %s%.0f %% of the program's CPU time (%s)%s%s",
+		     "Garbage collection took %s%.0f %% of the program's CPU time (%s)%s%s%s",
 		     gc->inferred ? "up to " : "", human__percent(work_ns, f->cpu_ns),
-		     human__duration(work_ns).s, pauses(f, gc, &kinds), hint(f, gc, &kinds));
+		     human__duration(work_ns).s, with_sync(f, work_ns, sync_ns),
+		     pauses(f, gc, &kinds), hint(f, gc, &kinds));
 }
 
 /* ── spinning ────────────────────────────────────────────────────────────────────────────── */
@@ -166,6 +183,7 @@ static const char *const spinning[] = {
 struct spin {
 	uint64_t work_ns, ns;
 	uint64_t samples, all_samples;
+	uint64_t sync_ns, sync_samples;		/* in that time before */
 	uint64_t by_name[ARRAY_SIZE(spinning)]; /* what `samples` are made of */
 };
 
@@ -201,6 +219,8 @@ static struct spin measure(const struct finder *f)
 	for (size_t i = 0; i < f->threads->n; i++)
 		add_rows(f, f->threads->v[i].rows, f->threads->v[i].n_rows, &spin);
 	add_rows(f, f->t->gc.sync_rows, f->t->gc.n_sync_rows, &sync);
+	spin.sync_ns = MIN(spin.work_ns, sync.work_ns);
+	spin.sync_samples = MIN(spin.all_samples, sync.all_samples);
 	spin.work_ns = less(spin.work_ns, sync.work_ns);
 	spin.samples = less(spin.samples, sync.samples);
 	spin.all_samples = less(spin.all_samples, sync.all_samples);
@@ -214,6 +234,7 @@ static struct spin measure(const struct finder *f)
 
 static void look_for_spin(struct finder *f, const struct spin *spin)
 {
+	const char *sync = "";
 	size_t most = 0;
 
 	if (spin->samples < SPIN_LEAST_SAMPLES ||
@@ -222,13 +243,16 @@ static void look_for_spin(struct finder *f, const struct spin *spin)
 		return;
 	for (size_t i = 1; i < ARRAY_SIZE(spinning); i++)
 		most = spin->by_name[i] > spin->by_name[most] ? i : most;
+	if (finding__share(spin->sync_samples, spin->all_samples, SYNC_PERCENT))
+		sync = finding__text(f, " (and %s more before collections began)",
+				     human__count(spin->sync_samples).s);
 	finding__add(
 		f, "gc_spin", spin->ns, spinning[most],
 		"Threads of the parallel collector spun without work for about %s: %s of %s in "
-		"garbage collection, most in %s; one thread alone (or fewer: -qn) leaves that CPU "
-		"time to the program: %s",
+		"garbage collection%s, most in %s; one thread alone (or fewer: -qn) leaves that "
+		"CPU time to the program: %s",
 		human__duration(spin->ns).s, human__count(spin->samples).s,
-		finding__counted(spin->all_samples, "sample", "samples").s, spinning[most],
+		finding__counted(spin->all_samples, "sample", "samples").s, sync, spinning[most],
 		finding__rts(f, "-qg"));
 }
 
@@ -243,6 +267,6 @@ void findings__gc(struct finder *f)
 			work += f->threads->v[i].states_ns[ST_RTS];
 		work = MIN(work, f->t->gc.pause_ns);
 	}
-	look_for_share(f, work);
+	look_for_share(f, work, spin.sync_ns);
 	look_for_spin(f, &spin);
 }
