@@ -138,6 +138,72 @@ static void test_between(void **state)
 	timeline__free(kit.tl);
 }
 
+static void gc_sample(struct kit *kit, pid_t tid, uint64_t ns)
+{
+	union rec r;
+
+	put(kit, mk_sample(&r, tid, ns, WIRE_WHERE_RTS, GCFN(1), CIP(GCFN(1)), STOP));
+}
+
+/* 5 is ready while a collection runs, and while 6 does. */
+static void put_sampled_gcs(struct kit *kit, bool come_off, bool fold)
+{
+	union rec r;
+
+	kit_tsos(kit);
+	put(kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	hs_sample(kit, 7, T0 + 1000, 5);
+	put(kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 3000));
+	put(kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 4000));
+	if (come_off)
+		put(kit, mk_gc(&r, 7, WIRE_GC_OFF, T0 + 10000));
+	hs_sample(kit, 7, T0 + 12000, 5);
+	gc_sample(kit, 7, T0 + 14000);
+	gc_sample(kit, 7, T0 + 16000);
+	hs_sample(kit, 7, T0 + 18000, 5);
+	gc_sample(kit, 7, T0 + 20000);
+	hs_sample(kit, 7, T0 + 22000, 6);
+	put_tso(kit, 7, T0 + 22000, 6, "", 5, 0);
+	if (fold) {
+		put(kit, mk_off(&r, 7, T0 + 22500, T0 + 22600, T0 + 22600, WIRE_WHERE_HASKELL,
+				IP(HS(1)), STOP));
+		assert_int_equal(timeline__fold(kit->tl), 0);
+	}
+	hs_sample(kit, 7, T0 + 24000, 5);
+	put(kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 26000));
+	finish(kit);
+}
+
+/* Once the probes on collections have come off, samples in the collector show them, as in the lanes
+ * of OS threads and capabilities; it makes no difference when lanes are made. */
+static void test_sampled_gcs(void **state)
+{
+	struct kit kit;
+	const struct pic_lane *lane;
+
+	(void)state;
+	for (int fold = 0; fold < 2; fold++) {
+		put_sampled_gcs(&kit, true, fold);
+		lane = tso_of(picture__target(kit.pic, 0), 5);
+		check_tso_slice(lane, 0, T0, T0 + 3000, HS_RUNNING, 1);
+		check_tso_slice(lane, 1, T0 + 3000, T0 + 4000, HS_GC, NO_CAP);
+		check_tso_slice(lane, 2, T0 + 4000, T0 + 13000, HS_RUNNING, 1);
+		check_tso_slice(lane, 3, T0 + 13000, T0 + 17000, HS_GC, NO_CAP);
+		check_tso_slice(lane, 4, T0 + 17000, T0 + 19000, HS_RUNNING, 1);
+		check_tso_slice(lane, 5, T0 + 19000, T0 + 21000, HS_GC, NO_CAP);
+		assert_string_equal(state__name(LANE_HASKELL, lane->slices[6].state),
+				    state__name(LANE_HASKELL, HS_RUNNABLE));
+		assert_int_equal(lane->slices[6].start_ns, T0 + 21000);
+		assert_true(lane->sampled_states >> HS_GC & 1);
+		timeline__free(kit.tl);
+	}
+	/* while they are on, all collections are seen by them */
+	put_sampled_gcs(&kit, false, false);
+	lane = tso_of(picture__target(kit.pic, 0), 5);
+	assert_int_equal(lane->states_ns[HS_GC], 1000);
+	timeline__free(kit.tl);
+}
+
 /* Its call has ended: that it is in one is what its memory was before the collector moved it. */
 static void test_after_a_call(void **state)
 {
@@ -271,9 +337,10 @@ static void test_too_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_states),	      cmocka_unit_test(test_between),
-		cmocka_unit_test(test_not_asked_for), cmocka_unit_test(test_flows),
-		cmocka_unit_test(test_too_many),      cmocka_unit_test(test_after_a_call),
+		cmocka_unit_test(test_states),	     cmocka_unit_test(test_between),
+		cmocka_unit_test(test_sampled_gcs),  cmocka_unit_test(test_not_asked_for),
+		cmocka_unit_test(test_flows),	     cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_after_a_call),
 	};
 
 	return cmocka_run_group_tests_name("timeline_tsos", tests, NULL, NULL);

@@ -25,8 +25,8 @@ struct cap_lane {
 	uint32_t no, gc_stack;
 	size_t gc, note; /* next of each */
 	struct holding holding;
-	struct idle idle; /* for the Haskell threads' lanes */
-	uint8_t overlap;  /* see overlaps__cap */
+	struct idle idle, gcs; /* for the Haskell threads' lanes; gcs: see caps__sampled_gc() */
+	uint8_t overlap;       /* see overlaps__cap */
 	uint64_t preempted_run_ns;
 	bool runs; /* what it was last, but for being preempted, was Haskell code or an unsafe call
 		    */
@@ -60,6 +60,7 @@ void caps__free(struct caps *caps)
 	for (size_t i = 0; i < caps->n; i++) {
 		slices__free(&caps->v[i].slices);
 		idle__free(&caps->v[i].idle);
+		idle__free(&caps->v[i].gcs);
 	}
 	free(caps->v);
 	claims__free(&caps->claims);
@@ -88,8 +89,10 @@ int caps__copy(const struct caps *caps, struct caps **ret_copy)
 
 		*lane = caps->v[i];
 		lane->slices = (struct slices){0};
-		lane->idle = (struct idle){0};
+		lane->idle = lane->gcs = (struct idle){0};
 		err = idle__copy(&caps->v[i].idle, &lane->idle);
+		if (!err)
+			err = idle__copy(&caps->v[i].gcs, &lane->gcs);
 	}
 	if (err)
 		caps__free(copy);
@@ -116,6 +119,24 @@ static uint64_t born(const struct seen *s, uint32_t no, uint64_t first_claim)
 
 /* ── putting it down ─────────────────────────────────────────────────────────────────────── */
 
+/* From when on no probe sees collections; UINT64_MAX: they are seen. */
+static uint64_t unseen_from(const struct seen_gcs *gcs)
+{
+	if (gcs->off_ns)
+		return gcs->off_ns;
+	return gcs->known || gcs->has_probes ? UINT64_MAX : 0;
+}
+
+/* What the Haskell threads' lanes have of it. */
+static int keep(const struct lanes *l, struct cap_lane *lane, const struct pic_slice *s)
+{
+	uint64_t from = MAX(s->start_ns, unseen_from(&l->seen->gcs));
+
+	if (s->state == CS_IDLE)
+		return idle__add(&lane->idle, s->start_ns, s->end_ns);
+	return s->state == CS_GC && from < s->end_ns ? idle__add(&lane->gcs, from, s->end_ns) : 0;
+}
+
 static int put(struct cap_builder *b, const struct claim *c, const struct pic_slice *s)
 {
 	struct cap_lane *lane = b->lane;
@@ -124,8 +145,8 @@ static int put(struct cap_builder *b, const struct claim *c, const struct pic_sl
 
 	if (c->class == LEDGER_RUN)
 		lane->run_ns += s->end_ns - s->start_ns;
-	if (!err && l->opts.haskell && s->state == CS_IDLE)
-		err = idle__add(&lane->idle, s->start_ns, s->end_ns);
+	if (!err && l->opts.haskell)
+		err = keep(l, lane, s);
 	if (err || l->reading)
 		return err;
 	if (s->state == CS_PREEMPTED && lane->runs)
@@ -464,10 +485,17 @@ const struct idle *caps__idle(const struct lanes *l, uint32_t cap)
 	return cap < l->caps->n ? &l->caps->v[cap].idle : NULL;
 }
 
+const struct idle_span *caps__sampled_gc(const struct lanes *l, uint32_t cap, uint64_t at)
+{
+	return cap < l->caps->n ? idle__next(&l->caps->v[cap].gcs, at) : NULL;
+}
+
 void caps__forget_idle(struct lanes *l, uint64_t until)
 {
-	for (size_t i = 0; i < l->caps->n; i++)
+	for (size_t i = 0; i < l->caps->n; i++) {
 		idle__forget(&l->caps->v[i].idle, until);
+		idle__forget(&l->caps->v[i].gcs, until - MIN(until, SAMPLED_GCS_NS));
+	}
 }
 
 int caps__fill(struct lanes *l, uint64_t end)

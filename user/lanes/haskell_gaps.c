@@ -93,6 +93,31 @@ static enum haskell_state state_in_gap(struct haskell_builder *b, uint64_t end,
 	return otherwise;
 }
 
+/*
+ * The first collection that ends after `at` of a gap up to `end`. No capability runs Haskell code
+ * meanwhile, so what samples show on the one that it ran on is true of all. How far back they are
+ * known depends on the gap alone, and not on when lanes are made.
+ */
+static bool next_gc(const struct haskell_builder *b, uint64_t at, uint64_t end, uint64_t *ret_start,
+		    uint64_t *ret_end)
+{
+	const struct gc_span *gc = seen__gc_at(b->l->seen, at);
+	uint64_t since = MAX(at, end - MIN(end, SAMPLED_GCS_NS));
+	const struct idle_span *sampled;
+
+	if (gc) {
+		*ret_start = gc->start;
+		*ret_end = gc__end(gc);
+		return true;
+	}
+	sampled = caps__sampled_gc(b->l, b->lane->last_cap, since);
+	if (sampled) {
+		*ret_start = MAX(sampled->start, since);
+		*ret_end = sampled->end;
+	}
+	return sampled;
+}
+
 int haskell__put_gap(void *ctx, uint64_t end, const struct claim *next)
 {
 	static const struct claim nobody = {.class = LEDGER_CLASSES};
@@ -107,20 +132,20 @@ int haskell__put_gap(void *ctx, uint64_t end, const struct claim *next)
 	if (ready == end && b->at_last != HS_UNKNOWN)
 		ready = at;
 	while (!err && at < end) {
-		const struct gc_span *gc = seen__gc_at(b->l->seen, at);
 		struct pic_slice s = {
 			.start_ns = at, .end_ns = end, .tso = b->lane->tso, .cap = NO_CAP};
+		uint64_t gc_start, gc_end;
 
 		if (at >= ready)
 			state = b->at_last;
 		s.state = (uint8_t)state;
 		if (state == HS_RUNNABLE)
 			s.end_ns = MIN(end, ready);
-		if (gc && gc->start <= at && state == HS_RUNNABLE) {
-			s.state = HS_GC;
-			s.end_ns = MIN(gc__end(gc), end);
-		} else if (gc && state == HS_RUNNABLE) {
-			s.end_ns = MIN(gc->start, s.end_ns);
+		if (state == HS_RUNNABLE && next_gc(b, at, end, &gc_start, &gc_end)) {
+			bool collects = gc_start <= at;
+
+			s.state = collects ? HS_GC : HS_RUNNABLE;
+			s.end_ns = collects ? MIN(gc_end, end) : MIN(gc_start, s.end_ns);
 		}
 		at = s.end_ns;
 		err = haskell__put(b, &nobody, &s);

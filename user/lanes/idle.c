@@ -71,14 +71,25 @@ int idle__add(struct idle *idle, uint64_t start, uint64_t end)
 
 void idle__forget(struct idle *idle, uint64_t until)
 {
-	const struct idle_span last = idle->n ? idle->v[idle->n - 1] : (struct idle_span){0};
+	/* the last one may go on */
+	size_t gone = search__first(idle->n, k, idle->v[k].end >= until);
+	size_t short_of = search__first(idle->n_longs, i, idle->longs[i] >= gone);
 
 	idle->before = all_of(idle);
 	idle->from = until;
-	idle->n = idle->n_longs = 0;
-	/* it may go on; there is room for it */
-	if (last.end >= until && last.end)
-		(void)add(idle, &last);
+	idle->n -= gone;
+	idle->n_longs -= short_of;
+	if (gone && idle->n)
+		memmove(idle->v, idle->v + gone, idle->n * sizeof(*idle->v));
+	for (size_t i = 0; i < idle->n_longs; i++)
+		idle->longs[i] = idle->longs[short_of + i] - (uint32_t)gone;
+}
+
+const struct idle_span *idle__next(const struct idle *idle, uint64_t t)
+{
+	size_t i = search__first(idle->n, k, idle->v[k].end > t);
+
+	return i < idle->n ? &idle->v[i] : NULL;
 }
 
 uint64_t idle__ns(const struct idle *idle, uint64_t t)

@@ -127,7 +127,8 @@ struct lanes {
 	uint32_t unsampled[LANE_KINDS][LANE_STATES]; /* stacks; 0: not made yet */
 };
 
-/* Times in which a capability had nothing to do, in time order. */
+/* Times in which a capability had nothing to do, in time order; or in which it stood still for
+ * collections (caps__sampled_gc). */
 struct idle_span {
 	uint64_t start, end;
 	uint64_t before; /* idle time before it */
@@ -394,7 +395,14 @@ int caps__fill(struct lanes *l, uint64_t end);
 int caps__cut(struct lanes *l, uint64_t end_ns);
 /* NULL: there is no such capability. */
 const struct idle *caps__idle(const struct lanes *l, uint32_t cap);
-/* What it did up to `until` is not asked for any more. */
+/* How long before the end of a gap in a Haskell thread's lane sampled collections are known. */
+#define SAMPLED_GCS_NS UINT64_C(10000000000)
+/*
+ * Where no probe sees collections (any more): the first one that ends after `at`, by what the
+ * capability did, as samples show it. NULL: there is none.
+ */
+const struct idle_span *caps__sampled_gc(const struct lanes *l, uint32_t cap, uint64_t at);
+/* What it did up to `until` is not asked for any more, but for SAMPLED_GCS_NS. */
 void caps__forget_idle(struct lanes *l, uint64_t until);
 
 /* ── when a capability was idle (idle.c) ─────────────────────────────────────────────────── */
@@ -403,8 +411,10 @@ void idle__free(struct idle *idle);
 int idle__copy(const struct idle *from, struct idle *ret_to);
 /* No earlier than what is there. */
 int idle__add(struct idle *idle, uint64_t start, uint64_t end);
-/* One that goes on at `until` stays. */
+/* Those that end at `until` or later stay. */
 void idle__forget(struct idle *idle, uint64_t until);
+/* The first one that ends after t; NULL: there is none. */
+const struct idle_span *idle__next(const struct idle *idle, uint64_t t);
 /* How long it was idle before t, which is not before idle->from. */
 uint64_t idle__ns(const struct idle *idle, uint64_t t);
 /* From when on, between the two, it was idle for longer than anything stays ready; UINT64_MAX: it
