@@ -305,6 +305,7 @@ static void test_gc_share_inferred(void **state)
 		LANE(1, SLICE(0, 300, S_HASKELL, ST_HASKELL, 0, 30),
 		     SLICE(300, 600, S_GC, ST_RTS, 0, 30),
 		     SLICE(600, 1000, S_HASKELL, ST_HASKELL, 0, 30)),
+		LANE(2, SLICE(0, 0, S_EMPTY, ST_IDLE, NO_CAP, 0)),
 	};
 	struct pic_target t = {.gc = {.known = true, .inferred = true, .pause_ns = 400 * MS}};
 	struct found found;
@@ -322,6 +323,14 @@ static void test_gc_share_inferred(void **state)
 	t.gc.pause_ns = 20 * MS;
 	find(&t, lanes, 1, &found);
 	assert_int_equal(found.n, 0);
+	picture__free(found.pic);
+	/* as many threads as there are capabilities collect during a pause */
+	t.gc.pause_ns = 300 * MS;
+	t.capabilities = 2;
+	lanes[1] = lanes[0];
+	lanes[1].tid = 2;
+	find(&t, lanes, 2, &found);
+	assert_int_equal(the_only(&found, "gc_share")->ns, 600 * MS);
 	picture__free(found.pic);
 }
 

@@ -265,7 +265,8 @@ void findings__gc(struct finder *f)
 		/* nothing sets the collector apart from the rest of the runtime */
 		for (size_t i = 0; i < f->threads->n; i++)
 			work += f->threads->v[i].states_ns[ST_RTS];
-		work = MIN(work, f->t->gc.pause_ns);
+		/* at most so many threads collect during a pause */
+		work = MIN(work, f->t->gc.pause_ns * MAX(f->t->capabilities, 1U));
 	}
 	look_for_share(f, work, spin.sync_ns);
 	look_for_spin(f, &spin);
