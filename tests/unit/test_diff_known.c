@@ -267,6 +267,45 @@ static void test_other_build(void **state)
 }
 
 /* In the same build a place is the same function. */
+/* A program of one name, whose code of the runtime in Cmm has 2 s of 20 s. */
+static struct diff_report *named(const char *comm)
+{
+	char json[2048];
+	struct diff_report *r;
+
+	snprintf(json, sizeof(json),
+		 "{\"safescope\":{},\"session\":{\"duration_ns\":3e10,\"frequency_hz\":99},"
+		 "\"targets\":[{\"comm\":\"%s\",\"capabilities\":1,\"lanes\":[{\"kind\":\"thread\","
+		 "\"cpu_ns\":20000000000,\"states\":{}}],\"functions\":["
+		 "{\"name\":\"stg_ap_pp_fast\",\"kind\":\"haskell\",\"module\":\"\",\"package\":"
+		 "\"rts\","
+		 "\"self_samples\":150,\"self_ns\":1500000000},"
+		 "{\"name\":\"schedule\",\"kind\":\"rts\",\"module\":\"\",\"package\":\"rts\","
+		 "\"self_samples\":50,\"self_ns\":500000000},"
+		 "{\"name\":\"Main.f\",\"kind\":\"haskell\",\"module\":\"Main\",\"package\":"
+		 "\"main\","
+		 "\"self_samples\":1800,\"self_ns\":18000000000}]}]}",
+		 comm);
+	assert_int_equal(read(json, &r), 0);
+	return r;
+}
+
+static void test_runtime_and_names(void **state)
+{
+	struct diff_report *a = named("old"), *b = named("new");
+	const struct diff_row *row;
+	struct diff *d;
+	char *text;
+
+	(void)state;
+	compare_counted(a, b, NULL, &d, &text);
+	row = find(d, DIFF_MODULES, "(RTS)");
+	assert_non_null(row);
+	assert_true(fabs(row->a - 1e8) < 1);
+	assert_non_null(strstr(text, "\nold → new: for each second"));
+	free_counted(a, b, d, text);
+}
+
 static void test_same_build(void **state)
 {
 	struct diff_report *a = stripped(3000, 1, 0, "\"aa01\"");
@@ -306,6 +345,7 @@ int main(void)
 		cmocka_unit_test(test_collections_missed),
 		cmocka_unit_test(test_allocation_in_part),
 		cmocka_unit_test(test_other_build),
+		cmocka_unit_test(test_runtime_and_names),
 		cmocka_unit_test(test_same_build),
 		cmocka_unit_test(test_places),
 	};

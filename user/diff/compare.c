@@ -105,8 +105,9 @@ static uint32_t program_of(const struct diff *d, const struct diff_pair *pair, i
 
 static const char *module_of(const struct diff_function *f)
 {
-	static const char *const kinds[DIFF_KINDS] = {
-		"(Haskell, module not known)", "(foreign code)", "(RTS)", "(GC)", "(kernel)"};
+	static const char *const kinds[DIFF_KINDS] = {"(Haskell, module not known)",
+						      "(foreign code)", DIFF_MODULE_RTS, "(GC)",
+						      "(kernel)"};
 
 	if (waits(f))
 		return "(locks and yields)";
@@ -122,8 +123,9 @@ static struct item item_of(const struct diff_pair *pair, const struct diff_funct
 			   bool modules)
 {
 	bool no_name = has_no_name(pair, f->name);
+	bool rts = waits(f) || (modules && !strcmp(module_of(f), DIFF_MODULE_RTS));
 
-	return (struct item){.kind = waits(f) ? DIFF_RTS : f->kind,
+	return (struct item){.kind = rts ? DIFF_RTS : f->kind,
 			     .name = modules   ? module_of(f)
 				     : no_name ? NO_NAME
 					       : f->name,

@@ -47,6 +47,9 @@ struct diff_program {
 
 enum diff_kind { DIFF_HASKELL, DIFF_FOREIGN, DIFF_RTS, DIFF_GC, DIFF_KERNEL, DIFF_KINDS };
 
+/* The module of what the runtime does, whatever it is written in. */
+#define DIFF_MODULE_RTS "(RTS)"
+
 struct diff_function {
 	uint32_t program;
 	uint32_t kind;	  /* enum diff_kind */

@@ -116,6 +116,9 @@ static bool read_functions(struct diff_function *list, uint32_t *n, uint32_t max
 		to->kind = kind;
 		copy(to->name, sizeof(to->name), string(f, "name"));
 		copy(to->module, sizeof(to->module), string(f, "module"));
+		/* the runtime's code in Cmm, as other outputs have it */
+		if (!strcmp(string(f, "package"), "rts"))
+			copy(to->module, sizeof(to->module), DIFF_MODULE_RTS);
 		add_file(to);
 		to->samples = number(f, "self_samples");
 		to->sum = number(f, sum);

@@ -271,15 +271,21 @@ static int put_head(FILE *out, const struct diff *d, const char *const names[2])
 
 static int put_basis(FILE *out, const struct diff *d, const struct diff_pair *pair)
 {
-	char *comm = text__escaped(pair->b->comm), *per = text__escaped(d->per ? d->per : "");
+	char *before = text__escaped(pair->a->comm), *comm = text__escaped(pair->b->comm);
+	char *per = text__escaped(d->per ? d->per : "");
 	bool per_call = d->per && strcmp(d->per, "gc") != 0;
 
-	if (!comm || !per) {
+	if (!before || !comm || !per) {
+		free(before);
 		free(comm);
 		free(per);
 		return -ENOMEM;
 	}
-	fprintf(out, "\n%s: ", comm);
+	if (strcmp(before, comm) != 0)
+		fprintf(out, "\n%s → %s: ", before, comm);
+	else
+		fprintf(out, "\n%s: ", comm);
+	free(before);
 	if (!d->per)
 		fputs("for each second of A's CPU time\n", out);
 	else if (!strcmp(d->per, "gc"))
