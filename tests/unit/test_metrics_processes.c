@@ -51,6 +51,49 @@ static void estimates_that_sink(void **state)
 	metrics__free(m);
 }
 
+/* What turns out to be another state's time is not counted twice, and no sum sinks. */
+static void estimates_that_move(void **state)
+{
+	/* of the part that goes on, in ms: what is taken for Haskell code, collecting and idle */
+	static const struct {
+		uint64_t haskell, gc, idle;
+		bool closed;
+	} steps[] = {
+		{50, 0, 0, false},  {20, 40, 10, false}, {25, 40, 10, true}, {10, 0, 0, false},
+		{2, 15, 25, false}, {5, 25, 25, true},	 {40, 0, 30, false},
+	};
+	uint64_t over = 0, idle = 0;
+	struct scraped before = {0};
+	struct metrics *m;
+
+	(void)state;
+	assert_int_equal(metrics__new(&m), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		struct pic_target t = target_of(1, "prog");
+		struct figures f = {.no = 7, .target = &t};
+		uint64_t on = over + steps[i].haskell + steps[i].gc, off = idle + steps[i].idle;
+		struct scraped s;
+
+		f.thread_ns[ST_HASKELL] = steps[i].haskell * MS;
+		f.thread_ns[ST_GC_WORK] = steps[i].gc * MS;
+		f.thread_ns[ST_IDLE] = steps[i].idle * MS;
+		metrics__take(m, &f, steps[i].closed);
+		s = scrape(m);
+		check_grown(&before, &s);
+		assert_true(near(sum_of(&s, "safescoped_thread_seconds_total", "haskell") +
+					 sum_of(&s, "safescoped_thread_seconds_total", "gc_work"),
+				 on * MS, EXACT));
+		assert_true(near(sum_of(&s, "safescoped_thread_seconds_total", "idle"), off * MS,
+				 EXACT));
+		over = steps[i].closed ? on : over;
+		idle = steps[i].closed ? off : idle;
+		scraped_free(&before);
+		before = s;
+	}
+	scraped_free(&before);
+	metrics__free(m);
+}
+
 static void stale_processes_go(void **state)
 {
 	struct metrics *m;
@@ -362,15 +405,11 @@ static void own_numbers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(estimates_that_sink),
-		cmocka_unit_test(stale_processes_go),
-		cmocka_unit_test(stale_since_the_end),
-		cmocka_unit_test(another_program),
-		cmocka_unit_test(only_so_many_processes),
-		cmocka_unit_test(users_share_the_room),
-		cmocka_unit_test(short_lives),
-		cmocka_unit_test(names_of_any_bytes),
-		cmocka_unit_test(own_numbers),
+		cmocka_unit_test(estimates_that_sink),	cmocka_unit_test(estimates_that_move),
+		cmocka_unit_test(stale_processes_go),	cmocka_unit_test(stale_since_the_end),
+		cmocka_unit_test(another_program),	cmocka_unit_test(only_so_many_processes),
+		cmocka_unit_test(users_share_the_room), cmocka_unit_test(short_lives),
+		cmocka_unit_test(names_of_any_bytes),	cmocka_unit_test(own_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

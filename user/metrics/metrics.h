@@ -6,7 +6,7 @@
  * Figures of processes come in parts (picture/figures.h): parts that are over are added up; of the
  * part that goes on each new reading replaces the one before. A reading may be lower than the one
  * before, where an estimate turned out otherwise; a counter then stands still until the sums have
- * caught up.
+ * caught up. Of states on the CPU the others grow by that much less: together they are exact.
  *
  * There are only so many series: METRICS_MAX_TARGETS processes, of each the busiest
  * METRICS_MAX_SITES places of safe calls and the sum of all others, and states by name. A process

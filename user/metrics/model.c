@@ -265,6 +265,36 @@ static void take_sites(struct model_target *t, const struct figures *f, bool clo
 		t->part_ns = now;
 }
 
+/*
+ * Time by state, of which no sum sinks. How time on the CPU is divided is an estimate, and what all
+ * of its states have together is exact: where one has too much by now, since an earlier reading
+ * took time for it that turned out to be another's, the others grow by that much less.
+ */
+static void take_states(enum lane_kind kind, struct sum *v, const uint64_t *part, bool closed)
+{
+	uint64_t over = 0, growth = 0;
+
+	for (unsigned i = 0; i < state__count(kind); i++) {
+		uint64_t now = v[i].closed + part[i];
+
+		if (!state__on_cpu(kind, i))
+			continue;
+		over += v[i].shown - MIN(now, v[i].shown);
+		growth += now - MIN(now, v[i].shown);
+	}
+	for (unsigned i = 0; i < state__count(kind); i++) {
+		uint64_t now = v[i].closed + part[i], grows = now - MIN(now, v[i].shown);
+
+		if (state__on_cpu(kind, i) && grows)
+			grows = over < growth ? grows - (uint64_t)((unsigned __int128)grows * over /
+								   growth)
+					      : 0;
+		v[i].shown += grows;
+		if (closed)
+			v[i].closed = now;
+	}
+}
+
 void metrics__take(void *metrics, const struct figures *f, bool closed)
 {
 	struct metrics *m = metrics;
@@ -281,10 +311,8 @@ void metrics__take(void *metrics, const struct figures *f, bool closed)
 	t->ended = f->ended;
 	if (f->ended_ns)
 		t->ended_ns = f->ended_ns;
-	for (unsigned i = 0; i < ST_MAX; i++)
-		sum__take(&t->thread_ns[i], f->thread_ns[i], closed);
-	for (unsigned i = 0; i < CS_MAX; i++)
-		sum__take(&t->cap_ns[i], f->cap_ns[i], closed);
+	take_states(LANE_THREAD, t->thread_ns, f->thread_ns, closed);
+	take_states(LANE_CAPABILITY, t->cap_ns, f->cap_ns, closed);
 	for (unsigned i = 0; i < FIGURES_GENERATIONS; i++)
 		take_gc(&t->gc[i], &f->gc[i], closed);
 	take_gc(&t->gc[FIGURES_GENERATIONS], &f->gc_unknown, closed);
