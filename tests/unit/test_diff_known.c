@@ -158,8 +158,10 @@ static void test_collections_missed(void **state)
 	static const char all[] = "\"count\":4000,\"missed\":0,\"pause_ns\":4e9,\"exact\":true";
 	static const char some[] =
 		"\"count\":1000,\"missed\":3000,\"pause_ns\":1e9,\"exact\":false";
-	static const char unsure[] =
-		"\"count\":1000,\"missed\":null,\"pause_ns\":1e9,\"exact\":false";
+	static const char unsure[] = "\"count\":null,\"missed\":null,\"observed_count\":1000,"
+				     "\"pause_ns\":null,\"exact\":false";
+	static const char unseen[] =
+		"\"count\":null,\"missed\":null,\"pause_ns\":null,\"exact\":false";
 	struct diff_report *a = collected(all, "null"), *b = collected(some, "null"), *c;
 
 	(void)state;
@@ -168,6 +170,12 @@ static void test_collections_missed(void **state)
 	assert_int_equal(b->programs[0].gc_pause_ns, 4000000000);
 	c = collected(unsure, "null");
 	assert_int_equal(c->programs[0].gcs, 0);
+	assert_true(c->programs[0].gcs_missed);
+	assert_false(a->programs[0].gcs_missed || b->programs[0].gcs_missed);
+	diff_report__free(c);
+	c = collected(unseen, "null");
+	assert_int_equal(c->programs[0].gcs, 0);
+	assert_false(c->programs[0].gcs_missed);
 	diff_report__free(a);
 	diff_report__free(b);
 	diff_report__free(c);

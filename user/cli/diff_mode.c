@@ -178,6 +178,23 @@ static int check_stacks(const struct diff_mode *mode)
 	return 0;
 }
 
+/* Why nothing can be compared for each of these. */
+static void report_none(const struct diff_mode *mode, const char *per)
+{
+	for (int side = 0; side < 2 && !strcmp(per, "gc"); side++) {
+		const struct diff_report *r = mode->sides[side].report;
+
+		for (uint32_t i = 0; i < r->n_programs; i++)
+			if (r->programs[i].gcs_missed) {
+				log_error("--per gc: how many collections there were in %s is not "
+					  "known: the probes on them came off (--max-overhead)",
+					  mode->sides[side].path);
+				return;
+			}
+	}
+	log_error("--per %s: there are none in one of the sessions, or no samples", per);
+}
+
 static int compare(struct diff_mode *mode)
 {
 	const char *per = mode->options->per;
@@ -186,7 +203,7 @@ static int compare(struct diff_mode *mode)
 	if (err == -ENOENT)
 		log_error("--diff: no program is in both sessions");
 	else if (err == -ERANGE && per)
-		log_error("--per %s: there are none in one of the sessions, or no samples", per);
+		report_none(mode, per);
 	else if (err == -ERANGE)
 		log_error("--diff: one of the sessions has no samples");
 	else if (err)

@@ -37,7 +37,9 @@ struct diff_program {
 	uint64_t cpu_ns, preempted_ns; /* of the threads: on a CPU, and kept from one */
 	uint64_t gc_cpu_ns;	       /* collecting, on a CPU */
 	uint64_t gcs, gc_pause_ns;     /* 0: not known */
-	uint64_t alloc_bytes;	       /* 0: not known */
+	bool gcs_missed; /* nobody counted them all, and how many is not known: the probes were off
+			  */
+	uint64_t alloc_bytes; /* 0: not known */
 	uint64_t alloc_sampled, alloc_samples;
 	uint64_t alloc_gcs; /* collections by which it is known */
 	bool alloc_in_part; /* of one of the processes not all was seen: these are 0 */

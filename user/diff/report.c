@@ -194,8 +194,10 @@ static void add_gcs(struct diff_program *p, const cJSON *gc)
 	uint64_t n = number(gc, "count"), missed = number(gc, "missed");
 	double each = (double)number(gc, "pause_ns") / (double)MAX(n, 1U);
 
-	if (cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(gc, "exact")) && !missed)
+	if (cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(gc, "exact")) && !missed) {
+		p->gcs_missed |= number(gc, "observed_count") > 0;
 		return;
+	}
 	p->gcs += n + missed;
 	p->gc_pause_ns += (uint64_t)(each * (double)(n + missed));
 }
