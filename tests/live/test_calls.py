@@ -5,8 +5,8 @@
 import os
 import subprocess
 
-from harness import (CLOCKS_NS, GHC_ROOT, SLOWNESS, Skip, cases, check, check_near, check_wall, profile_run,
-                     run)
+from harness import GHC_ROOT, SLOWNESS, Skip, cases, check, check_near, profile_run, run
+from walls import CLOCKS_NS, check_wall
 
 # The probes stay on whatever they cost: these tests ask for exact counts.
 ALWAYS = ("--max-overhead", "1000")

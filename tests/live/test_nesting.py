@@ -4,7 +4,8 @@
 
 import time
 
-from harness import PUSHED_OFF_NS, cases, check, check_wall, profile_run, run
+from harness import cases, check, profile_run, run
+from walls import PUSHED_OFF_NS, check_wall
 from test_calls import ALWAYS, compare, check_lanes
 
 

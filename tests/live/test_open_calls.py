@@ -7,7 +7,8 @@ import signal
 import time
 from pathlib import Path
 
-from harness import SLOWNESS, cases, check, check_wall, run
+from harness import SLOWNESS, cases, check, run
+from walls import check_wall
 from test_calls import ALWAYS, check_lanes
 
 

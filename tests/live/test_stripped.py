@@ -14,7 +14,8 @@ import time
 import urllib.request
 from pathlib import Path
 
-from harness import BUILD, Failure, Skip, Target, cases, check, check_wall, program, run
+from harness import BUILD, Failure, Skip, Target, cases, check, program, run
+from walls import check_wall
 
 ALWAYS = ("--max-overhead", "1000")
 COMPLETE = 0.98

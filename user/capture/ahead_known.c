@@ -17,35 +17,12 @@ void ahead_known__free(struct ahead_known *known)
 	*known = (struct ahead_known){0};
 }
 
-/* What the record's thread was doing; -1: it has nothing of it. */
-static int rts_of(const struct intake_input *input, struct wire_rts *ret_rts)
+/* Where a record of that type has what its thread was doing; 0: it has nothing of it. */
+static size_t rts_at(uint16_t type)
 {
-	struct wire_hdr h;
-	size_t at;
-
-	if (input->size < sizeof(h))
-		return -1;
-	memcpy(&h, input->data, sizeof(h));
-	if (h.type == WIRE_SAMPLE)
-		at = offsetof(struct wire_sample, rts);
-	else if (h.type == WIRE_OFF)
-		at = offsetof(struct wire_off, rts);
-	else
-		return -1;
-	if (input->size < at + sizeof(*ret_rts))
-		return -1;
-	memcpy(ret_rts, (const unsigned char *)input->data + at, sizeof(*ret_rts));
-	return 0;
-}
-
-static bool is_tick(const struct intake_input *input)
-{
-	struct wire_hdr h;
-
-	if (input->size < sizeof(h))
-		return false;
-	memcpy(&h, input->data, sizeof(h));
-	return h.type == WIRE_TICK;
+	return type == WIRE_SAMPLE ? offsetof(struct wire_sample, rts)
+	       : type == WIRE_OFF  ? offsetof(struct wire_off, rts)
+				   : 0;
 }
 
 /*
@@ -55,12 +32,20 @@ static bool is_tick(const struct intake_input *input)
 static void look_at_record(struct known *known, const struct intake_input *input)
 {
 	struct wire_rts rts;
+	struct wire_hdr h;
+	size_t at;
 
-	known->ticked |= is_tick(input);
-	if (known->ticked || rts_of(input, &rts) || rts.cap_no >= MAX_CAPS)
+	if (known->ticked || input->size < sizeof(h))
 		return;
-	if (rts.where == WIRE_WHERE_HASKELL || rts.where == WIRE_WHERE_RTS ||
-	    rts.where == WIRE_WHERE_RESUMING)
+	memcpy(&h, input->data, sizeof(h));
+	known->ticked = h.type == WIRE_TICK;
+	at = rts_at(h.type);
+	if (!at || input->size < at + sizeof(rts))
+		return;
+	memcpy(&rts, (const unsigned char *)input->data + at, sizeof(rts));
+	if (rts.cap_no < MAX_CAPS &&
+	    (rts.where == WIRE_WHERE_HASKELL || rts.where == WIRE_WHERE_RTS ||
+	     rts.where == WIRE_WHERE_RESUMING))
 		known->capabilities = MAX(known->capabilities, rts.cap_no + 1);
 }
 

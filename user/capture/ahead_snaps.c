@@ -47,11 +47,11 @@ int ahead_snaps__add(struct ahead_snaps *snaps, const struct intake_input *input
 	return 0;
 }
 
-/* Of the last snapshot that may have the thread: its place there, SIZE_MAX: it has it not. */
-static size_t find(const struct snap *snap, const struct wire_hdr *h)
+/* The thread's place in it; SIZE_MAX: it has none. */
+static size_t find(const struct snap *snap, pid_t tid)
 {
 	for (size_t i = 0; i < snap->threads.n; i++)
-		if (snap->threads.threads[i].tid == (pid_t)h->tid)
+		if (snap->threads.threads[i].tid == tid)
 			return i;
 	return SIZE_MAX;
 }
@@ -68,7 +68,7 @@ static size_t after(const struct ahead_snaps *snaps, size_t n, const struct wire
 void ahead_snaps__birth(struct ahead_snaps *snaps, const struct wire_hdr *h)
 {
 	size_t at = after(snaps, snaps->n, h);
-	size_t i = at == SIZE_MAX ? SIZE_MAX : find(&snaps->v[at], h);
+	size_t i = at == SIZE_MAX ? SIZE_MAX : find(&snaps->v[at], (pid_t)h->tid);
 
 	if (i != SIZE_MAX)
 		snaps->v[at].born_ns[i] = h->ns;
@@ -76,16 +76,17 @@ void ahead_snaps__birth(struct ahead_snaps *snaps, const struct wire_hdr *h)
 
 void ahead_snaps__name(struct ahead_snaps *snaps, pid_t pid, pid_t tid, const char comm[16])
 {
-	for (size_t i = snaps->n; comm[0] && i-- > 0;) {
-		struct snap *snap = &snaps->v[i];
+	size_t n = snaps->n, i;
+	struct snap *snap;
 
-		for (size_t k = 0; snap->pid == pid && k < snap->threads.n; k++)
-			if (snap->threads.threads[k].tid == tid && !snap->born_ns[k])
-				memcpy(snap->threads.threads[k].comm, comm,
-				       sizeof(snap->threads.threads[k].comm));
-		if (snap->pid == pid)
-			return;
-	}
+	while (n > 0 && snaps->v[n - 1].pid != pid)
+		n--;
+	if (!n || !comm[0])
+		return;
+	snap = &snaps->v[n - 1];
+	i = find(snap, tid);
+	if (i != SIZE_MAX && !snap->born_ns[i])
+		memcpy(snap->threads.threads[i].comm, comm, sizeof(snap->threads.threads[i].comm));
 }
 
 static int give_thread(const struct snap *snap, size_t i, struct intake *in)
@@ -139,7 +140,7 @@ int ahead_snaps__take_born(const struct ahead_snaps *snaps, struct intake *in,
 			   const struct wire_hdr *h)
 {
 	size_t at = after(snaps, snaps->taken, h);
-	size_t i = at == SIZE_MAX ? SIZE_MAX : find(&snaps->v[at], h);
+	size_t i = at == SIZE_MAX ? SIZE_MAX : find(&snaps->v[at], (pid_t)h->tid);
 
 	return i != SIZE_MAX && snaps->v[at].born_ns[i] == h->ns ? give_thread(&snaps->v[at], i, in)
 								 : 0;

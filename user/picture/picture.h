@@ -519,11 +519,10 @@ struct pic_target {
 		held_up_until_ns; /* until then all probes were off for a while; 0: they were not */
 	bool calls_missed; /* it began in the session, and may have worked before the probes came */
 	bool cost_known; /* false: a session whose end is not known; losses are not known either */
-	const char **missing; /* sentences; one that ends with PIC_OF_ALL is in all targets */
+	const char **missing; /* sentences; what ends with PIC_OF_ALL is the session's, in all */
 	size_t n_missing;
 };
 
-/* What is not known of single processes: the number before it is that of the session. */
 #define PIC_OF_ALL " (in all processes together)"
 
 /*
