@@ -20,11 +20,15 @@
 #define ALLOC_FIRST	 8
 #define ALLOC_MOST_EVERY 65536
 
-SS_INLINE struct wire_heap_state *alloc_state(u32 tgid)
+/* NULL: the target's heap is not known. */
+SS_INLINE struct wire_heap_state *alloc_state(const struct wire_target *t, u32 tgid)
 {
-	struct wire_heap_state *st = bpf_map_lookup_elem(&heaps, &tgid), *zero;
+	struct wire_heap_state *st, *zero;
 	u32 key = 0;
 
+	if ((t->flags & WIRE_TARGET_UNCONFIRMED) || !heap_known(&t->layout))
+		return 0;
+	st = bpf_map_lookup_elem(&heaps, &tgid);
 	if (st)
 		return st;
 	zero = bpf_map_lookup_elem(&zero_heap, &key);
@@ -34,13 +38,12 @@ SS_INLINE struct wire_heap_state *alloc_state(u32 tgid)
 }
 
 /* As many looks as the target has had samples. */
-SS_INLINE void alloc_set_most(struct wire_heap_state *st, u32 tgid)
+SS_INLINE void alloc_set_most(struct wire_heap_state *st, const struct wire_target *t)
 {
-	const struct wire_cost *c = bpf_map_lookup_elem(&costs, &tgid);
-	u64 samples = c ? c->samples : 0, n = samples - st->samples;
+	u64 samples = target_entry(t)->samples, n = samples - st->samples;
 
-	/* nothing is known of the first period */
-	if (!st->period_ns)
+	/* nothing is known of the first period, nor of one in which they were counted anew */
+	if (!st->period_ns || samples < st->samples)
 		n = ALLOC_FIRST;
 	st->samples = samples;
 	st->most = n > ALLOC_LEAST ? n : ALLOC_LEAST;
@@ -51,7 +54,7 @@ SS_INLINE void alloc_set_most(struct wire_heap_state *st, u32 tgid)
  * Where there are more collections, one in `every` is looked at, at random: to choose by time would
  * prefer those that were long in coming.
  */
-SS_INLINE int alloc_may(struct wire_heap_state *st, u32 tgid, u64 now)
+SS_INLINE int alloc_may(struct wire_heap_state *st, const struct wire_target *t, u64 now)
 {
 	u64 period = stacks_by_samples ? ALLOC_LONG_NS : ALLOC_PERIOD_NS;
 	u32 most = stacks_by_samples ? st->most
@@ -63,7 +66,7 @@ SS_INLINE int alloc_may(struct wire_heap_state *st, u32 tgid, u64 now)
 		if (2 * st->taken < most && st->every > 1)
 			st->every /= 2;
 		if (stacks_by_samples)
-			alloc_set_most(st, tgid);
+			alloc_set_most(st, t);
 		st->period_ns = now;
 		st->taken = 0;
 	} else if (st->taken >= most && st->every < ALLOC_MOST_EVERY) {
@@ -348,22 +351,19 @@ SS_INLINE void alloc_look_at(struct user_regs *regs, struct wire_target *t,
 }
 
 /* At one of a collection's probes. 1: somebody was looked at, which takes its time. */
-SS_NOINLINE int alloc_probe(struct user_regs *regs, struct wire_target *t, struct task_struct *task,
-			    u32 point, u64 now)
+SS_NOINLINE int alloc_probe(struct user_regs *regs, struct wire_target *t,
+			    struct wire_heap_state *st, u32 point, u64 now)
 {
-	struct wire_heap_state *st;
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct scratch *s;
 	u32 first;
 
-	if ((t->flags & WIRE_TARGET_UNCONFIRMED) || !heap_known(&t->layout))
-		return 0;
-	st = alloc_state(task->tgid);
 	if (!st)
 		return 0;
 	first = point == WIRE_GC_SYNC || !st->begun;
 	if (first) {
 		st->begun = 1;
-		st->looked = alloc_may(st, task->tgid, now);
+		st->looked = alloc_may(st, t, now);
 		st->started = st->sampled = st->stopped = st->large_seen = 0;
 		st->new_large = 0;
 		st->reason = WIRE_ALLOC_UNKNOWN;

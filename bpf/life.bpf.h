@@ -78,19 +78,20 @@ SS_INLINE int life_announce(struct task_struct *task, const struct wire_program_
 /* A process that runs a program which was looked at before: true if it is a target now. */
 SS_INLINE int life_adopt(struct task_struct *task, const struct wire_program_key *program)
 {
-	struct wire_target *known = bpf_map_lookup_elem(&programs, program), t;
+	struct wire_target *known = bpf_map_lookup_elem(&programs, program);
+	struct wire_target_entry entry = {};
 	struct wire_cost cost = {};
 	u32 tgid = task->tgid;
 
 	if (!known)
 		return 0;
-	t = *known;
-	t.start_boottime_ns = task->group_leader->start_boottime;
-	t.user = 0;
+	entry.t = *known;
+	entry.t.start_boottime_ns = task->group_leader->start_boottime;
+	entry.t.user = 0;
 	/* of what the process was before user space has not read the counts yet */
 	if (bpf_map_update_elem(&costs, &tgid, &cost, BPF_NOEXIST))
 		return 0;
-	if (!target_add(tgid, &t))
+	if (!target_add(tgid, &entry))
 		return 1;
 	bpf_map_delete_elem(&costs, &tgid);
 	return 0;

@@ -59,7 +59,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, WIRE_MAX_TARGETS);
 	__type(key, u32);
-	__type(value, struct wire_target);
+	__type(value, struct wire_target_entry);
 } targets SEC(".maps");
 
 struct {
@@ -217,7 +217,7 @@ SS_INLINE u64 *target_word(u32 tgid)
  * Only while there is much room: whom user space looks at first needs an entry too, and it alone
  * knows whose turn it is.
  */
-SS_INLINE long target_add(u32 tgid, const struct wire_target *t)
+SS_INLINE long target_add(u32 tgid, const struct wire_target_entry *t)
 {
 	long err;
 
@@ -238,6 +238,11 @@ SS_INLINE void target_remove(u32 tgid)
 		__sync_fetch_and_add(&all_targets, -1);
 }
 
+SS_INLINE struct wire_target_entry *target_entry(const struct wire_target *t)
+{
+	return (struct wire_target_entry *)t;
+}
+
 SS_INLINE struct wire_user *user_at(u32 slot)
 {
 	slot &= WIRE_MAX_USERS - 1;
@@ -247,7 +252,7 @@ SS_INLINE struct wire_user *user_at(u32 slot)
 
 SS_INLINE u32 user_of(u32 tgid)
 {
-	struct wire_target *t = bpf_map_lookup_elem(&targets, &tgid);
+	const struct wire_target *t = bpf_map_lookup_elem(&targets, &tgid);
 
 	return t ? t->user & (WIRE_MAX_USERS - 1) : 0;
 }

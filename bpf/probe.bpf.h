@@ -42,6 +42,17 @@ SS_INLINE void probe_hit(u32 tgid)
 	probe_hit_of(tgid, 0);
 }
 
+/* `st`, if it is not NULL, is used in any case: one entry less to be fetched. */
+SS_INLINE void probe_hit_gc(struct wire_heap_state *st, u32 tgid)
+{
+	if (!st) {
+		probe_hit_of(tgid, 1);
+		return;
+	}
+	count(WIRE_CNT_PROBE_HITS);
+	__sync_fetch_and_add(&st->hits, 1);
+}
+
 /* A thread that hits a probe is on the CPU, whatever the switches showed. */
 SS_INLINE void probe_on_cpu(struct wire_target *t, struct wire_thread *seen,
 			    struct task_struct *task, u64 now)
@@ -376,7 +387,9 @@ SS_NOINLINE void gc_send(struct user_regs *regs, struct wire_target *t, struct t
 SS_INLINE int probe_gc(struct user_regs *regs, struct wire_target *t, struct task_struct *task,
 		       u32 point, u64 now)
 {
-	probe_hit_of(task->tgid, 1);
+	struct wire_heap_state *st = alloc_state(t, task->tgid);
+
+	probe_hit_gc(st, task->tgid);
 	/*
 	 * A look at the thread that allocates takes, where its stack is deep, as long as the
 	 * collection itself. It is no part of the pause: it comes before the start and after
@@ -384,9 +397,9 @@ SS_INLINE int probe_gc(struct user_regs *regs, struct wire_target *t, struct tas
 	 */
 	if (point == WIRE_GC_END) {
 		gc_send(regs, t, task, point, now);
-		return alloc_probe(regs, t, task, point, now);
+		return alloc_probe(regs, t, st, point, now);
 	}
-	if (alloc_probe(regs, t, task, point, now))
+	if (alloc_probe(regs, t, st, point, now))
 		now = bpf_ktime_get_ns();
 	gc_send(regs, t, task, point, now);
 	return 0;

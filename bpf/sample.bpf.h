@@ -135,12 +135,10 @@ SS_GLOBAL int walk_alone(struct scratch *s, const struct wire_target *t,
 }
 
 /* Other stacks of the target go by it. */
-SS_INLINE void sample_count(u32 tgid)
+SS_INLINE void sample_count(struct wire_target *t)
 {
-	struct wire_cost *c = stacks_by_samples ? bpf_map_lookup_elem(&costs, &tgid) : 0;
-
-	if (c)
-		__sync_fetch_and_add(&c->samples, 1);
+	if (stacks_by_samples)
+		__sync_fetch_and_add(&target_entry(t)->samples, 1);
 }
 
 SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, struct wire_target *t,
@@ -167,7 +165,7 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, struct wire_target *t
 			  task->se.sum_exec_runtime);
 	if (seen)
 		hold_end(seen, s, task->tgid, task->pid, now);
-	sample_count(tgid);
+	sample_count(t);
 	rec = (struct wire_sample *)s->rec;
 	rts_thread_of(task, seen, &s->th);
 	fill_header(&rec->h, WIRE_SAMPLE, now, task->tgid, task->pid);

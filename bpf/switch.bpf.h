@@ -20,23 +20,21 @@
 #define OFF_STACKS_BEHIND 4
 
 /* Whether a preempted thread's stack is due: one for each sample of the target, or fewer. */
-SS_INLINE int off_stack_due(struct wire_cost *c)
+SS_INLINE int off_stack_due(struct wire_target_entry *t)
 {
-	u64 due = c->samples - c->preempted;
+	u64 due = t->samples - t->preempted;
 
 	if (!due)
 		return 0;
 	if (due > OFF_STACKS_BEHIND)
-		c->preempted = c->samples - OFF_STACKS_BEHIND;
-	c->preempted++;
+		t->preempted = t->samples - OFF_STACKS_BEHIND;
+	t->preempted++;
 	return 1;
 }
 
-SS_INLINE int off_stack_is_due(u32 tgid)
+SS_INLINE int off_stack_is_due(const struct wire_target_entry *t)
 {
-	const struct wire_cost *c = bpf_map_lookup_elem(&costs, &tgid);
-
-	return c && c->samples != c->preempted;
+	return t->samples != t->preempted;
 }
 
 /*
@@ -45,15 +43,16 @@ SS_INLINE int off_stack_is_due(u32 tgid)
  * shows in which. (A long safe call has a stack of its own.) Where preempted threads wait for a
  * CPU, some of their stacks show.
  */
-SS_INLINE int off_stack_allowed(u32 tgid, u64 now, u32 where, u32 state)
+SS_INLINE int off_stack_allowed(struct wire_target *t, u32 tgid, u64 now, u32 where, u32 state)
 {
-	struct wire_cost *c = bpf_map_lookup_elem(&costs, &tgid);
 	u64 left = off_stacks_per_sec / 2;
+	struct wire_cost *c;
 
+	if (stacks_by_samples && !state)
+		return off_stack_due(target_entry(t));
+	c = bpf_map_lookup_elem(&costs, &tgid);
 	if (!c)
 		return 0;
-	if (stacks_by_samples && !state)
-		return off_stack_due(c);
 	if (now - c->off_period_ns >= 1000000000ULL) {
 		c->off_period_ns = now;
 		c->off_tokens = off_stacks_per_sec;
@@ -167,7 +166,7 @@ SS_INLINE void off_look(void *ctx, struct wire_target *t, struct wire_thread *se
 	seen->off_state = state;
 	/* of a thread that was preempted, too: on a busy machine that is where its time goes */
 	if (takes_stack && off_wants_stack(seen->off_rts.where) &&
-	    off_stack_allowed(task->tgid, now, seen->off_rts.where, state))
+	    off_stack_allowed(t, task->tgid, now, seen->off_rts.where, state))
 		off_take_stack(ctx, t, seen, s, task->pid);
 }
 
@@ -226,7 +225,7 @@ SS_INLINE void switch_out(void *ctx, struct wire_target *t, struct task_struct *
 	short_stay = stacks_by_samples && !state && is_ticker(next);
 	if (dies)
 		again = 1;
-	else if (hold_for_ns && (state || short_stay || !off_stack_is_due(task->tgid)))
+	else if (hold_for_ns && (state || short_stay || !off_stack_is_due(target_entry(t))))
 		again = off_again(t, seen, s, task, state);
 	if (!again)
 		off_look(ctx, t, seen, s, task, now, state, !short_stay);

@@ -518,6 +518,15 @@ struct wire_target {
 };
 WIRE_ASSERT_SIZE(struct wire_target, 152);
 
+/* Value of `targets`: with what the kernel side alone has a use for, 0 whenever user space puts the
+ * entry anew. */
+struct wire_target_entry {
+	struct wire_target t;
+	__u64 samples;	 /* of the sampler's; counted where stacks go by them */
+	__u64 preempted; /* how many of these a stack of a preempted thread was taken for */
+};
+WIRE_ASSERT_SIZE(struct wire_target_entry, 168);
+
 /* Entries of the maps that all targets share; see struct wire_user. */
 #define WIRE_MAX_TARGETS 4096
 #define WIRE_MAX_THREADS 16384
@@ -567,6 +576,7 @@ WIRE_ASSERT_SIZE(struct wire_site_key, 16);
 
 /* Value of `heaps`, keyed by tgid: what is between the probes of a collection, and between two. */
 struct wire_heap_state {
+	__u64 hits; /* of the probes on a collection's ends */
 	__u64 large_words;
 	__u64 period_ns;
 	__u32 taken;	 /* collections that were looked at in this period */
@@ -584,10 +594,10 @@ struct wire_heap_state {
 	__u32 large_seen;
 	__u32 most; /* where looks go by the samples of the target: in this period */
 	__u32 _pad;
-	__u64 samples;		      /* struct wire_cost's, as this period began */
+	__u64 samples;		      /* struct wire_target_entry's, as this period began */
 	__u64 before[WIRE_HEAP_CAPS]; /* what each had allocated by its last sample; 0: not known */
 };
-WIRE_ASSERT_SIZE(struct wire_heap_state, 608);
+WIRE_ASSERT_SIZE(struct wire_heap_state, 616);
 
 /* Value of `call_sites`; only ever added to. */
 struct wire_site {
@@ -790,10 +800,10 @@ struct wire_cost {
 	__u64 probe_hits;
 	__u64 off_tokens;    /* stacks at switch-out still allowed in this period */
 	__u64 off_period_ns; /* when the period began */
-	__u64 gc_hits;	     /* those of probe_hits that were on a collection's ends */
-	__u64 samples;	     /* of the sampler's; counted where stacks go by them */
-	__u64 preempted;     /* how many of these a stack of a preempted thread was taken for */
+	/* those of probe_hits that were on a collection's ends; where the target has a struct
+	 * wire_heap_state they are in that, and not in probe_hits */
+	__u64 gc_hits;
 };
-WIRE_ASSERT_SIZE(struct wire_cost, 48);
+WIRE_ASSERT_SIZE(struct wire_cost, 32);
 
 #endif

@@ -3,7 +3,8 @@
  * bystander pingpong N: two processes on one CPU pass a byte to and fro N times; prints the time of
  * one turn in ns. They run before everything else on that CPU. bystander hold FILE: loads a BPF
  * object, attaches all of its programs, prints "ready", and goes when its input ends. bystander
- * account FILE does so too, and prints at last for how many ns they ran, by the kernel's account.
+ * account FILE [PID...] does so too, and prints at last for how many ns they ran, by the kernel's
+ * account; an object that has a bit for each process gets those of the PIDs.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -80,7 +81,28 @@ static long long run_time_ns(struct bpf_object *object)
 	return all;
 }
 
-static int hold(const char *path, int account)
+/* least.bpf.c: `tgids`, all that is in .bss. */
+static int set_bits(struct bpf_object *object, char **pids)
+{
+	const struct bpf_map *map = bpf_object__find_map_by_name(object, ".bss");
+	__u64 *bits = map ? calloc(1, bpf_map__value_size(map)) : NULL;
+	size_t n = map ? bpf_map__value_size(map) / sizeof(*bits) : 0;
+	__u32 zero = 0;
+	int err = !bits;
+
+	for (; !err && *pids; pids++) {
+		unsigned long pid = strtoul(*pids, NULL, 10);
+
+		if (pid / 64 < n)
+			bits[pid / 64] |= 1ULL << (pid % 64);
+	}
+	if (!err)
+		err = bpf_map_update_elem(bpf_map__fd(map), &zero, bits, BPF_ANY);
+	free(bits);
+	return err;
+}
+
+static int hold(const char *path, int account, char **pids)
 {
 	struct bpf_object *object = bpf_object__open_file(path, NULL);
 	struct bpf_program *program;
@@ -89,7 +111,7 @@ static int hold(const char *path, int account)
 	/* the account is kept as long as this is open */
 	if (account && bpf_enable_stats(BPF_STATS_RUN_TIME) < 0)
 		return 1;
-	if (!object || bpf_object__load(object))
+	if (!object || bpf_object__load(object) || (*pids && set_bits(object, pids)))
 		return 1;
 	bpf_object__for_each_program(program, object) if (!bpf_program__attach(program)) return 1;
 	puts("ready");
@@ -108,8 +130,10 @@ int main(int argc, char **argv)
 
 	if (n > 0 && strcmp(argv[1], "pingpong") == 0)
 		return pingpong(n);
-	if (argc == 3 && (strcmp(argv[1], "hold") == 0 || strcmp(argv[1], "account") == 0))
-		return hold(argv[2], strcmp(argv[1], "account") == 0);
-	fputs("usage: bystander pingpong N | hold FILE | account FILE\n", stderr);
+	if (argc == 3 && strcmp(argv[1], "hold") == 0)
+		return hold(argv[2], 0, argv + argc);
+	if (argc >= 3 && strcmp(argv[1], "account") == 0)
+		return hold(argv[2], 1, argv + 3);
+	fputs("usage: bystander pingpong N | hold FILE | account FILE [PID...]\n", stderr);
 	return 2;
 }

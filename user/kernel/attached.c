@@ -30,13 +30,14 @@ __u64 *target__word(struct kernel *kernel, __u32 tgid)
 int target__put(struct kernel *kernel, const struct attached *a, __u64 how)
 {
 	int fd = bpf_map__fd(kernel->skel->maps.targets), err;
+	const struct wire_target_entry entry = {.t = a->wire};
 	__u32 key = (__u32)a->pid;
 
-	err = how == BPF_ANY ? bpf_map_update_elem(fd, &key, &a->wire, BPF_NOEXIST) : -EEXIST;
+	err = how == BPF_ANY ? bpf_map_update_elem(fd, &key, &entry, BPF_NOEXIST) : -EEXIST;
 	if (!err)
 		__atomic_fetch_add(&kernel->skel->bss->all_targets, 1, __ATOMIC_SEQ_CST);
 	else if (err == -EEXIST)
-		err = bpf_map_update_elem(fd, &key, &a->wire, BPF_EXIST);
+		err = bpf_map_update_elem(fd, &key, &entry, BPF_EXIST);
 	if (!err)
 		__atomic_fetch_or(target__word(kernel, key), 1ULL << (key % 64), __ATOMIC_SEQ_CST);
 	return err;

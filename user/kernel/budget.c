@@ -34,10 +34,14 @@
 
 static struct wire_cost cost_of(struct kernel *kernel, pid_t pid)
 {
+	struct wire_heap_state heap = {};
 	struct wire_cost cost = {};
 	__u32 key = (__u32)pid;
 
 	bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.costs), &key, &cost);
+	bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.heaps), &key, &heap);
+	cost.probe_hits += heap.hits;
+	cost.gc_hits += heap.hits;
 	return cost;
 }
 

@@ -134,7 +134,7 @@ static int sweep_thread(void *ctx, const void *key, void *value)
 {
 	struct kernel *kernel = ctx;
 	const struct wire_thread *thread = &((struct wire_thread_entry *)value)->th;
-	struct wire_target target;
+	struct wire_target_entry target;
 
 	/* just being made: its process is not known yet */
 	if (!thread->tgid) {
