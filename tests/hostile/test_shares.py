@@ -143,6 +143,9 @@ def many_threads(t, trigger, *settings):
     library = build("libmany_threads.so", sources=["many_threads.c"], flags=["-shared", "-fPIC", "-pthread"])
     trigger.parent.mkdir(exist_ok=True)
     trigger.parent.chmod(0o777)
+    # of a try before this one
+    for old in trigger.parent.glob(f"{trigger.name}*"):
+        old.unlink()
     return start(t, as_nobody(["env", f"LD_PRELOAD={library}", f"MANY_THREADS_WHEN={trigger}", *settings,
                                haskell("Calls"), 1, "safe_sleep_1ms=10"]))
 

@@ -134,7 +134,8 @@ def test_black_holes(t, mode):
 
 def test_black_holes_without_a_log(t):
     """Seen by what was left in memory when another thread ran: not of all, and of none too much."""
-    truth, report, _ = profile_run(t, "Waits", "blackhole", 1000, rts=("-N2", "-A256m"), steady=True,
+    # for several times as long as they work first, where fresh memory takes its time
+    truth, report, _ = profile_run(t, "Waits", "blackhole", 3000, rts=("-N2", "-A256m"), steady=True,
                                    options=(*ALWAYS, "--lanes", "thread,capability,haskell", "-F", "999"))
     finding = the_one(report, "blocked_on_black_hole")
     check(0.2 * truth["waited_ns"] <= finding["ns"] <= 1.05 * truth["waited_ns"],

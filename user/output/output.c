@@ -405,12 +405,43 @@ static int write_all(const struct outputs *outputs, const struct source *source,
 	return first;
 }
 
+static bool has_format(const struct outputs *outputs, const struct export_format *format)
+{
+	for (size_t i = 0; i < outputs->n; i++)
+		if (outputs->each[i].format == format)
+			return true;
+	return false;
+}
+
+/* Why the exit status is 1 only the text and the JSON report show. */
+static void explain_partial(const struct outputs *outputs, const struct picture *pic)
+{
+	size_t n = picture__n_targets(pic);
+	bool lost = false;
+
+	/* that nothing was profiled has been reported */
+	if (picture__session(pic)->exit_code != EXIT_PARTIAL || !n ||
+	    has_format(outputs, &export_text))
+		return;
+	for (size_t i = 0; i < n; i++)
+		lost |= picture__target(pic, i)->lost_share > 0;
+	log_warn("not complete (exit status 1): %s; %s",
+		 lost ? "records were lost"
+		      : "something was lost, or asked for and could not be had",
+		 has_format(outputs, &export_json)
+			 ? "\"lost\" and \"missing\" in the JSON report have the details"
+			 : "--format text or json has the details");
+}
+
 int outputs__write(const struct outputs *outputs, const struct picture *pic,
 		   bool (*stop)(void *ctx), void *ctx)
 {
 	const struct source source = {.pic = pic};
+	int err = write_all(outputs, &source, stop, ctx);
 
-	return write_all(outputs, &source, stop, ctx);
+	if (!err && !outputs->opts->windows)
+		explain_partial(outputs, pic);
+	return err;
 }
 
 int outputs__write_by(const struct outputs *outputs, output_write *write, void *ctx)
