@@ -256,8 +256,8 @@ def test_number_comes_again(t):
     command = [program("Work"), "alloc", 1, "+RTS", "-A8m", "-RTS"]
     target = Target(["sh", "-c", 'echo waits; read -r line; exec "$0" "$@"', *command], ready="waits")
     t.started.append(target)
-    # struct wire_heap_state: after 20 bytes, of how many collections one is looked at
-    left = struct.pack("<20xI584x", 65536)
+    # struct wire_heap_state: after 28 bytes, of how many collections one is looked at
+    left = struct.pack("<28xI584x", 65536)
     subprocess.run([BPFTOOL, "map", "update", "id", str(maps_of(session)["heaps"]),
                     "key", "hex", *target.pid.to_bytes(4, "little").hex(" ").split(),
                     "value", "hex", *left.hex(" ").split()], check=True)
