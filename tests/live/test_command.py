@@ -83,8 +83,8 @@ def test_short_life(t, way):
     s = target["stacks"]
     check(s["samples"] >= 10, f"only {s['samples']} samples: {s}")
     # What the dynamic linker did before the entry has no rows: a sample or two in how the C library begins. A runtime
-    # that is a library shows itself at the entry only.
-    if way != "dyn":
+    # that is a library shows itself at the entry only. Some virtual machines stop nobody there.
+    if way != "dyn" and "debug registers stop nothing" not in err:
         folded = t.stem.with_suffix(".folded").read_text().splitlines()
         unknown = [line for line in folded if "[broken: in code of no known file]" in line]
         check(s["broken"].get("c_no_map", 0) <= 3 and all("file];[RTS];" in line for line in unknown),

@@ -45,6 +45,7 @@ struct command {
 	char path[PATH_MAX];
 	enum hold hold;
 	bool let_go;	  /* it is not to be stopped any longer, or at all */
+	bool can_load;	  /* it can be stopped at its entry as well */
 	uint64_t held_ns; /* since when */
 	bool ended;
 	int status;
@@ -182,7 +183,7 @@ bool command__load(struct command *c)
 	uint64_t until = time__monotonic_ns() + LOAD_MAX_NS;
 	int err;
 
-	if (!command__holds(c) || c->let_go || !is_at_exec(c))
+	if (!command__holds(c) || c->let_go || !c->can_load || !is_at_exec(c))
 		return false;
 	err = entry__set(c->pid);
 	if (err || ptrace(PTRACE_CONT, c->pid, 0, 0)) {
@@ -253,6 +254,11 @@ int command__start(char *const *argv, struct command **ret_command)
 		err = start(c, argv);
 		if (!err)
 			hold(c);
+		c->can_load = c->hold == HOLD_TRACED && entry__works();
+		if (c->hold == HOLD_TRACED && !c->can_load)
+			log_verbose("%s: is not stopped at its entry: debug registers stop nothing "
+				    "on this machine",
+				    c->name);
 	}
 	if (err) {
 		log_error("%s: cannot be started: %s", argv[0], strerror(-err));

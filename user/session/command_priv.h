@@ -48,6 +48,11 @@ uint64_t command__cpu_ns(const struct command *c);
 
 /* ── entry.c ─────────────────────────────────────────────────────────────────────────────── */
 
+/*
+ * Whether a process can be stopped at its entry, tried on a child: some virtual machines take the
+ * debug registers and do not act on them. Before ptrace is left to the command alone (rights.c).
+ */
+bool entry__works(void);
 /* The process, which is traced by us and stopped, will stop with SIGTRAP at its program's entry.
  * -ENOENT: no dynamic linker works before that; others: this machine cannot do it. */
 int entry__set(pid_t pid);

@@ -7,11 +7,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/auxv.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -72,7 +74,44 @@ void entry__clear(pid_t pid)
 		log_debug("pid %d: its debug registers cannot be cleared: %d", (int)pid, err);
 }
 
+__attribute__((noinline)) static void stop_here(void)
+{
+	/* a call that is not left out */
+	__asm__ volatile("");
+}
+
+bool entry__works(void)
+{
+	pid_t pid = fork();
+	bool works = false;
+	int status;
+
+	if (pid == 0) {
+		if (ptrace(PTRACE_TRACEME, 0, 0, 0) == 0 && raise(SIGSTOP) == 0)
+			stop_here();
+		_exit(0);
+	}
+	if (pid < 0)
+		return false;
+	if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
+		return false;
+	if (!poke(pid, 0, (unsigned long)stop_here) && !poke(pid, 7, DR7_EXECUTE_0) &&
+	    ptrace(PTRACE_CONT, pid, 0, 0) == 0 && waitpid(pid, &status, 0) == pid) {
+		works = WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP;
+		if (!WIFSTOPPED(status))
+			return false;
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	return works;
+}
+
 #else
+
+bool entry__works(void)
+{
+	return false;
+}
 
 int entry__set(pid_t pid)
 {
