@@ -38,7 +38,7 @@ SS_INLINE struct wire_heap_state *alloc_state(const struct wire_target *t, u32 t
 }
 
 /* As many looks as the target has had samples. */
-SS_INLINE void alloc_set_most(struct wire_heap_state *st, const struct wire_target *t)
+SS_INLINE void alloc_set_most(struct wire_heap_state *st, struct wire_target *t)
 {
 	u64 samples = target_entry(t)->samples, n = samples - st->samples;
 
@@ -54,7 +54,7 @@ SS_INLINE void alloc_set_most(struct wire_heap_state *st, const struct wire_targ
  * Where there are more collections, one in `every` is looked at, at random: to choose by time would
  * prefer those that were long in coming.
  */
-SS_INLINE int alloc_may(struct wire_heap_state *st, const struct wire_target *t, u64 now)
+SS_INLINE int alloc_may(struct wire_heap_state *st, struct wire_target *t, u64 now)
 {
 	u64 period = stacks_by_samples ? ALLOC_LONG_NS : ALLOC_PERIOD_NS;
 	u32 most = stacks_by_samples ? st->most

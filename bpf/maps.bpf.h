@@ -238,7 +238,8 @@ SS_INLINE void target_remove(u32 tgid)
 		__sync_fetch_and_add(&all_targets, -1);
 }
 
-SS_INLINE struct wire_target_entry *target_entry(const struct wire_target *t)
+/* Of one that target_of() has found. */
+SS_INLINE struct wire_target_entry *target_entry(struct wire_target *t)
 {
 	return (struct wire_target_entry *)t;
 }

@@ -497,7 +497,7 @@ enum wire_target_flag {
 /* The cookie of a probe that is one process's own; 0: it is on for all that map the file. */
 #define WIRE_PROBE_OWN 1
 
-/* Value of `targets`, keyed by tgid. What is 0 is not known and not used. */
+/* What `targets` has from user space. What is 0 is not known and not used. */
 struct wire_target {
 	struct wire_layout layout;
 	__u32 flags;	    /* enum wire_target_flag */
@@ -518,8 +518,8 @@ struct wire_target {
 };
 WIRE_ASSERT_SIZE(struct wire_target, 152);
 
-/* Value of `targets`: with what the kernel side alone has a use for, 0 whenever user space puts the
- * entry anew. */
+/* Value of `targets`, keyed by tgid: with what the kernel side alone has a use for, 0 whenever user
+ * space puts the entry anew. */
 struct wire_target_entry {
 	struct wire_target t;
 	__u64 samples;	 /* of the sampler's; counted where stacks go by them */

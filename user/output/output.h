@@ -63,8 +63,8 @@ struct export_opts outputs__export_opts(const struct outputs *outputs);
 /*
  * Writes all of them; one that fails does not keep the others from being written, and its error is
  * returned. `stop` (may be NULL) is asked before each, and before a file takes its name:
- * -ECANCELED if it says so. Prints a line on failure; and one, outside of windows, if the picture
- * is not complete (EXIT_PARTIAL) and no format has the reasons that people read.
+ * -ECANCELED if it returns true. Prints a line on failure; and one, outside of windows, if the
+ * picture is not complete (EXIT_PARTIAL) and there is no text, which has the reasons.
  */
 int outputs__write(const struct outputs *outputs, const struct picture *pic,
 		   bool (*stop)(void *ctx), void *ctx);

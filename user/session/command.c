@@ -121,10 +121,16 @@ static void child_main(const struct command *c, char *const *argv, int go, int f
  */
 static void hold(struct command *c)
 {
-	if (ptrace(PTRACE_SEIZE, c->pid, 0, PTRACE_O_TRACEEXEC) == 0)
-		c->hold = HOLD_TRACED;
-	else
+	if (ptrace(PTRACE_SEIZE, c->pid, 0, PTRACE_O_TRACEEXEC)) {
 		log_debug("%s: cannot be stopped at its start: %s", c->name, strerror(errno));
+		return;
+	}
+	c->hold = HOLD_TRACED;
+	c->can_load = entry__works();
+	if (!c->can_load)
+		log_verbose("%s: is not stopped at its entry: debug registers stop nothing on this "
+			    "machine",
+			    c->name);
 }
 
 /* The child must be stopped; it gets the signal that stopped it (0: none). */
@@ -254,11 +260,6 @@ int command__start(char *const *argv, struct command **ret_command)
 		err = start(c, argv);
 		if (!err)
 			hold(c);
-		c->can_load = c->hold == HOLD_TRACED && entry__works();
-		if (c->hold == HOLD_TRACED && !c->can_load)
-			log_verbose("%s: is not stopped at its entry: debug registers stop nothing "
-				    "on this machine",
-				    c->name);
 	}
 	if (err) {
 		log_error("%s: cannot be started: %s", argv[0], strerror(-err));

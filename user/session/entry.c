@@ -80,11 +80,19 @@ __attribute__((noinline)) static void stop_here(void)
 	__asm__ volatile("");
 }
 
+/* Waits until it stops, by this signal, or ends, and leaves it as it is. */
+static bool stops_by(pid_t pid, int sig)
+{
+	siginfo_t info = {0};
+
+	return waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOWAIT) == 0 &&
+	       info.si_code == CLD_TRAPPED && info.si_status == sig;
+}
+
 bool entry__works(void)
 {
 	pid_t pid = fork();
-	bool works = false;
-	int status;
+	bool works;
 
 	if (pid == 0) {
 		if (ptrace(PTRACE_TRACEME, 0, 0, 0) == 0 && raise(SIGSTOP) == 0)
@@ -93,16 +101,11 @@ bool entry__works(void)
 	}
 	if (pid < 0)
 		return false;
-	if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
-		return false;
-	if (!poke(pid, 0, (unsigned long)stop_here) && !poke(pid, 7, DR7_EXECUTE_0) &&
-	    ptrace(PTRACE_CONT, pid, 0, 0) == 0 && waitpid(pid, &status, 0) == pid) {
-		works = WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP;
-		if (!WIFSTOPPED(status))
-			return false;
-	}
+	works = stops_by(pid, SIGSTOP) && !poke(pid, 0, (unsigned long)stop_here) &&
+		!poke(pid, 7, DR7_EXECUTE_0) && ptrace(PTRACE_CONT, pid, 0, 0) == 0 &&
+		stops_by(pid, SIGTRAP);
 	kill(pid, SIGKILL);
-	waitpid(pid, &status, 0);
+	waitpid(pid, NULL, 0);
 	return works;
 }
 
