@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hostile import Stall, as_nobody, changed_code, haskell, mounted, start, whole_host
 from harness import cases, check, run
-from kernel_side import bpf_objects
+from kernel_side import bpf_objects, bpf_objects_of
 
 # What is awaited comes after two seconds, or ten; a machine with other work is given more.
 PATIENCE_S = 60
@@ -99,13 +99,12 @@ def test_stopped(t):
 
 def test_keeper_killed(t):
     """The session ends with what it has."""
-    before = bpf_objects()
     target = victim(t)
     session = t.session("--pid", target.pid, "-v", "-f", "json", "-o", f"{t.stem}.json")
     session.wait_attached()
     target.go()
     time.sleep(1)
-    mine = bpf_objects() - before
+    mine = bpf_objects_of(session.process.pid)
     keeper = keeper_of(session)
     check(keeper, "there is no keeper")
     subprocess.run(["kill", "-KILL", str(keeper)], check=True)
@@ -145,7 +144,6 @@ def test_keeper_has_nothing(t):
 @cases("SIGTERM", "SIGINT")
 def test_ends_in_time(t, name):
     """At its end the daemon looks at its targets once more, and the memory of one does not come."""
-    before = bpf_objects()
     point = mounted(t)
     other = victim(t)
     hung = start(t, as_nobody([point / "program", "1", "safe_sleep_1ms=3000"]))
@@ -153,7 +151,7 @@ def test_ends_in_time(t, name):
     session.wait_attached()
     other.go()
     wait_probed(other, True, "the probes are on")
-    mine = bpf_objects() - before
+    mine = bpf_objects_of(session.process.pid)
     Stall(t, point)
     time.sleep(0.5)
     began = time.monotonic()
@@ -169,7 +167,6 @@ def test_ends_in_time(t, name):
 @cases("alone", "stopped first")
 def test_killed_while_something_hangs(t, how):
     """Whoever waits for the server cannot be killed, and so closes nothing."""
-    before = bpf_objects()
     point = mounted(t)
     other = victim(t, 60)
     hung = start(t, as_nobody([point / "program", "1", "safe_sleep_1ms=3000"]))
@@ -177,7 +174,7 @@ def test_killed_while_something_hangs(t, how):
     stall = Stall(t, point)
     session = t.session("--max-overhead", "1000", "-f", "json", "-o", f"{t.stem}.json")
     wait_probed(other, True, "the probes are on")
-    mine = bpf_objects() - before
+    mine = bpf_objects_of(session.process.pid)
     wait_until(lambda: helpers("D"), "something of ours hangs")
     if how == "stopped first":
         session.signal(signal.SIGSTOP)

@@ -35,3 +35,21 @@ def bpf_objects():
         if done.returncode == 0 and done.stdout.strip():
             found |= {(kind, x["id"]) for x in json.loads(done.stdout)}
     return found
+
+
+def bpf_objects_of(pid):
+    """Those of bpf_objects() that this process and its children hold: others on the host may make some meanwhile."""
+    found, pids = set(), [pid]
+    for parent in pids:
+        for task in Path(f"/proc/{parent}/task").glob("*/children"):
+            pids += map(int, task.read_text().split())
+    for info in (info for p in pids for info in Path(f"/proc/{p}/fdinfo").iterdir()):
+        try:
+            text = info.read_text()
+        except FileNotFoundError:
+            continue  # closed since
+        for line in text.splitlines():
+            kind, _, number = line.partition("_id:")
+            if kind in ("prog", "link", "map"):
+                found.add((kind, int(number)))
+    return found

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -43,6 +44,8 @@ static pid_t start_spinning(void)
 	assert_true(pid >= 0);
 	if (pid)
 		return pid;
+	/* a test that fails leaves no program that spins */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (int i = 1; i < N_THREADS; i++)
 		if (pthread_create(&thread, NULL, spin, NULL))
 			_exit(1);
