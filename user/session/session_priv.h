@@ -325,7 +325,7 @@ void room__come_back(struct session *s, const struct member *m, int err);
 /* One that waits: 0: there is room now, or time; -EDQUOT: not yet; -ESRCH: it has ended. */
 int room__await(struct session *s, struct candidate *c, uint64_t now, uint64_t give_up_ns);
 
-/* ── member.c: one member's life ─────────────────────────────────────────────────────────── */
+/* ── member.c: a member joins and becomes ready ──────────────────────────────────────────── */
 
 /*
  * Its part of the timeline, its probes, and if it is ready its snapshot. `armed`: the probes are on
@@ -345,6 +345,9 @@ void member__read_maps(struct session *s, struct member *m);
 /* At the beginning of each turn of the loop: makes rows for one of those that lack some.
  */
 void member__more_rows(struct session *s);
+
+/* ── leaving.c: a member ends ────────────────────────────────────────────────────────────── */
+
 /* It is no target any more: "exited", "exec", "left". */
 void member__end(struct session *s, struct member *m, const char *how, uint64_t at_ns);
 /* Its process has ended: the same with how, "exited 3", "killed 9", or "exited" where nobody knows.
@@ -358,6 +361,8 @@ bool member__forget(struct session *s, struct member *m);
 /* A program begins in the process `rec` is of: if that is still a member as another one, since the
  * ring had no room for the record of the exec, that one ends. */
 void member__exec_unseen(struct session *s, const struct wire_proc_new *rec);
+/* Closes and unmaps what it holds; nothing is asked of it any more. */
+void member__release(struct session *s, struct member *m);
 /* Reads the counters of those that have ended, before their pids are used again. */
 void member__sweep(struct session *s);
 /* Its two parts: what is released has no names but those that it has by then. */
