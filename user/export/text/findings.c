@@ -36,7 +36,7 @@ static int put_finding(const struct text *t, const char *bullet, const struct pi
 		buf__addf(&text, *place == '(' ? " %s" : " [%s]", place);
 	/* of several processes there is no room for more */
 	if (m->end_ns && (t->n_of <= 1 || t->opts->verbose))
-		buf__addf(&text, " (the longest at %.3f s)",
+		buf__addf(&text, " (the longest at %.3f s of the session)",
 			  (double)(m->start_ns - MIN(m->start_ns, t->session->start_ns)) / 1e9);
 	err = buf__addc(&text, '\0');
 	if (!err)
