@@ -61,6 +61,46 @@ static void test_gc_was_held_up(void **state)
 	picture__free(found.pic);
 }
 
+/* Another collection waited longer, for a capability without a CPU: it is not the longest of these.
+ */
+static void test_longest_of_its_own(void **state)
+{
+	struct pic_lane lanes[] = {
+		LANE(1, SLICE(0, 1000, S_HASKELL, ST_HASKELL, 0, 99)),
+		LANE(2, SLICE(0, 100, S_HASKELL, ST_HASKELL, 1, 10),
+		     SLICE(100, 140, S_LOCK, ST_UNSAFE_CALL_CPU, 1, 4),
+		     SLICE(140, 200, S_HASKELL, ST_HASKELL, 1, 6),
+		     SLICE(200, 300, S_HASKELL, ST_HASKELL, 1, 10),
+		     SLICE(300, 400, S_HASKELL, ST_HASKELL, 1, 10),
+		     SLICE(400, 600, S_HASKELL, ST_PREEMPTED, 1, 0),
+		     SLICE(600, 700, S_HASKELL, ST_HASKELL, 1, 10),
+		     SLICE(700, 900, S_HASKELL, ST_PREEMPTED, 1, 0),
+		     SLICE(900, 1000, S_HASKELL, ST_HASKELL, 1, 10)),
+	};
+	struct pic_gc_event gcs[] = {
+		{.start_ns = AT(140), .end_ns = AT(141), .sync_ns = 40 * MS, .tid = 1},
+		{.start_ns = AT(400), .end_ns = AT(401), .sync_ns = 100 * MS, .tid = 1},
+		/* with too little of Haskell code for it to be that code's fault */
+		{.start_ns = AT(610), .end_ns = AT(611), .sync_ns = 210 * MS, .tid = 1},
+		{.start_ns = AT(900), .end_ns = AT(901), .sync_ns = 200 * MS, .tid = 1},
+	};
+	struct pic_target t = {.gcs = gcs, .n_gcs = ARRAY_SIZE(gcs)};
+	const struct pic_finding *f;
+	struct found found;
+
+	(void)state;
+	find(&t, lanes, ARRAY_SIZE(lanes), &found);
+	f = the_one(&found, "haskell_held_up_gc");
+	assert_says(f, "GC waited 100 ms in 1 collection for capability 1 while");
+	assert_int_equal(f->longest.start_ns, AT(300));
+	assert_int_equal(f->longest.end_ns, AT(400));
+	f = the_one(&found, "unsafe_call_held_up_gc");
+	assert_says(f, "GC waited 40.0 ms in 1 collection for capability 1, inside");
+	assert_int_equal(f->longest.start_ns, AT(100));
+	assert_int_equal(f->longest.end_ns, AT(140));
+	picture__free(found.pic);
+}
+
 static void test_several_capabilities(void **state)
 {
 	struct pic_lane lanes[] = {
@@ -338,6 +378,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gc_was_held_up),
+		cmocka_unit_test(test_longest_of_its_own),
 		cmocka_unit_test(test_several_capabilities),
 		cmocka_unit_test(test_gc_waited_for_a_loop),
 		cmocka_unit_test(test_no_stack),

@@ -217,6 +217,20 @@ static inline const struct pic_finding *the_only(const struct found *found, cons
 	return &found->v[0];
 }
 
+/* … beside others. */
+static inline const struct pic_finding *the_one(const struct found *found, const char *kind)
+{
+	const struct pic_finding *one = NULL;
+
+	for (size_t i = 0; i < found->n; i++)
+		if (!strcmp(found->v[i].kind, kind)) {
+			assert_null(one);
+			one = &found->v[i];
+		}
+	assert_non_null(one);
+	return one;
+}
+
 static inline void assert_says(const struct pic_finding *f, const char *what)
 {
 	if (!strstr(f->text, what))

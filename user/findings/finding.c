@@ -37,9 +37,10 @@ const char *finding__text(struct finder *f, const char *fmt, ...)
 void finding__add(struct finder *f, const char *kind, uint64_t ns, const char *where,
 		  const char *fmt, ...)
 {
-	struct pic_finding finding = {.kind = kind, .ns = ns};
+	struct pic_finding finding = {.kind = kind, .ns = ns, .longest = f->longest};
 	va_list args;
 
+	f->longest = (struct pic_moment){0};
 	if (f->err || f->n == MAX_FINDINGS)
 		return;
 	va_start(args, fmt);

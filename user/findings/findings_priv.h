@@ -17,7 +17,8 @@ struct finder {
 	struct picture *strings;			  /* where texts are kept */
 	struct pic_finding v[MAX_FINDINGS];
 	size_t n;
-	int err; /* the first; later findings are not made */
+	struct pic_moment longest; /* of the next one, where its family knows it */
+	int err;		   /* the first; later findings are not made */
 };
 
 /* Text that lives as long as the picture; "" without memory, and f->err is set. */
@@ -60,7 +61,7 @@ const char *finding__gc_waited(struct finder *f, uint64_t ns, uint64_t gcs, cons
 /* The leafmost frame that is Haskell code, or (c) C code in user space; UINT32_MAX: none. */
 uint32_t finding__leaf(const struct picture *pic, uint32_t stack, bool c);
 
-/* Gives each its longest moment (moments.c). */
+/* Gives each that has none its longest moment (moments.c). */
 void findings__find_moments(struct finder *f);
 
 void findings__unsafe(struct finder *f);       /* unsafe.c */

@@ -20,6 +20,7 @@
 
 struct loop {
 	uint64_t ns, longest_ns, gcs;
+	struct pic_moment longest; /* the whole wait of the one with longest_ns */
 	uint32_t frame, cap;
 	bool many_caps;
 };
@@ -31,8 +32,10 @@ struct loops {
 
 #define MAX_LOOPS 4096
 
-static int charge(struct loops *loops, uint32_t frame, uint16_t cap, uint64_t ns)
+static int charge(struct loops *loops, uint32_t frame, const struct pic_gc_event *gc)
 {
+	uint64_t ns = gc->haskell_ns;
+	uint16_t cap = gc->cap;
 	struct loop *loop = NULL;
 	int err;
 
@@ -48,7 +51,11 @@ static int charge(struct loops *loops, uint32_t frame, uint16_t cap, uint64_t ns
 	}
 	loop->gcs++;
 	loop->ns += ns;
-	loop->longest_ns = MAX(loop->longest_ns, ns);
+	if (ns > loop->longest_ns) {
+		loop->longest_ns = ns;
+		loop->longest = (struct pic_moment){gc->start_ns - MIN(gc->sync_ns, gc->start_ns),
+						    gc->start_ns, NULL};
+	}
 	loop->many_caps = loop->many_caps || loop->cap != cap || cap == NO_CAP;
 	return 0;
 }
@@ -59,8 +66,7 @@ static int look_at(struct finder *f, struct loops *loops, const struct pic_gc_ev
 	    !finding__share(gc->haskell_ns + gc->no_cpu_ns, gc->sync_ns, LOOP_PERCENT) ||
 	    !finding__share(gc->haskell_ns, gc->sync_ns, LOOP_CPU_PERCENT))
 		return 0;
-	return charge(loops, finding__leaf(f->pic, gc->haskell_stack, false), gc->cap,
-		      gc->haskell_ns);
+	return charge(loops, finding__leaf(f->pic, gc->haskell_stack, false), gc);
 }
 
 static void report(struct finder *f, const struct loop *loop)
@@ -72,6 +78,7 @@ static void report(struct finder *f, const struct loop *loop)
 		return;
 	if (!loop->many_caps)
 		cap = finding__text(f, " for capability %u", loop->cap);
+	f->longest = loop->longest;
 	finding__add(f, "haskell_held_up_gc", loop->ns, finding__place(f, frame),
 		     "%s while %s ran without allocating: a loop without heap checks cannot be "
 		     "stopped; compile it with -fno-omit-yields",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * moments: where to look. A finding is about sums; this is the longest part of them: a collection,
- * or the wait before it, or a slice of a lane in the states that the finding is about.
+ * or a slice of a lane in the states that the finding is about. What a collection waited for is
+ * known to those that report it, and so is the longest such wait.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,17 +12,14 @@
 /* What a kind of finding is about. */
 struct subject {
 	const char *kind;
-	enum { OF_STATES, OF_GC_WAIT, OF_GC } of;
+	enum { OF_STATES, OF_GC } of;
 	enum lane_kind lanes;
 	uint32_t states;
 };
 
 #define STATE(s) (1U << (s))
 static const struct subject subjects[] = {
-	{"unsafe_call_held_up_gc", OF_GC_WAIT, LANE_THREAD,
-	 STATE(ST_UNSAFE_CALL_CPU) | STATE(ST_UNSAFE_CALL_BLOCKED)},
 	{"blocking_unsafe_call", OF_STATES, LANE_THREAD, STATE(ST_UNSAFE_CALL_BLOCKED)},
-	{"haskell_held_up_gc", OF_GC_WAIT, LANE_THREAD, STATE(ST_GC_WAIT)},
 	{"gc_share", OF_GC, LANE_THREAD, STATE(ST_GC_WORK)},
 	{"gc_spin", OF_GC, LANE_THREAD, STATE(ST_GC_WORK)},
 	{"idle_capability", OF_STATES, LANE_THREAD, STATE(ST_CAP_WAIT)},
@@ -106,20 +104,12 @@ static struct pic_moment longest_slice(const struct finder *f, const struct subj
 	return later.end_ns ? later : any;
 }
 
-static struct pic_moment longest_gc(const struct pic_target *target, const struct subject *subject)
+static struct pic_moment longest_gc(const struct pic_target *target)
 {
-	bool loops = !strcmp(subject->kind, "haskell_held_up_gc");
 	struct pic_moment m = {0};
 
-	for (size_t i = 0; i < target->n_gcs; i++) {
-		const struct pic_gc_event *gc = &target->gcs[i];
-
-		if (subject->of == OF_GC)
-			take(&m, gc->start_ns, gc->end_ns, NULL);
-		else if (gc->sync_ns != UINT64_MAX && gc->sync_ns <= gc->start_ns &&
-			 (gc->haskell_ns != 0) == loops)
-			take(&m, gc->start_ns - gc->sync_ns, gc->start_ns, NULL);
-	}
+	for (size_t i = 0; i < target->n_gcs; i++)
+		take(&m, target->gcs[i].start_ns, target->gcs[i].end_ns, NULL);
 	return m;
 }
 
@@ -129,10 +119,10 @@ void findings__find_moments(struct finder *f)
 		struct pic_finding *finding = &f->v[i];
 		const struct subject *subject = subject_of(finding->kind);
 
-		if (!subject)
+		if (!subject || finding->longest.end_ns)
 			continue;
-		if (subject->of != OF_STATES)
-			finding->longest = longest_gc(f->t, subject);
+		if (subject->of == OF_GC)
+			finding->longest = longest_gc(f->t);
 		if (!finding->longest.end_ns)
 			finding->longest = longest_slice(f, subject, finding->where);
 	}

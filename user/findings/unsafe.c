@@ -58,6 +58,7 @@ static void report(struct finder *f, const struct pic_unsafe *call)
 		if (blocked(f, call))
 			slept = finding__text(f, "; it slept for %s in all",
 					      human__duration(call->blocked_ns).s);
+		f->longest = call->longest_held;
 		finding__add(f, "unsafe_call_held_up_gc", call->held_up_gc_ns, place,
 			     "%s, inside the unsafe call %s%s%s: a candidate for `safe`",
 			     finding__gc_waited(f, call->held_up_gc_ns, call->held_up_gcs,

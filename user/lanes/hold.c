@@ -104,10 +104,16 @@ int holds__fill_unsafe(const struct holds *holds, const struct seen_gcs *gcs, st
 	if (!v)
 		return -ENOMEM;
 	for (size_t i = 0; i < gcs->n; i++) {
+		const struct gc_span *gc = &gcs->v[i];
 		struct hold hold = hold_of(holds, i);
 
-		if (gcs->v[i].synced && gcs->v[i].work)
-			v[n++] = (struct unsafe_hold){hold.unsafe_ns, hold.unsafe_stack, hold.cap};
+		if (!gc->synced || !gc->work)
+			continue;
+		v[n++] = (struct unsafe_hold){.ns = hold.unsafe_ns,
+					      .start_ns = MAX(gc->start, target->attach_ns),
+					      .end_ns = gc->work,
+					      .stack = hold.unsafe_stack,
+					      .cap = hold.cap};
 	}
 	err = unsafe__fill(pic, target, v, n);
 	free(v);

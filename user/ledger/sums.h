@@ -20,6 +20,7 @@ int allocators__fill(struct picture *pic, struct pic_target *target);
  * for most: the time in an unsafe call with this stack; 0: none. */
 struct unsafe_hold {
 	uint64_t ns;
+	uint64_t start_ns, end_ns; /* of the whole wait */
 	uint32_t stack;
 	uint32_t cap;
 };

@@ -88,7 +88,10 @@ static int add_hold(const struct picture *pic, struct unsafe_entry **entries,
 		return hold->ns ? -ENOMEM : 0;
 	sums->held_up_gc_ns += hold->ns;
 	sums->held_up_gcs++;
-	sums->longest_held_ns = MAX(sums->longest_held_ns, hold->ns);
+	if (hold->ns > sums->longest_held_ns) {
+		sums->longest_held_ns = hold->ns;
+		sums->longest_held = (struct pic_moment){hold->start_ns, hold->end_ns, NULL};
+	}
 	sums->held_caps |= 1ULL << MIN(hold->cap, 63);
 	return 0;
 }
