@@ -57,6 +57,32 @@ static void test_collection(void **state)
 	timeline__free(kit.tl);
 }
 
+/* One that goes on at the cut: no window has a longest pause that is longer than all of them. */
+static void test_collection_over_a_cut(void **state)
+{
+	struct kit kit;
+	struct picture *pic;
+	const struct pic_target *t;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put_gc(&kit, WIRE_GC_SYNC, CUT - 10000);
+	put_gc(&kit, WIRE_GC_START, CUT - 9000);
+	t = window(&kit, CUT, &pic);
+	assert_int_equal(t->gc.count, 0);
+	assert_int_equal(t->gc.pause_ns, 9000);
+	picture__free(pic);
+	put_gc(&kit, WIRE_GC_END, CUT + 5000);
+	t = finish(&kit);
+	assert_int_equal(t->gc.count, 1);
+	assert_int_equal(t->gc.pause_ns, 5000);
+	assert_int_equal(t->gc.max_pause_ns, 5000);
+	assert_int_equal(t->gcs[0].end_ns - t->gcs[0].start_ns, 5000);
+	timeline__free(kit.tl);
+}
+
 static void put_counters(struct kit *kit, uint64_t calls, uint64_t wall_ns)
 {
 	const struct wire_site_key key = {.site = SITE(1), .tgid = PID};
@@ -575,6 +601,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_collection),
+		cmocka_unit_test(test_collection_over_a_cut),
 		cmocka_unit_test(test_call),
 		cmocka_unit_test(test_call_over_a_cut),
 		cmocka_unit_test(test_call_ends_before_the_drain),

@@ -17,11 +17,12 @@ static int fill_events(struct lanes *l)
 		uint64_t start = MAX(gc->start, pub->attach_ns), work = MAX(gc->work, start);
 		/* the earlier one has none of a pause that was not known at its end */
 		uint64_t from = gc->late ? l->seen->joined_ns : pub->attach_ns;
+		uint64_t pause = gc__pause(gc, from, UINT64_MAX);
 
 		/* it was over by then, and reported later */
 		if (gc__end(gc) < start) {
 			pub->gc.count++;
-			pub->gc.pause_ns += gc__pause(gc, from, UINT64_MAX);
+			pub->gc.pause_ns += pause;
 			continue;
 		}
 		if (l->goes_on && gc__end(gc) > l->end_ns) {
@@ -41,8 +42,8 @@ static int fill_events(struct lanes *l)
 		};
 		holds__fill(&l->holds, i, &events[pub->n_gcs - 1]);
 		pub->gc.count++;
-		pub->gc.pause_ns += gc__pause(gc, from, UINT64_MAX);
-		pub->gc.max_pause_ns = MAX(pub->gc.max_pause_ns, gc->end - gc->work);
+		pub->gc.pause_ns += pause;
+		pub->gc.max_pause_ns = MAX(pub->gc.max_pause_ns, pause);
 	}
 	return 0;
 }
