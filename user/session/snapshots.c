@@ -25,8 +25,8 @@ void snapshots__over(struct session *s, struct member *m)
 	if (m->announced)
 		return;
 	m->announced = true;
-	log_verbose("attached: pid %d, GHC %s %s, %u capabilities", info->pid, info->ghc_version,
-		    info->way, info->capabilities);
+	log_verbose("attached: pid %d, GHC %s %s, %u %s", info->pid, info->ghc_version, info->way,
+		    info->capabilities, info->capabilities == 1 ? "capability" : "capabilities");
 }
 
 static void no_snapshot(struct session *s, struct member *m, int err)
