@@ -66,7 +66,9 @@ static void find_with_traps(const struct pic_call *call, uint64_t trap_ns, struc
 {
 	uint64_t traps = 600000 * trap_ns;
 	struct pic_lane lanes[] = {
-		LANE(1, SLICE(0, 520 + traps / MS, S_HASKELL, ST_HASKELL, 0, 100))};
+		LANE(1, SLICE(0, 520 + traps / MS, S_HASKELL, ST_HASKELL, 0, 100)),
+		/* in another call */
+		LANE(2, SLICE(0, 300, S_LOCK, ST_SAFE_CALL_BLOCKED, NO_CAP, 0))};
 	struct pic_target t = {.threaded = true,
 			       .calls = call,
 			       .n_calls = 1,
@@ -94,8 +96,9 @@ static void test_overhead(void **state)
 	f = the_only(&found, "safe_call_overhead");
 	assert_int_equal(f->ns, 300000 * 60);
 	assert_string_equal(f->where, "prog+0x42");
-	assert_says(f, "The safe call null, called from Main.loop was made 300 000 times a second");
+	assert_says(f, "The safe call null, called from Main.loop, was made 300 000 times a second");
 	assert_says(f, "less than 600 ns");
+	assert_int_equal(f->longest.end_ns, 0);
 	picture__free(found.pic);
 
 	/* half of the time without probes: twice as often, and no more than a bound */

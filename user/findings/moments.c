@@ -9,7 +9,7 @@
 
 #include "findings_priv.h"
 
-/* What a kind of finding is about. */
+/* What a kind of finding is about. Calls that are too short to be safe have no long part. */
 struct subject {
 	const char *kind;
 	enum { OF_STATES, OF_GC } of;
@@ -25,8 +25,6 @@ static const struct subject subjects[] = {
 	{"idle_capability", OF_STATES, LANE_THREAD, STATE(ST_CAP_WAIT)},
 	{"capability_preempted", OF_STATES, LANE_CAPABILITY, STATE(CS_PREEMPTED)},
 	{"capability_wait", OF_STATES, LANE_THREAD, STATE(ST_CAP_WAIT)},
-	{"safe_call_overhead", OF_STATES, LANE_THREAD,
-	 STATE(ST_SAFE_CALL_CPU) | STATE(ST_SAFE_CALL_BLOCKED)},
 	{"bound_thread", OF_STATES, LANE_THREAD, STATE(ST_RTS)},
 	{"blocked_on_black_hole", OF_STATES, LANE_HASKELL, STATE(HS_BLOCKED_BLACKHOLE)},
 	{"blocked_on_mvar", OF_STATES, LANE_HASKELL, STATE(HS_BLOCKED_MVAR)},

@@ -85,7 +85,7 @@ static void look_for_cheap(struct finder *f, const struct pic_call *call)
 	uint64_t each = f->t->threaded ? SAFE_CALL_NS : SAFE_CALL_UNTHREADED_NS, work, overhead;
 	uint64_t cpu, wall = human__whole((double)f->wall_ns * call->observed_share);
 	uint64_t uncertain = uncertain_ns(f->t);
-	const char *took;
+	const char *took, *from = finding__caller(f, call->caller);
 
 	if (!call->calls || !wall || call->called_back || call->p99_ns > unsafe_most_ns(f->t) ||
 	    (double)call->calls * 1e9 < (double)CALLS_PER_SECOND * (double)wall ||
@@ -102,13 +102,12 @@ static void look_for_cheap(struct finder *f, const struct pic_call *call)
 	took = finding__text(f, work >= uncertain ? "about %s" : "less than %s",
 			     human__duration(work >= uncertain ? work : uncertain).s);
 	finding__add(f, "safe_call_overhead", overhead, call->site,
-		     "The safe call %s%s was made %s%s times a second and took %s: leaving and "
+		     "The safe call %s%s%s was made %s%s times a second and took %s: leaving and "
 		     "taking back the capability costs about %s each time (calibrated, not "
 		     "measured here)%s; it never blocked: a "
 		     "candidate for `unsafe` if it never calls back into Haskell",
-		     call->function, finding__caller(f, call->caller),
-		     call->exact ? "" : "at least ", finding__rate(call->calls, wall).s, took,
-		     human__duration(each).s,
+		     call->function, from, *from ? "," : "", call->exact ? "" : "at least ",
+		     finding__rate(call->calls, wall).s, took, human__duration(each).s,
 		     work < uncertain ? ", maybe as much as the work itself" : "");
 }
 
