@@ -223,6 +223,7 @@ static void test_idle_capability(void **state)
 	assert_true(i < found.n);
 	assert_int_equal(found.v[i].ns, 100 * MS);
 	assert_says(&found.v[i], "while threads waited");
+	assert_int_equal(found.v[i].longest.start_ns, AT(400));
 	picture__free(found.pic);
 
 	/* nobody waits, but Haskell threads are ready */
@@ -233,6 +234,7 @@ static void test_idle_capability(void **state)
 	assert_int_equal(the_only(&found, "idle_capability")->ns, 110 * MS);
 	assert_says(&found.v[0], "For about 110 ms (22 ticks of the RTS's timer)");
 	assert_says(&found.v[0], "up to 3");
+	assert_int_equal(found.v[0].longest.end_ns, 0);
 	picture__free(found.pic);
 }
 

@@ -16,7 +16,7 @@
 
 /* ── idle while others waited ────────────────────────────────────────────────────────────── */
 
-/* What was queued, and who was idle, is known at the RTS's ticks. */
+/* What was queued, and who was idle, is known at the RTS's ticks: no slice has it. */
 static void report_ready(struct finder *f)
 {
 	uint64_t step = f->t->ticks ? f->wall_ns / f->t->ticks : 0;
@@ -36,12 +36,14 @@ static void report_waiting(struct finder *f)
 {
 	uint64_t ns = f->t->overlaps.idle_wait_ns;
 
-	if (ns >= IDLE_LEAST_NS && finding__share(ns, f->wall_ns, IDLE_PERCENT))
-		finding__add(f, "idle_capability", ns, "",
-			     "For %s a capability was idle while threads waited to get another one "
-			     "back after a safe call: a thread returns to the capability that it "
-			     "left",
-			     human__duration(ns).s);
+	if (ns < IDLE_LEAST_NS || !finding__share(ns, f->wall_ns, IDLE_PERCENT))
+		return;
+	f->longest = finding__longest(f, LANE_THREAD, 1U << ST_CAP_WAIT);
+	finding__add(f, "idle_capability", ns, "",
+		     "For %s a capability was idle while threads waited to get another one "
+		     "back after a safe call: a thread returns to the capability that it "
+		     "left",
+		     human__duration(ns).s);
 }
 
 /* ── without a CPU ───────────────────────────────────────────────────────────────────────── */

@@ -61,6 +61,8 @@ const char *finding__gc_waited(struct finder *f, uint64_t ns, uint64_t gcs, cons
 /* The leafmost frame that is Haskell code, or (c) C code in user space; UINT32_MAX: none. */
 uint32_t finding__leaf(const struct picture *pic, uint32_t stack, bool c);
 
+/* The longest slice in one of these states (a bit each) of the target's lanes of a kind. */
+struct pic_moment finding__longest(const struct finder *f, enum lane_kind lanes, uint32_t states);
 /* Gives each that has none its longest moment (moments.c). */
 void findings__find_moments(struct finder *f);
 

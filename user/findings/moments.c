@@ -22,7 +22,6 @@ static const struct subject subjects[] = {
 	{"blocking_unsafe_call", OF_STATES, LANE_THREAD, STATE(ST_UNSAFE_CALL_BLOCKED)},
 	{"gc_share", OF_GC, LANE_THREAD, STATE(ST_GC_WORK)},
 	{"gc_spin", OF_GC, LANE_THREAD, STATE(ST_GC_WORK)},
-	{"idle_capability", OF_STATES, LANE_THREAD, STATE(ST_CAP_WAIT)},
 	{"capability_preempted", OF_STATES, LANE_CAPABILITY, STATE(CS_PREEMPTED)},
 	{"capability_wait", OF_STATES, LANE_THREAD, STATE(ST_CAP_WAIT)},
 	{"bound_thread", OF_STATES, LANE_THREAD, STATE(ST_RTS)},
@@ -100,6 +99,11 @@ static struct pic_moment longest_slice(const struct finder *f, const struct subj
 	if (there.end_ns)
 		return there;
 	return later.end_ns ? later : any;
+}
+
+struct pic_moment finding__longest(const struct finder *f, enum lane_kind lanes, uint32_t states)
+{
+	return longest_slice(f, &(struct subject){"", OF_STATES, lanes, states}, "");
 }
 
 static struct pic_moment longest_gc(const struct pic_target *target)
