@@ -96,7 +96,8 @@ static void test_overhead(void **state)
 	f = the_only(&found, "safe_call_overhead");
 	assert_int_equal(f->ns, 300000 * 60);
 	assert_string_equal(f->where, "prog+0x42");
-	assert_says(f, "The safe call null, called from Main.loop, was made 300 000 times a second");
+	assert_says(f,
+		    "The safe call null, called from Main.loop, was made 300 000 times a second");
 	assert_says(f, "less than 600 ns");
 	assert_int_equal(f->longest.end_ns, 0);
 	picture__free(found.pic);
