@@ -286,14 +286,23 @@ def test_reload(t):
 
 
 def test_wrong_reload(t):
-    """A configuration that is wrong is reported with its line, and not taken; nor is one that did not change."""
+    """
+    A configuration that is wrong is reported with its line, and not taken; nor is one that no session could begin with, or
+    that did not change.
+    """
     s = Service(t)
     s.manager.wait_for("READY")
-    child = s.child()
+    child, queue = s.child(), t.dir / "queue"
+    queue.mkdir()
+    queue.chmod(0o777)
     for text, why in ((s.config.read_text() + "windw 3\n", f"{s.config}:6: windw"), (f"save {t.dir / 'x.sscap'}\n", "without windows"),
                       (s.config.read_text().replace(str(s.folder), f"{t.dir / 'none'}"), f"{t.dir / 'none'}: there is no such directory"),
                       (s.config.read_text() + f"push otlp+http://127.0.0.1:9\npush-headers {t.dir / 'none'}\n",
                        f"{t.dir / 'none'}: cannot be read"),
+                      # a directory, but none for files
+                      (s.config.read_text().replace(str(s.folder), "/proc"), "cannot be written"),
+                      (s.config.read_text() + f"push otlp+http://127.0.0.1:9\npush-queue {queue}\n", "others may write there"),
+                      (s.config.read_text() + f"archives {t.dir / 'none'}\n", f"--archives {t.dir / 'none'}"),
                       (None, "cannot be read"), (s.config.read_text() + "# a word\n", "nothing has changed")):
         if text is None:
             s.config.unlink()
@@ -308,6 +317,29 @@ def test_wrong_reload(t):
     s.wait_for_windows(lambda hz: len(hz) > have + 1)
     s.end()
     check(set(s.frequencies()) == {49}, f"windows of {s.frequencies()} Hz")
+
+
+def test_reload_during_a_reload(t):
+    """Whoever reloads what is being reloaded waits for the same new session."""
+    s = Service(t)
+    s.manager.wait_for("READY")
+    child = s.child()
+    os.kill(child, signal.SIGSTOP)
+    try:
+        s.configure(1, 97)
+        for _ in range(2):
+            s.session.signal(signal.SIGHUP)
+            s.manager.wait_for("RELOADING")
+        check(s.session.err.until("nothing has changed", 30) is not None, f"it said {s.session.err.seen}")
+        early = s.manager.count("READY", 0.5)
+    finally:
+        os.kill(child, signal.SIGCONT)
+    check(early == 0, "it was ready while the session before still went on")
+    s.manager.wait_for("READY")
+    check(s.child() != child, "it was ready before another session had begun")
+    s.session.signal(signal.SIGTERM)
+    # 1: sessions as short as these may miss something
+    check(s.session.wait() in (0, 1), f"it said {s.session.err.seen}")
 
 
 def answers(host, port):

@@ -177,9 +177,12 @@ static void test_whose(void **state)
 
 	(void)state;
 	assert_int_equal(queue__open(in_dir("a/queue"), 1000, 1000, &other), -EBUSY);
+	/* by a session before, which ends */
+	assert_int_equal(queue__check(in_dir("a/queue")), 0);
 	queue__free(q);
 	assert_int_equal(chmod(in_dir("a/queue"), 0777), 0);
 	assert_int_equal(queue__open(in_dir("a/queue"), 1000, 1000, &other), -EPERM);
+	assert_int_equal(queue__check(in_dir("a/queue")), -EPERM);
 	put_text(in_dir("file"), "x", 1);
 	assert_int_equal(queue__open(in_dir("file"), 1000, 1000, &other), -ENOTDIR);
 	assert_int_equal(queue__open(in_dir("file/queue"), 1000, 1000, &other), -ENOTDIR);

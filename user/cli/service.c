@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "archives/archives.h"
 #include "base/base.h"
 #include "base/retry.h"
 #include "metrics/metrics.h"
@@ -159,12 +160,35 @@ static void use_next(struct service *sv)
 		open_metrics_again(sv);
 }
 
-/* Whether a session can begin with them, as far as can be known while another one goes on. Prints
- * why not. */
+static bool can_write(const struct options *o)
+{
+	struct outputs *outputs;
+
+	if (outputs__plan(&o->output, "", 0, &outputs))
+		return false;
+	outputs__free(outputs);
+	return true;
+}
+
+static bool can_read_archives(const struct options *o)
+{
+	struct archives *archives;
+
+	if (!o->n_archives)
+		return true;
+	if (archives__open(o->archives, o->n_archives, &archives))
+		return false;
+	archives__free(archives);
+	return true;
+}
+
+/* Whether a session can begin with them, as far as can be known while another one goes on: one that
+ * cannot would end the service. Prints why not. */
 static bool is_usable(const struct options *o)
 {
 	if (service__wanted(o))
-		return !outputs__check(&o->output) && !push__check(&o->push);
+		return can_write(o) && !push__check(&o->push) && !push__check_queues(&o->push) &&
+		       can_read_archives(o);
 	log_error("%s: without windows, or with --save, it has to be started anew", o->config_path);
 	return false;
 }
@@ -285,7 +309,9 @@ static void take_signal(struct service *sv)
 		notify__reloading();
 		sv->waits_for_ready = true;
 		if (!read_again(sv)) {
-			report_state(sv, profiling);
+			/* of one that ends the reload before this is still to be waited for */
+			if (!sv->ending)
+				report_state(sv, profiling);
 			return;
 		}
 		taken.number = SIGTERM;

@@ -507,6 +507,20 @@ int destination__check(const struct push_to *to, const struct push_opts *opts)
 	return err;
 }
 
+int destination__check_queue(const struct push_to *to, const struct push_opts *opts)
+{
+	struct push_url url;
+	char path[PATH_MAX];
+	const char *why;
+	int err = push_url__parse(to->url, &url, &why);
+
+	if (err)
+		return err;
+	err = queues__path(opts, url.shown, path);
+	push_url__free(&url);
+	return err ? err : queue__check(path);
+}
+
 int destination__open(const struct push_to *to, const struct push_opts *opts,
 		      struct destination **ret_destination)
 {

@@ -24,6 +24,15 @@ int push__check(const struct push_opts *opts)
 	return err;
 }
 
+int push__check_queues(const struct push_opts *opts)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < opts->n; i++)
+		err = destination__check_queue(&opts->to[i], opts);
+	return err;
+}
+
 uint64_t push__stamp(const struct push_opts *opts)
 {
 	uint64_t stamp = 0;

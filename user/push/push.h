@@ -53,6 +53,11 @@ const char *push__url_shown(const char *url, char *buf, size_t size);
 bool push__is_same(const char *a, const char *b);
 /* Whether the files of headers and certificates can be used. Prints a line if not. */
 int push__check(const struct push_opts *opts);
+/*
+ * Whether queues can be where they are to be: what is missing of their directories is made. Another
+ * session may have them. Prints a line if not.
+ */
+int push__check_queues(const struct push_opts *opts);
 /* Another number when one of these files has been changed or replaced. */
 uint64_t push__stamp(const struct push_opts *opts);
 /*

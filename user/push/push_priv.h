@@ -78,6 +78,8 @@ struct queue;
  * another process has it. */
 int queue__open(const char *dir, uint64_t max_bytes, size_t max_files, struct queue **ret_queue);
 void queue__free(struct queue *queue);
+/* Whether queue__open() could have the directory once nobody else has it. Prints a line if not. */
+int queue__check(const char *dir);
 /* The path of a new file: the n-th of a window, or the next one that is not there. */
 int queue__path(const struct queue *queue, uint64_t unix_ns, unsigned n, char ret_path[PATH_MAX]);
 /*
@@ -205,6 +207,8 @@ int destination__open(const struct push_to *to, const struct push_opts *opts,
 		      struct destination **ret_destination);
 /* Whether its files can be used. Prints a line if not. */
 int destination__check(const struct push_to *to, const struct push_opts *opts);
+/* queue__check() of its queue. */
+int destination__check_queue(const struct push_to *to, const struct push_opts *opts);
 void destination__free(struct destination *d);
 int destination__put(const struct destination *d, const struct picture *pic,
 		     const struct export_opts *opts);

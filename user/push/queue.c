@@ -57,8 +57,8 @@ struct queue {
 
 /* ── the directory ───────────────────────────────────────────────────────────────────────── */
 
-/* Ours alone: what is in it is sent in our name. */
-static int open_directory(const char *path, int *ret_dir)
+/* Ours alone: what is in it is sent in our name. Several may have it open. */
+static int open_shared(const char *path, int *ret_dir)
 {
 	struct stat st;
 	int dir, err = dir__open_own(path, &dir);
@@ -69,7 +69,20 @@ static int open_directory(const char *path, int *ret_dir)
 		err = -errno;
 	else if (st.st_mode & 022)
 		err = -EPERM;
-	else if (flock(dir, LOCK_EX | LOCK_NB))
+	if (err)
+		close(dir);
+	else
+		*ret_dir = dir;
+	return err;
+}
+
+static int open_directory(const char *path, int *ret_dir)
+{
+	int dir, err = open_shared(path, &dir);
+
+	if (err)
+		return err;
+	if (flock(dir, LOCK_EX | LOCK_NB))
 		err = errno == EWOULDBLOCK ? -EBUSY : -errno;
 	if (err)
 		close(dir);
@@ -86,6 +99,22 @@ static const char *why_not(int err)
 		return "others may write there, or on the way there; choose another place with "
 		       "--push-queue";
 	return strerror(-err);
+}
+
+static void report_failure(const char *path, int err)
+{
+	log_error("%s: cannot hold a queue: %s", path, why_not(err));
+}
+
+int queue__check(const char *path)
+{
+	int dir, err = open_shared(path, &dir);
+
+	if (err)
+		report_failure(path, err);
+	else
+		close(dir);
+	return err;
 }
 
 int queue__open(const char *dir, uint64_t max_bytes, size_t max_files, struct queue **ret_queue)
@@ -110,7 +139,7 @@ int queue__open(const char *dir, uint64_t max_bytes, size_t max_files, struct qu
 		err = queue__look(q);
 	}
 	if (err) {
-		log_error("%s: cannot hold a queue: %s", dir, why_not(err));
+		report_failure(dir, err);
 		queue__free(q);
 		return err;
 	}
