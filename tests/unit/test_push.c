@@ -483,6 +483,27 @@ static void test_full_for_long(void **state)
 	destination__free(d);
 }
 
+/* What is wrong with its directory stays so until somebody comes: one line is enough. */
+static void test_no_queue_for_long(void **state)
+{
+	const char *queue = "queues/otlp+http___127.0.0.1_9";
+	struct destination *d = open_destination(9);
+	int file, kept;
+
+	(void)state;
+	file = begin_lines(&kept);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(rmdir(in_dir(queue)), 0);
+		put_text(in_dir(queue), "", 0);
+		for (int j = 0; j < 10; j++)
+			destination__look(d);
+		assert_int_equal(unlink(in_dir(queue)), 0);
+		destination__look(d);
+	}
+	assert_int_equal(count_lines(file, kept, "its queue can"), 4);
+	destination__free(d);
+}
+
 /* Each file is taken but for three profiles of it. */
 static void test_rejected_for_long(void **state)
 {
@@ -543,7 +564,7 @@ int main(void)
 		WITH_DIR(test_always_500),	   WITH_DIR(test_no_descriptors),
 		WITH_DIR(test_one_never_arrives),  WITH_DIR(test_cut_off_answers),
 		cmocka_unit_test(test_unreadable), WITH_DIR(test_full_for_long),
-		WITH_DIR(test_rejected_for_long),
+		WITH_DIR(test_rejected_for_long),  WITH_DIR(test_no_queue_for_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

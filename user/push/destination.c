@@ -46,6 +46,7 @@ struct destination {
 	bool beside;	   /* it is the second one that was sent last */
 	bool takes_others; /* the last one that was sent beside the first was taken */
 	bool strange;	   /* an answer was not the protocol's; reported */
+	bool lost_queue;   /* it could not be read last; reported */
 	uint64_t delivered, failures, refused, rejected;
 	uint64_t dropped_before; /* by when the queue was empty last */
 };
@@ -314,8 +315,12 @@ void destination__look(struct destination *d)
 	uint64_t before = queue__state(d->queue).dropped, dropped;
 	int err = queue__look(d->queue);
 
-	if (err)
+	/* it is looked at twice for each window, as long as somebody needs to mend it */
+	if (err && !d->lost_queue)
 		log_error("push to %s: its queue cannot be read: %s", d->url.shown, strerror(-err));
+	else if (!err && d->lost_queue)
+		log_info("push to %s: its queue can be read again", d->url.shown);
+	d->lost_queue = err != 0;
 	dropped = queue__state(d->queue).dropped;
 	/* while a server is down, or slow, each window drops one */
 	if (is_worth_a_line(before - d->dropped_before, dropped - d->dropped_before))
