@@ -531,40 +531,54 @@ static void test_rejected_for_long(void **state)
 	close(server);
 }
 
-/* What cannot be read never can be: it does not keep the others waiting. */
+static void check_is_bad(struct post *post, int file)
+{
+	struct sender_answer answer;
+
+	assert_non_null(post);
+	assert_true(file >= 0);
+	post__file(post, file, &answer);
+	assert_int_equal(answer.outcome, SENDER_BAD_FILE);
+	close(file);
+}
+
+/* What cannot be read never can be, nor is what a disk's failure left a request: it does not keep
+ * the others waiting. */
 static void test_unreadable(void **state)
 {
+	static const char *const texts[] = {"",		 "body",       "a b\nbody",
+					    "a\r\nbody", "\x7f\nbody", "n\xc3\xa4me\nbody"};
 	/* its size is that of a page; less is there to be read */
 	int file = open("/sys/devices/system/cpu/online", O_RDONLY | O_CLOEXEC);
 	const struct push_headers headers = {.n = 0};
 	struct sockaddr_in addr;
 	int server = listening(&addr);
-	struct sender_answer answer;
 	char url[64];
 	struct post *post = post__new(&(struct sender_opts){
 		.url = url, .content_type = "a/b", .headers = &headers, .timeout_ms = 10000});
 
 	(void)state;
+	snprintf(url, sizeof(url), "http://127.0.0.1:%u/", ntohs(addr.sin_port));
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		put_text(in_dir("file"), texts[i], strlen(texts[i]));
+		check_is_bad(post, open(in_dir("file"), O_RDONLY | O_CLOEXEC));
+	}
 	if (file < 0)
 		skip();
-	assert_non_null(post);
-	snprintf(url, sizeof(url), "http://127.0.0.1:%u/", ntohs(addr.sin_port));
-	post__file(post, file, &answer);
-	assert_int_equal(answer.outcome, SENDER_BAD_FILE);
-	close(file);
+	check_is_bad(post, file);
 	close(server);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_backoff),	   cmocka_unit_test(test_urls),
-		cmocka_unit_test(test_labels),	   WITH_DIR(test_headers),
-		WITH_DIR(test_bad_headers),	   cmocka_unit_test(test_hostile_answers),
-		WITH_DIR(test_always_500),	   WITH_DIR(test_no_descriptors),
-		WITH_DIR(test_one_never_arrives),  WITH_DIR(test_cut_off_answers),
-		cmocka_unit_test(test_unreadable), WITH_DIR(test_full_for_long),
-		WITH_DIR(test_rejected_for_long),  WITH_DIR(test_no_queue_for_long),
+		cmocka_unit_test(test_backoff),	  cmocka_unit_test(test_urls),
+		cmocka_unit_test(test_labels),	  WITH_DIR(test_headers),
+		WITH_DIR(test_bad_headers),	  cmocka_unit_test(test_hostile_answers),
+		WITH_DIR(test_always_500),	  WITH_DIR(test_no_descriptors),
+		WITH_DIR(test_one_never_arrives), WITH_DIR(test_cut_off_answers),
+		WITH_DIR(test_unreadable),	  WITH_DIR(test_full_for_long),
+		WITH_DIR(test_rejected_for_long), WITH_DIR(test_no_queue_for_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,6 +155,15 @@ struct post *post__new(const struct sender_opts *opts)
 	return p;
 }
 
+/* As push_labels__query() makes it. Of a file that is damaged it may be anything, which libcurl
+ * would refuse as an URL each time that it is tried. */
+static bool is_query(const char *text)
+{
+	while (*text > ' ' && *text < 127)
+		text++;
+	return !*text;
+}
+
 /* The file's first line is the query. */
 static int open_file(struct post *p, int fd)
 {
@@ -165,6 +174,8 @@ static int open_file(struct post *p, int fd)
 	if (!end || fstat(fd, &st))
 		return -EINVAL;
 	*end = '\0';
+	if (!is_query(p->query))
+		return -EINVAL;
 	p->fd = fd;
 	p->begin = end + 1 - p->query;
 	p->size = st.st_size - p->begin;
