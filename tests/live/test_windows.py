@@ -574,6 +574,30 @@ def test_switched_off_beside_a_command(t, when):
     check(process.returncode == 7 and "switched off" in said, f"it ended with {process.returncode}: {said}")
 
 
+def test_one_has_ended_when_it_is_switched_on(t):
+    """The other processes of --pid are profiled on."""
+    switch, targets = t.dir / "off", [t.target("Calls", 60, "safe_sleep_1ms=1000000") for _ in range(2)]
+    for target in targets:
+        target.go()
+    session = t.session("--pid", ",".join(str(target.pid) for target in targets), "--off-file", switch, "--window", "0.5",
+                        "-f", "json", "-o", t.dir)
+
+    def begins(pids):
+        deadline, have = time.monotonic() + 60 * SLOWNESS, len(windows(t.dir))
+        while not any({x["pid"] for x in w.json["targets"]} == pids for w in windows(t.dir)[have:]):
+            check(time.monotonic() < deadline and session.process.poll() is None, f"no windows of {pids}: {session.err.seen}")
+            time.sleep(0.1)
+
+    begins({target.pid for target in targets})
+    switch.write_text("")
+    check(session.err.until("switched off", 30) is not None, f"it said {session.err.seen}")
+    targets[0].kill()
+    switch.unlink()
+    begins({targets[1].pid})
+    session.signal(signal.SIGTERM)
+    check(session.wait() in (0, 1), f"it said {session.err.seen}")
+
+
 def test_switched_off_for_its_duration(t):
     """The time that it is switched off counts: it ends though the file is still there."""
     switch = t.dir / "off"

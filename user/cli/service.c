@@ -23,6 +23,7 @@
 #include "metrics/metrics.h"
 #include "metrics/server.h"
 #include "modes.h"
+#include "named.h"
 #include "notify.h"
 #include "session/session.h"
 
@@ -48,6 +49,7 @@
 struct service {
 	struct options **options;
 	struct options *next; /* those of the next child; NULL: the same */
+	struct named named;
 	uint64_t began_ns;
 	int signal_fd;
 	pid_t pid; /* the child; 0: there is none */
@@ -155,6 +157,7 @@ static void use_next(struct service *sv)
 	options__free(*sv->options);
 	*sv->options = sv->next;
 	sv->next = NULL;
+	named__take(&sv->named, *sv->options);
 	options__set_log_level(*sv->options);
 	if (moved)
 		open_metrics_again(sv);
@@ -184,10 +187,11 @@ static bool can_read_archives(const struct options *o)
 
 /* Whether a session can begin with them, as far as can be known while another one goes on: one that
  * cannot would end the service. Prints why not. */
-static bool is_usable(const struct options *o)
+static bool is_usable(const struct service *sv, const struct options *o)
 {
 	if (service__wanted(o))
-		return can_write(o) && !push__check(&o->push) && !push__check_queues(&o->push) &&
+		return named__has_or_finds(&sv->named, o) && can_write(o) &&
+		       !push__check(&o->push) && !push__check_queues(&o->push) &&
 		       can_read_archives(o);
 	log_error("%s: without windows, or with --save, it has to be started anew", o->config_path);
 	return false;
@@ -214,7 +218,7 @@ static bool read_again(struct service *sv)
 		options__free(next);
 		return false;
 	}
-	if (err || !is_usable(next)) {
+	if (err || !is_usable(sv, next)) {
 		log_error("%s: not taken; it goes on with what was there before",
 			  (*sv->options)->config_path);
 		options__free(next);
@@ -377,10 +381,11 @@ static void report_to_parent(void *ctx)
 	(void)!write(*(const int *)ctx, "", 1);
 }
 
-static _Noreturn void be_child(const struct service *sv, pid_t parent, int alive_fd)
+static _Noreturn void be_child(struct service *sv, pid_t parent, int alive_fd)
 {
 	const struct options *o = *sv->options;
 	struct session_opts opts;
+	pid_t pids[OPTIONS_MAX_PIDS];
 	uint64_t now = time__monotonic_ns(), end_ns = end_of(sv);
 	int code;
 
@@ -391,6 +396,9 @@ static _Noreturn void be_child(const struct service *sv, pid_t parent, int alive
 	if (getppid() != parent)
 		_exit(EXIT_FAILED);
 	session_mode__opts(o, &opts);
+	opts.n_pids = named__running(&sv->named, pids);
+	opts.pids = pids;
+	named__close(&sv->named);
 	opts.metrics = sv->metrics;
 	opts.alive = report_to_parent;
 	opts.alive_ctx = &alive_fd;
@@ -457,6 +465,7 @@ int service__run(struct options **options)
 	bool partial = false, began = false, off = false;
 	int err = signals__open(&sv.signal_fd);
 
+	named__take(&sv.named, *sv.options);
 	if (!err)
 		err = signals__add_usr1(sv.signal_fd);
 	if (err)
@@ -485,6 +494,7 @@ int service__run(struct options **options)
 	}
 	options__free(sv.next);
 	metrics_server__free(sv.metrics);
+	named__close(&sv.named);
 	fd__close(&sv.signal_fd);
 	/* who was switched off all the time has profiled nothing */
 	return !code && (partial || !began) ? EXIT_PARTIAL : code;
