@@ -391,6 +391,13 @@ static void test_codec(void **state)
 	assert_null(out.name->package);
 	assert_int_equal(out.name->code, CODE_C);
 	assert_int_equal(code__get(&c, &d, &kind, &out), -ENODATA);
+	assert_int_equal(c.n_left_out, 0);
+	/* a string for which there is no room */
+	c = (struct codec){.in = (const uint8_t *)buf.data, .left = buf.len, .strings = strings};
+	assert_int_equal(code__get(&c, &d, &kind, &out), 0);
+	assert_string_equal(out.name->name, "");
+	assert_int_equal(c.n_left_out, 1);
+	c.string_room = 100;
 	for (size_t cut = 1; cut < buf.len; cut++) {
 		c.in = (const uint8_t *)buf.data;
 		c.left = cut;

@@ -8,14 +8,14 @@
 
 #include "ahead_known_priv.h"
 #include "ahead_living_priv.h"
+#include "ahead_room_priv.h"
 #include "ahead_snaps_priv.h"
 #include "base/base.h"
 #include "base/hash.h"
 #include "intake/tap.h"
 
-/* What is kept; beyond it nothing is known of the rest. */
+/* What is kept; beyond it nothing is known of the rest, which is counted. */
 #define MAX_NEXT   ((size_t)1 << 20)
-#define MAX_BYTES  ((size_t)256 << 20)
 #define MAX_STATES ((size_t)1 << 20)
 #define MAX_CUTS   ((size_t)1 << 22)
 #define MAX_NAMES  ((size_t)1 << 20)
@@ -56,7 +56,7 @@ struct ahead {
 	uint64_t n_records, n_targets, latest_ns;
 	struct track *tracks;
 	struct next **v; /* by `from` */
-	size_t n, cap, bytes, given;
+	size_t n, cap, given;
 	struct next **open; /* of v[…given) those that are not over yet */
 	size_t n_open;
 	struct state **states;
@@ -65,6 +65,7 @@ struct ahead {
 	char (*names)[16]; /* of the threads that are born, in their order */
 	size_t n_names, names_cap, names_taken;
 	struct ahead_known known;
+	struct ahead_room room;
 	bool haskell;
 	struct ahead_living living;
 	/* by cut: the number of the last record that is of the time before it, and came after one
@@ -74,7 +75,8 @@ struct ahead {
 	uint64_t last_late;
 };
 
-int ahead__new(uint64_t first_ns, uint64_t every_ns, bool haskell, struct ahead **ret_ahead)
+int ahead__new(uint64_t first_ns, uint64_t every_ns, bool haskell, size_t max,
+	       struct ahead **ret_ahead)
 {
 	struct ahead *a = calloc(1, sizeof(*a));
 
@@ -85,6 +87,7 @@ int ahead__new(uint64_t first_ns, uint64_t every_ns, bool haskell, struct ahead 
 	a->living.first_ns = first_ns;
 	a->living.every_ns = every_ns;
 	a->haskell = haskell;
+	a->room.max = max;
 	*ret_ahead = a;
 	return 0;
 }
@@ -93,7 +96,7 @@ static void forget_states(struct ahead *a)
 {
 	for (size_t i = 0; i < a->n_states; i++)
 		free(a->states[i]);
-	a->bytes -= a->n_states * sizeof(struct state);
+	a->room.bytes -= a->n_states * sizeof(struct state);
 	a->n_states = 0;
 }
 
@@ -119,6 +122,11 @@ void ahead__free(struct ahead *ahead)
 uint64_t ahead__end(const struct ahead *ahead)
 {
 	return ahead->end_ns;
+}
+
+const struct ahead_room *ahead__room(const struct ahead *ahead)
+{
+	return &ahead->room;
 }
 
 /* The first cut at t or later. */
@@ -152,9 +160,9 @@ static int add_next(struct ahead *a, uint64_t from, uint64_t until,
 	struct next *next;
 	int err;
 
-	if (a->bytes > MAX_BYTES || cut_at(a, from) == cut_at(a, until))
+	if (cut_at(a, from) == cut_at(a, until) || !ahead_room__takes_bytes(&a->room, AHEAD_CUTS))
 		return 0;
-	err = ARRAY_RESERVE(a->v, a->cap, a->n + 1, MAX_NEXT);
+	err = AHEAD_RESERVE(&a->room, AHEAD_CUTS, a->v, a->cap, a->n + 1, MAX_NEXT);
 	if (err)
 		return err == -E2BIG ? 0 : err;
 	next = malloc(sizeof(*next) + input->size);
@@ -164,7 +172,7 @@ static int add_next(struct ahead *a, uint64_t from, uint64_t until,
 		.from = from, .until = until, .number = a->n_records, .size = input->size};
 	memcpy(next->rec, input->data, input->size);
 	a->v[a->n++] = next;
-	a->bytes += sizeof(*next) + input->size;
+	a->room.bytes += sizeof(*next) + input->size;
 	return 0;
 }
 
@@ -175,7 +183,7 @@ static int note_late(struct ahead *a, uint64_t ns)
 
 	if (cut == cut_at(a, a->latest_ns))
 		return 0;
-	err = ARRAY_RESERVE(a->late, a->late_cap, cut + 1, MAX_CUTS);
+	err = AHEAD_RESERVE(&a->room, AHEAD_CUTS, a->late, a->late_cap, cut + 1, MAX_CUTS);
 	if (err)
 		return err == -E2BIG ? 0 : err;
 	while (a->n_late <= cut)
@@ -218,7 +226,8 @@ static int look_at_gc(struct ahead *a, struct track *process, const struct intak
 
 static int look_at_birth(struct ahead *a, struct track *thread, const struct wire_hdr *h)
 {
-	int err = ARRAY_RESERVE(a->names, a->names_cap, a->n_names + 1, MAX_NAMES);
+	int err = AHEAD_RESERVE(&a->room, AHEAD_NAMES, a->names, a->names_cap, a->n_names + 1,
+				MAX_NAMES);
 
 	ahead_snaps__birth(&a->snaps, h);
 	thread->name = 0;
@@ -275,7 +284,7 @@ static int look_at_record(struct ahead *a, const struct intake_input *input)
 	if (!err && process->n_targets)
 		err = ahead_known__look(&a->known, process->n_targets - 1, input);
 	if (!err && a->haskell && process->n_targets)
-		err = ahead_living__record(&a->living, process->n_targets - 1, input);
+		err = ahead_living__record(&a->living, &a->room, process->n_targets - 1, input);
 	if (err)
 		return err;
 	switch (h.type) {
@@ -312,9 +321,10 @@ static int look_at_state(struct ahead *a, const struct intake_input *input)
 	struct state *state;
 	int err;
 
-	if (input->size != sizeof(state->thread) || a->bytes > MAX_BYTES)
+	if (input->size != sizeof(state->thread) || !ahead_room__takes_bytes(&a->room, AHEAD_CUTS))
 		return 0;
-	err = ARRAY_RESERVE(a->states, a->states_cap, a->n_states + 1, MAX_STATES);
+	err = AHEAD_RESERVE(&a->room, AHEAD_CUTS, a->states, a->states_cap, a->n_states + 1,
+			    MAX_STATES);
 	if (err)
 		return err == -E2BIG ? 0 : err;
 	state = calloc(1, sizeof(*state));
@@ -323,7 +333,7 @@ static int look_at_state(struct ahead *a, const struct intake_input *input)
 	memcpy(&state->thread, input->data, sizeof(state->thread));
 	state->tid = input->tid;
 	a->states[a->n_states++] = state;
-	a->bytes += sizeof(*state);
+	a->room.bytes += sizeof(*state);
 	return 0;
 }
 
@@ -362,14 +372,15 @@ static int look_at_snapshot(struct ahead *a, const struct intake_input *input)
 
 	if (input->n && input->snapshot)
 		return look_at_last(a, input);
-	if (input->n || !input->snapshot || !input->snapshot->n || a->bytes > MAX_BYTES)
+	if (input->n || !input->snapshot || !input->snapshot->n ||
+	    !ahead_room__takes_bytes(&a->room, AHEAD_CUTS))
 		return 0;
-	err = ahead_snaps__add(&a->snaps, input, &snap);
+	err = ahead_snaps__add(&a->snaps, &a->room, input, &snap);
 	if (err || !snap)
 		return err;
 	snap->n_records = a->n_records;
 	snap->n_targets = a->n_targets;
-	a->bytes += snap->threads.n * sizeof(*snap->threads.threads);
+	a->room.bytes += snap->threads.n * sizeof(*snap->threads.threads);
 	for (size_t i = 0; !err && i < snap->threads.n; i++) {
 		err = track_of(a, (uint32_t)input->pid, (uint32_t)snap->threads.threads[i].tid,
 			       &track);
@@ -423,11 +434,11 @@ static int look_at_living(struct ahead *a, const struct intake_input *input)
 	int err;
 
 	HASH_FIND(hh, a->tracks, &key, sizeof(key), process);
-	if (!process || !process->n_targets || a->bytes > MAX_BYTES)
+	if (!process || !process->n_targets || !ahead_room__takes_bytes(&a->room, AHEAD_HASKELL))
 		return 0;
-	err = ahead_living__add(&a->living, process->n_targets - 1, input);
+	err = ahead_living__add(&a->living, &a->room, process->n_targets - 1, input);
 	if (!err)
-		a->bytes += input->size;
+		a->room.bytes += input->size;
 	return err == -E2BIG ? 0 : err;
 }
 

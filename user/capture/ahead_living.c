@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ahead_living_priv.h"
+#include "ahead_room_priv.h"
 #include "base/base.h"
 #include "base/hash.h"
 #include "base/search.h"
@@ -46,13 +47,15 @@ void ahead_living__free(struct ahead_living *living)
 	*living = (struct ahead_living){0};
 }
 
-int ahead_living__add(struct ahead_living *living, size_t no, const struct intake_input *input)
+int ahead_living__add(struct ahead_living *living, struct ahead_room *room, size_t no,
+		      const struct intake_input *input)
 {
 	struct living_look look = {.no = no,
 				   .n = input->size / sizeof(struct target_living_thread),
 				   .began_ns = input->b,
 				   .at_ns = input->a};
-	int err = ARRAY_RESERVE(living->v, living->cap, living->n + 1, MAX_LOOKS);
+	int err = AHEAD_RESERVE(room, AHEAD_HASKELL, living->v, living->cap, living->n + 1,
+				MAX_LOOKS);
 
 	if (err)
 		return err;
@@ -78,15 +81,18 @@ static struct living_sign *add_sign(struct ahead_living *living, const struct li
 }
 
 /* A thread of that target was seen then. */
-static int note_sign(struct ahead_living *living, size_t no, uint64_t tso, uint64_t ns)
+static int note_sign(struct ahead_living *living, struct ahead_room *room, size_t no, uint64_t tso,
+		     uint64_t ns)
 {
 	const struct living_key key = {no, tso};
 	size_t window = ahead__cut_at(living->first_ns, living->every_ns, ns);
 	struct living_sign *sign;
 
 	HASH_FIND(hh, living->signs, &key, sizeof(key), sign);
-	if (!sign && HASH_COUNT(living->signs) >= MAX_SIGNS)
+	if (!sign && ahead_room__has(room, HASH_COUNT(living->signs), MAX_SIGNS)) {
+		ahead_room__leave_out(room, AHEAD_HASKELL);
 		return 0;
+	}
 	if (!sign)
 		sign = add_sign(living, &key, window);
 	if (!sign)
@@ -104,7 +110,8 @@ static bool left_lives(const struct wire_tso *rec)
 	       !wire_tso_has_ended(rec->left_what_next);
 }
 
-int ahead_living__record(struct ahead_living *living, size_t no, const struct intake_input *input)
+int ahead_living__record(struct ahead_living *living, struct ahead_room *room, size_t no,
+			 const struct intake_input *input)
 {
 	union {
 		struct wire_hdr h;
@@ -121,17 +128,18 @@ int ahead_living__record(struct ahead_living *living, size_t no, const struct in
 	memcpy(&u, input->data, MIN(input->size, sizeof(u)));
 	switch (u.h.type) {
 	case WIRE_TSO:
-		err = u.tso.id ? note_sign(living, no, u.tso.id, u.h.ns) : 0;
-		return err || !left_lives(&u.tso) ? err
-						  : note_sign(living, no, u.tso.left_id, u.h.ns);
+		err = u.tso.id ? note_sign(living, room, no, u.tso.id, u.h.ns) : 0;
+		return err || !left_lives(&u.tso)
+			       ? err
+			       : note_sign(living, room, no, u.tso.left_id, u.h.ns);
 	case WIRE_SAMPLE:
 	case WIRE_CALL:
 		return u.sample.rts.tso && u.sample.rts.tso_id
-			       ? note_sign(living, no, u.sample.rts.tso_id, u.h.ns)
+			       ? note_sign(living, room, no, u.sample.rts.tso_id, u.h.ns)
 			       : 0;
 	case WIRE_OFF:
 		return u.off.out_ns && u.off.out_ns <= u.h.ns && u.off.rts.tso && u.off.rts.tso_id
-			       ? note_sign(living, no, u.off.rts.tso_id, u.off.out_ns)
+			       ? note_sign(living, room, no, u.off.rts.tso_id, u.off.out_ns)
 			       : 0;
 	default:
 		return 0;

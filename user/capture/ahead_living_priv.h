@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct ahead_room;
 struct intake;
 struct intake_input;
 struct living_look;
@@ -34,9 +35,11 @@ static inline size_t ahead__cut_at(uint64_t first_ns, uint64_t every_ns, uint64_
 
 void ahead_living__free(struct ahead_living *living);
 /* Keeps a look (TI_LIVING) of the target with this number. -E2BIG, -ENOMEM. */
-int ahead_living__add(struct ahead_living *living, size_t no, const struct intake_input *input);
+int ahead_living__add(struct ahead_living *living, struct ahead_room *room, size_t no,
+		      const struct intake_input *input);
 /* A record of that target. -ENOMEM. */
-int ahead_living__record(struct ahead_living *living, size_t no, const struct intake_input *input);
+int ahead_living__record(struct ahead_living *living, struct ahead_room *room, size_t no,
+			 const struct intake_input *input);
 /* After the last of them. -ENOMEM. */
 int ahead_living__looked(struct ahead_living *living);
 /* Gives what is known of the target to the intake, which has just taken it. -ENOMEM. */

@@ -13,13 +13,15 @@
 #include <sys/types.h>
 
 struct ahead;
+struct ahead_room;
 struct intake;
 struct intake_input;
 struct wire_thread_event;
 
 /* There is a cut at first_ns and every every_ns from there. `haskell`: lanes of Haskell threads are
- * made. */
-int ahead__new(uint64_t first_ns, uint64_t every_ns, bool haskell, struct ahead **ret_ahead);
+ * made. `max`: see struct ahead_room. */
+int ahead__new(uint64_t first_ns, uint64_t every_ns, bool haskell, size_t max,
+	       struct ahead **ret_ahead);
 void ahead__free(struct ahead *ahead);
 /* One input, in the order in which they are taken later. -ENOMEM. */
 int ahead__look(struct ahead *ahead, const struct intake_input *input);
@@ -30,6 +32,8 @@ int ahead__looked(struct ahead *ahead);
 int ahead__joined(struct ahead *ahead, struct intake *in, pid_t pid);
 /* When the session ended; 0: not known. */
 uint64_t ahead__end(const struct ahead *ahead);
+/* What there was no room for. */
+const struct ahead_room *ahead__room(const struct ahead *ahead);
 /*
  * The number, from 1, of the last record of the time before the cut at cut_ns, if one of later time
  * came before it; else one that is earlier. For one cut after the other.

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ahead_room_priv.h"
 #include "base/base.h"
 #include "intake/intake.h"
 
@@ -24,12 +25,13 @@ void ahead_snaps__free(struct ahead_snaps *snaps)
 	*snaps = (struct ahead_snaps){0};
 }
 
-int ahead_snaps__add(struct ahead_snaps *snaps, const struct intake_input *input,
-		     struct snap **ret_snap)
+int ahead_snaps__add(struct ahead_snaps *snaps, struct ahead_room *room,
+		     const struct intake_input *input, struct snap **ret_snap)
 {
 	size_t n = input->snapshot->n;
 	struct snap snap = {.pid = input->pid, .at_ns = input->a, .threads.n = n};
-	int err = ARRAY_RESERVE(snaps->v, snaps->cap, snaps->n + 1, MAX_SNAPSHOTS);
+	int err =
+		AHEAD_RESERVE(room, AHEAD_CUTS, snaps->v, snaps->cap, snaps->n + 1, MAX_SNAPSHOTS);
 
 	*ret_snap = NULL;
 	if (err)

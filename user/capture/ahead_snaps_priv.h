@@ -13,6 +13,7 @@
 
 #include "intake/tap.h"
 
+struct ahead_room;
 struct intake;
 
 /* The threads of a process as it joined; after this many records and new targets. */
@@ -30,8 +31,8 @@ struct ahead_snaps {
 
 void ahead_snaps__free(struct ahead_snaps *snaps);
 /* Keeps one, whose births the caller fills in. NULL: it is not kept. -ENOMEM. */
-int ahead_snaps__add(struct ahead_snaps *snaps, const struct intake_input *input,
-		     struct snap **ret_snap);
+int ahead_snaps__add(struct ahead_snaps *snaps, struct ahead_room *room,
+		     const struct intake_input *input, struct snap **ret_snap);
 /* The record of a thread's begin: a snapshot may have seen it before that was read. */
 void ahead_snaps__birth(struct ahead_snaps *snaps, const struct wire_hdr *h);
 

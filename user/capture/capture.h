@@ -103,6 +103,9 @@ struct replay_hooks {
 	/* Lanes of Haskell threads are wanted: of a process that has none, as the session made
 	 * none, that is missing. */
 	bool haskell_lanes;
+	/* Of each thing that is kept until it is asked for: so many at most, where the replay's own
+	 * limit is not less; 0: that one. */
+	size_t max_kept;
 };
 
 struct replay_notes {
@@ -110,7 +113,10 @@ struct replay_notes {
 	uint64_t damaged_blocks; /* were left out; UINT64_MAX: some, it is not known how many */
 	uint64_t unknown_inputs; /* of kinds that this version does not know */
 	uint64_t refused_inputs; /* contradict themselves, or what came before */
-	bool no_haskell_lanes;	 /* of a process that has none they are missing, as above */
+	uint64_t no_room;	 /* names and targets beyond what is kept */
+	uint64_t too_far;      /* came so many windows after what was before that none were made */
+	bool short_ahead;      /* windows lack what the first pass had no room for */
+	bool no_haskell_lanes; /* of a process that has none they are missing, as above */
 };
 
 /*

@@ -89,6 +89,8 @@ static void code_string(struct codec *c, const char **s)
 	if (len <= c->string_room && !strtab__add(c->strings, (const char *)c->in, len, &id)) {
 		*s = strtab__get(c->strings, id);
 		c->string_room -= len;
+	} else {
+		c->n_left_out++;
 	}
 	c->in += len;
 	c->left -= len;
@@ -431,6 +433,7 @@ int code__get(struct codec *c, struct decoded *d, unsigned *ret_kind,
 	memset(&d->ccs, 0, sizeof(d->ccs));
 	code_input(&inner, head.fields, ret_input, d);
 	c->string_room = inner.string_room;
+	c->n_left_out = inner.n_left_out;
 	ret_input->kind = inner.bad ? TI_NONE : head.kind;
 	return 0;
 }

@@ -41,6 +41,7 @@ struct codec {
 	size_t left;
 	struct strtab *strings; /* reading: where strings live */
 	size_t string_room;	/* bytes that may still be added to it */
+	uint64_t n_left_out;	/* strings beyond them, which are read as "" */
 	bool bad;
 };
 

@@ -334,6 +334,14 @@ static enum intake_input_kind own_kind(const struct replay *r, unsigned kind)
 	return TI_NONE;
 }
 
+static void count_error(struct replay_notes *notes, int err)
+{
+	notes->no_room += err == -E2BIG;
+	notes->too_far += err == -ERANGE;
+	/* it was -ENOSPC in the session as well */
+	notes->refused_inputs += err && err != -E2BIG && err != -ERANGE && err != -ENOSPC;
+}
+
 static int take_block(struct replay *r, struct codec *c, struct decoded *d)
 {
 	struct intake_input in;
@@ -353,13 +361,28 @@ static int take_block(struct replay *r, struct codec *c, struct decoded *d)
 		err = take(r, &in);
 		if (err == -ENOMEM || r->windows.stopped)
 			return err;
-		/* it was -ENOSPC in the session as well */
-		if (err && err != -ENOSPC)
-			r->notes.refused_inputs++;
+		count_error(&r->notes, err);
 	}
 	if (err == -EBADMSG)
 		r->notes.refused_inputs += !r->after_records;
 	return 0;
+}
+
+/* One input of the first pass. -ENOMEM. */
+static int look_at(struct replay *r, const struct intake_input *input)
+{
+	int err = 0;
+
+	if (input->kind == TI_NAME || input->kind == TI_SITE || input->kind == TI_CCS)
+		err = replay__take_answer(r, input);
+	else if (input->kind == TI_RETAKEN)
+		r->n_retaken_ahead++;
+	else
+		return replay_windows__look(&r->windows, input);
+	/* an answer is not asked for again when its turn comes */
+	if (err != -ENOMEM)
+		count_error(&r->notes, err);
+	return err == -ENOMEM ? err : 0;
 }
 
 /* The first pass of a replay in windows; the file's position stays. */
@@ -379,18 +402,14 @@ static int look_ahead(struct replay *r, FILE *in)
 			if (input.kind == TI_NONE || own_kind(r, kind) == TI_NONE)
 				continue;
 			input.kind = own_kind(r, kind);
-			if (input.kind == TI_NAME || input.kind == TI_SITE || input.kind == TI_CCS)
-				err = replay__take_answer(r, &input);
-			else if (input.kind == TI_RETAKEN)
-				r->n_retaken_ahead++;
-			else
-				err = replay_windows__look(&r->windows, &input);
+			err = look_at(r, &input);
 		}
 		/* what makes no sense is left out, here as later */
 		err = err == -ENODATA || err == -EBADMSG ? 0 : err;
 	}
 	if (replay_windows__looked(&r->windows))
 		err = -ENOMEM;
+	r->notes.short_ahead = replay_windows__lacks(&r->windows);
 	r->looking_ahead = false;
 	blocks__free(&blocks);
 	decoded__free(&d);
@@ -411,6 +430,7 @@ static int take_blocks(struct replay *r, FILE *in)
 		if (err)
 			break;
 	}
+	r->notes.no_room += r->after_records ? 0 : c.n_left_out;
 	r->notes.damaged_blocks = blocks.lost;
 	/* what follows the last good block cannot be counted; cut off, it is no damage */
 	if (blocks.damaged && !blocks.lost && r->notes.complete)
@@ -439,65 +459,6 @@ static int take_all(struct replay *r, FILE *in)
 }
 
 /* ── the whole ───────────────────────────────────────────────────────────────────────────── */
-
-static void note(struct replay *r, const char *text)
-{
-	const struct picture *pic = timeline__picture(r->tl);
-
-	for (size_t i = 0; i < picture__n_targets(pic); i++)
-		intake__add_missing(r->in, picture__target(pic, i)->pid, text);
-	intake__set_exit_code(r->in, 1);
-}
-
-static void report(struct replay *r)
-{
-	char text[160];
-
-	if (!r->notes.complete) {
-		snprintf(text, sizeof(text),
-			 "the capture was not finished: what came after %.3f s is not in it",
-			 (double)(r->last_ns > r->header.opts.start_ns
-					  ? r->last_ns - r->header.opts.start_ns
-					  : 0) /
-				 1e9);
-		note(r, text);
-	}
-	if (r->notes.damaged_blocks == UINT64_MAX)
-		note(r, "the capture is damaged");
-	else if (r->notes.damaged_blocks) {
-		snprintf(text, sizeof(text),
-			 "the capture is damaged: %" PRIu64 " of its blocks are left out",
-			 r->notes.damaged_blocks);
-		note(r, text);
-	}
-	if (r->notes.unknown_inputs) {
-		snprintf(text, sizeof(text),
-			 "the capture was made by safescoped %s: this one does not know %" PRIu64
-			 " of its records",
-			 r->header.version, r->notes.unknown_inputs);
-		note(r, text);
-	}
-}
-
-/* A log that was joined may have brought some. */
-static void report_lanes(struct replay *r)
-{
-	const struct picture *pic = timeline__picture(r->tl);
-
-	if (!r->hooks.haskell_lanes || r->header.opts.haskell_lanes)
-		return;
-	for (size_t i = 0; i < picture__n_targets(pic); i++) {
-		const struct pic_target *target = picture__target(pic, i);
-
-		if (target->lanes[LANE_HASKELL].n)
-			continue;
-		intake__add_missing(r->in, target->pid,
-				    "no lanes of Haskell threads: the capture was made without "
-				    "--lanes haskell");
-		intake__set_exit_code(r->in, 1);
-		r->notes.no_haskell_lanes = true;
-	}
-}
 
 static int begin(struct replay *r, FILE *in, const char *name)
 {
@@ -546,6 +507,7 @@ int replay__read(FILE *in, const char *name, const struct replay_hooks *hooks,
 	r->last_ns = r->header.opts.start_ns;
 	r->windows = (struct replay_windows){.every_ns = r->hooks.window_ns,
 					     .haskell = r->header.opts.haskell_lanes,
+					     .max_kept = r->hooks.max_kept,
 					     .next_ns = r->last_ns + r->hooks.window_ns,
 					     .take = r->hooks.window,
 					     .ctx = r->hooks.ctx};
@@ -556,11 +518,11 @@ int replay__read(FILE *in, const char *name, const struct replay_hooks *hooks,
 	if (!err)
 		err = take_all(r, in);
 	if (!err) {
-		report(r);
+		replay__report(r);
 		if (!r->finished)
 			err = finish(r, r->last_ns);
 		if (!err)
-			report_lanes(r);
+			replay__report_lanes(r);
 	}
 	/* whoever cancelled it has reported why */
 	if (err && err != -ECANCELED)

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "replay_priv.h"
 
-#define MAX_ANSWERS   (1u << 22)
+#define MAX_ANSWERS   ((size_t)1 << 22)
 #define MAX_CCS_DEPTH 4096
 
 /* What was answered to one question, in the order in which it was asked. */
@@ -161,10 +161,12 @@ int replay__take_answer(struct replay *r, const struct intake_input *in)
 	struct answer *answer;
 	int err = in->n ? -(int)MIN(in->n, 4095u) : 0;
 
-	if ((in->target >= r->n_targets && !r->looking_ahead) || r->n_all >= MAX_ANSWERS)
+	if (in->target >= r->n_targets && !r->looking_ahead)
 		return -EBADMSG;
 	if (!err && !in->name && !in->site && !in->ccs)
 		return -EBADMSG;
+	if (r->n_all >= (r->hooks.max_kept ? MIN(r->hooks.max_kept, MAX_ANSWERS) : MAX_ANSWERS))
+		return -E2BIG;
 	if (ARRAY_RESERVE(r->all, r->all_cap, r->n_all + 1, MAX_ANSWERS))
 		return -ENOMEM;
 	answer = calloc(1, sizeof(*answer));

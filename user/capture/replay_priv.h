@@ -56,9 +56,15 @@ void replay__name(void *ctx, uint64_t frame, struct code_name *ret_name);
 int replay__site(void *ctx, uint64_t addr, struct target_site *ret_site);
 int replay__ccs(void *ctx, uint64_t addr, struct target_ccs *ret_ccs);
 int replay__read_ccs(void *ctx, const uint64_t *addrs, size_t n);
-/* An answer of the capture. -EBADMSG, -ENOMEM. */
+/* An answer of the capture. -EBADMSG, -E2BIG, -ENOMEM. */
 int replay__take_answer(struct replay *r, const struct intake_input *in);
 void replay__free_answers(struct replay *r);
+
+/* ── replay_report.c: what is left out, in the timeline's `missing` ──────────────────────── */
+
+void replay__report(struct replay *r);
+/* Once it is finished: a log that was joined may have brought lanes. */
+void replay__report_lanes(struct replay *r);
 
 /* ── replay_looks.c: TI_CENSUS and TI_LIVING; as the intake's functions, and -EBADMSG ────── */
 

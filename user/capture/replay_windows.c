@@ -6,11 +6,13 @@
 #include <stdlib.h>
 
 #include "ahead_priv.h"
+#include "ahead_room_priv.h"
 #include "base/base.h"
 #include "intake/tap.h"
 #include "timeline/timeline.h"
 
-/* With this many and no record in any of them the capture is damaged: at 60 s it is two months. */
+/* With this many and no record in any of them the capture is taken for damaged: at 60 s it is two
+ * months. */
 #define MAX_AT_ONCE 100000
 
 void replay_windows__free(struct replay_windows *w)
@@ -21,7 +23,9 @@ void replay_windows__free(struct replay_windows *w)
 
 int replay_windows__look(struct replay_windows *w, const struct intake_input *input)
 {
-	int err = w->ahead ? 0 : ahead__new(w->next_ns, w->every_ns, w->haskell, &w->ahead);
+	int err = w->ahead
+			  ? 0
+			  : ahead__new(w->next_ns, w->every_ns, w->haskell, w->max_kept, &w->ahead);
 
 	w->n_live_cuts += input->kind == TI_CUT;
 	return err ? err : ahead__look(w->ahead, input);
@@ -32,9 +36,33 @@ int replay_windows__looked(struct replay_windows *w)
 	return w->ahead ? ahead__looked(w->ahead) : 0;
 }
 
+/* All windows of the process lack it. */
+static int report_lack(const struct replay_windows *w, struct intake *in, pid_t pid)
+{
+	char text[256];
+	int err = 0;
+
+	for (enum ahead_kind kind = 0; err != -ENOMEM && kind < AHEAD_KINDS; kind++)
+		if (ahead_room__lacks(ahead__room(w->ahead), kind, text, sizeof(text)))
+			err = intake__add_missing(in, pid, text);
+	return err == -ENOMEM ? err : 0;
+}
+
+bool replay_windows__lacks(const struct replay_windows *w)
+{
+	const struct ahead_room *room = w->ahead ? ahead__room(w->ahead) : NULL;
+	bool lacks = false;
+
+	for (enum ahead_kind kind = 0; room && kind < AHEAD_KINDS; kind++)
+		lacks |= room->left_out[kind] != 0;
+	return lacks;
+}
+
 int replay_windows__joined(struct replay_windows *w, struct timeline *tl, pid_t pid)
 {
-	return w->ahead ? ahead__joined(w->ahead, timeline__intake(tl), pid) : 0;
+	int err = w->ahead ? ahead__joined(w->ahead, timeline__intake(tl), pid) : 0;
+
+	return err || !w->ahead ? err : report_lack(w, timeline__intake(tl), pid);
 }
 
 int replay_windows__snapshot(struct replay_windows *w, struct timeline *tl,
@@ -87,7 +115,7 @@ int replay_windows__record(struct replay_windows *w, struct timeline *tl, uint64
 	if (ns == UINT64_MAX)
 		return 0;
 	if (is_too_far(w, MAX(ns, w->latest_ns)))
-		return -EBADMSG;
+		return -ERANGE;
 	w->latest_ns = MAX(w->latest_ns, ns);
 	return make(w, tl);
 }
@@ -99,7 +127,7 @@ int replay_windows__end(struct replay_windows *w, struct timeline *tl, uint64_t 
 	if (ns == UINT64_MAX)
 		ns = w->ahead ? ahead__end(w->ahead) : 0;
 	if (is_too_far(w, ns))
-		return -EBADMSG;
+		return -ERANGE;
 	w->n_records = UINT64_MAX;
 	w->latest_ns = MAX(w->latest_ns, ns);
 	return make(w, tl);

@@ -24,6 +24,7 @@ struct replay_windows {
 	int (*take)(void *ctx, struct picture *pic); /* whose the picture is then */
 	void *ctx;
 	bool haskell;	     /* lanes of Haskell threads are made */
+	size_t max_kept;     /* as in struct replay_hooks */
 	int stopped;	     /* by an error that ends the replay */
 	uint64_t latest_ns;  /* of the records so far */
 	uint64_t n_records;  /* so far, with the one that comes next */
@@ -36,6 +37,8 @@ void replay_windows__free(struct replay_windows *w);
 int replay_windows__look(struct replay_windows *w, const struct intake_input *input);
 /* After the first pass. -ENOMEM. */
 int replay_windows__looked(struct replay_windows *w);
+/* The first pass had no room for something: the windows of all that join lack it. */
+bool replay_windows__lacks(const struct replay_windows *w);
 /* Another target has joined, with this pid. */
 int replay_windows__joined(struct replay_windows *w, struct timeline *tl, pid_t pid);
 /* A snapshot as a process joined, for the window that goes on. -ENOENT: it is to be taken as it is;
@@ -47,8 +50,8 @@ int replay_windows__begin(struct replay_windows *w, struct timeline *tl,
 			  struct wire_thread_event *rec);
 /*
  * A record of `ns` (UINT64_MAX: damaged) comes next: makes the windows that end before it, and for
- * which no record is still to come. -EBADMSG, and none is made: they would be so many that `ns`
- * cannot be true.
+ * which no record is still to come. -ERANGE, and none is made: they would be so many that `ns`
+ * can hardly be true.
  */
 int replay_windows__record(struct replay_windows *w, struct timeline *tl, uint64_t ns);
 /* The records have all come: makes the windows that end before `ns`, the session's end; UINT64_MAX:

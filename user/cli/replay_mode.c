@@ -117,6 +117,28 @@ static int take_window(void *ctx, struct picture *pic)
 	return err;
 }
 
+static void warn(const struct replay_notes *notes, const char *name)
+{
+	if (!notes->complete)
+		log_warn("%s: was not finished: it is shown as far as it goes", name);
+	if (notes->damaged_blocks)
+		log_warn("%s: is damaged: what could not be read is left out", name);
+	if (notes->refused_inputs)
+		log_warn("%s: some of its records contradict others, and are left out", name);
+	if (notes->no_room || notes->short_ahead)
+		log_warn("%s: is larger than this can take as a whole: \"missing\" in the report "
+			 "has what is left out",
+			 name);
+	if (notes->too_far)
+		log_warn("%s: records that come too many windows after the others are left out: "
+			 "longer windows may have them",
+			 name);
+	if (notes->no_haskell_lanes)
+		log_warn("%s: was made without --lanes haskell: there are no lanes of Haskell "
+			 "threads to show",
+			 name);
+}
+
 int replay_mode__run(const struct options *options)
 {
 	struct replay_mode mode = {.options = options};
@@ -158,14 +180,7 @@ int replay_mode__run(const struct options *options)
 		return EXIT_FAILED;
 	}
 	twins__report(mode.twins);
-	if (!replay__notes(replay)->complete)
-		log_warn("%s: was not finished: it is shown as far as it goes", options->replay);
-	if (replay__notes(replay)->damaged_blocks)
-		log_warn("%s: is damaged: what could not be read is left out", options->replay);
-	if (replay__notes(replay)->no_haskell_lanes)
-		log_warn("%s: was made without --lanes haskell: there are no lanes of Haskell "
-			 "threads to show",
-			 options->replay);
+	warn(replay__notes(replay), options->replay);
 	if (write_picture(&mode, replay__picture(replay)))
 		mode.exit_code = EXIT_FAILED;
 	finish_push(&mode);

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A replay that cannot keep all of a capture: what it lacks is in each of its reports, and nothing
+ * is where it can.
+ */
+#include "capture_kit.h"
+#include "picture/make.h"
+
+#define WINDOW	    ((END - T0) / 4)
+#define CAPTURE	    "the capture has "
+#define THREADS	    3
+#define EITHER_SIDE 50000
+
+static struct timeline_opts opts = {.frequency_hz = 99, .start_ns = T0, .start_unix_ns = 1};
+
+static void begin(struct kit *kit, bool haskell, struct capture **ret_capture)
+{
+	opts.haskell_lanes = haskell;
+	kit_capture(kit, &opts, ret_capture);
+	kit_add(kit, PID, T0);
+}
+
+static void end(struct kit *kit, struct capture *capture)
+{
+	assert_int_equal(timeline__finish(kit->tl, END), 0);
+	assert_int_equal(capture__finish(capture), 0);
+	timeline__free(kit->tl);
+}
+
+/* What the reports lack: in how many of them it is. */
+struct lacks {
+	const char *what;
+	unsigned reports, with;
+	uint64_t open; /* calls at their ends */
+	int exit_code;
+};
+
+static void look(struct lacks *lacks, const struct picture *pic)
+{
+	const struct pic_target *t = picture__target(pic, 0);
+
+	lacks->reports++;
+	for (size_t i = 0; i < t->n_missing; i++)
+		lacks->with += strstr(t->missing[i], lacks->what) != NULL;
+	for (size_t i = 0; i < t->n_calls; i++)
+		lacks->open += t->calls[i].open_at_end;
+	lacks->exit_code = MAX(lacks->exit_code, picture__session(pic)->exit_code);
+}
+
+static int take_window(void *ctx, struct picture *pic)
+{
+	look(ctx, pic);
+	picture__free(pic);
+	return 0;
+}
+
+static struct lacks replay(const char *what, uint64_t window_ns, size_t max_kept,
+			   struct replay_notes *ret_notes)
+{
+	struct lacks lacks = {.what = what};
+	const struct replay_hooks hooks = {
+		.ctx = &lacks, .window_ns = window_ns, .window = take_window, .max_kept = max_kept};
+	struct replay *r;
+
+	assert_int_equal(read_capture(&hooks, &r), 0);
+	look(&lacks, replay__picture(r));
+	*ret_notes = *replay__notes(r);
+	replay__free(r);
+	return lacks;
+}
+
+/* All four windows, or none. */
+static void check_lacks(const char *what, size_t max_kept, bool lacks)
+{
+	struct replay_notes notes;
+	struct lacks found = replay(what, WINDOW, max_kept, &notes);
+
+	assert_int_equal(found.reports, 4);
+	assert_int_equal(found.with, lacks ? 4 : 0);
+	assert_int_equal(found.exit_code, lacks);
+	assert_int_equal(notes.short_ahead, lacks);
+	assert_int_equal(notes.refused_inputs, 0);
+}
+
+/* Calls over each cut, of which there is room for one. */
+static void test_records(void **state)
+{
+	struct capture *capture;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin(&kit, false, &capture);
+	for (pid_t tid = 7; tid < 7 + THREADS; tid++)
+		put(&kit, mk_event(&r, WIRE_THREAD_NEW, tid, T0));
+	for (uint64_t at = T0 + WINDOW; at < END; at += WINDOW)
+		for (pid_t tid = 7; tid < 7 + THREADS; tid++)
+			put(&kit,
+			    mk_call(&r, tid, at - EITHER_SIDE, at + EITHER_SIDE, SITE(1), STOP));
+	end(&kit, capture);
+	check_lacks("where a window ends: " CAPTURE "8 records", 1, true);
+	check_lacks(CAPTURE, 0, false);
+}
+
+static void put_state(struct kit *kit, pid_t tid)
+{
+	const struct wire_thread thread = {.tgid = PID, .epoch = 1, .off_since_ns = T0 + 1000};
+
+	assert_int_equal(intake__thread_state(kit->in, tid, &thread), 0);
+}
+
+/* What threads never came back from is known by their states at the end. */
+static void test_states(void **state)
+{
+	struct capture *capture;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin(&kit, false, &capture);
+	for (pid_t tid = 7; tid < 7 + THREADS; tid++)
+		put(&kit, mk_event(&r, WIRE_THREAD_NEW, tid, T0));
+	put(&kit, mk_off(&r, 7, END - 3, END - 2, END - 1, 1, 0, HS(1), IP(HS(1)), STOP));
+	for (pid_t tid = 7; tid < 7 + THREADS; tid++)
+		put_state(&kit, tid);
+	end(&kit, capture);
+	check_lacks("where a window ends: " CAPTURE "2 records", 1, true);
+	check_lacks(CAPTURE, 0, false);
+}
+
+static void test_names(void **state)
+{
+	struct capture *capture;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin(&kit, false, &capture);
+	for (unsigned i = 0; i < THREADS; i++)
+		put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7 + (pid_t)i, T0 + i * WINDOW));
+	end(&kit, capture);
+	check_lacks("took later: " CAPTURE "2 threads", 1, true);
+	check_lacks(CAPTURE, 0, false);
+}
+
+static void put_look(struct kit *kit, uint64_t id, uint64_t at_ns)
+{
+	const struct target_living_thread thread = {.id = id};
+
+	assert_int_equal(intake__living(kit->in, PID, &thread, 1, at_ns, at_ns), 0);
+}
+
+/* Of Haskell threads: looks, and signs that they live. */
+static void test_haskell(void **state)
+{
+	struct capture *capture;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin(&kit, true, &capture);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	for (uint64_t id = 1; id <= THREADS; id++) {
+		mk_sample(&r, 7, T0 + id * WINDOW, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP);
+		r.sample.rts.tso = id;
+		r.sample.rts.tso_id = id;
+		put(&kit, &r);
+		put_look(&kit, id, T0 + id * WINDOW + 10);
+	}
+	end(&kit, capture);
+	check_lacks("Haskell threads waited: " CAPTURE "4 records", 1, true);
+	check_lacks(CAPTURE, 0, false);
+}
+
+/* Samples in as many functions, each of which has a name. */
+static void put_named(struct kit *kit)
+{
+	union rec r;
+
+	for (unsigned i = 1; i <= THREADS; i++)
+		put(kit,
+		    mk_sample(&r, 7, T0 + i * WINDOW, WIRE_WHERE_HASKELL, HS(i), IP(HS(i)), STOP));
+}
+
+static void test_answers(void **state)
+{
+	struct capture *capture;
+	struct replay_notes notes;
+	struct lacks found;
+	struct kit kit;
+
+	(void)state;
+	begin(&kit, false, &capture);
+	put_named(&kit);
+	end(&kit, capture);
+	for (uint64_t window = 0; window <= WINDOW; window += WINDOW) {
+		found = replay(CAPTURE "2 names and processes more", window, 1, &notes);
+		assert_int_equal(found.with, 1);
+		assert_int_equal(found.exit_code, 1);
+		assert_int_equal(notes.no_room, 2);
+		assert_int_equal(notes.refused_inputs, 0);
+		found = replay(CAPTURE, window, 0, &notes);
+		assert_int_equal(found.with, 0);
+		assert_int_equal(notes.no_room, 0);
+		assert_int_equal(found.exit_code, 0);
+	}
+}
+
+/* A name that makes no sense takes nothing with it: what comes after it is found in the first pass
+ * all the same. */
+static void test_refused(void **state)
+{
+	const struct intake_input bad = {.kind = TI_NAME, .target = 0, .a = HS(5)};
+	struct capture *capture;
+	struct replay_notes notes;
+	struct lacks one, many;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin(&kit, false, &capture);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	capture__take(capture, &bad);
+	put(&kit, mk_call(&r, 7, T0 + 1000, END - 1000, SITE(1), STOP));
+	end(&kit, capture);
+	one = replay("1 of the capture's records", 0, 0, &notes);
+	assert_int_equal(notes.refused_inputs, 1);
+	assert_int_equal(one.with, 1);
+	assert_int_equal(one.exit_code, 1);
+	many = replay("1 of the capture's records", WINDOW, 0, &notes);
+	assert_int_equal(notes.refused_inputs, 1);
+	assert_int_equal(many.with, 1);
+	assert_int_equal(many.exit_code, 1);
+	assert_int_equal(one.open, 0);
+	assert_int_equal(many.open, 3);
+}
+
+/* A time that windows do not reach. */
+static void test_too_far(void **state)
+{
+	struct capture *capture;
+	struct replay_notes notes;
+	struct lacks found;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin(&kit, false, &capture);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 8, T0 + WINDOW * 100002));
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 9, T0 + WINDOW * 100003));
+	end(&kit, capture);
+	found = replay("2 records that come too many windows after", WINDOW, 0, &notes);
+	assert_int_equal(found.with, 1);
+	assert_int_equal(found.exit_code, 1);
+	assert_int_equal(notes.too_far, 2);
+	assert_int_equal(notes.refused_inputs, 0);
+	found = replay("too many windows", 0, 0, &notes);
+	assert_int_equal(found.with, 0);
+	assert_int_equal(notes.too_far, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_records), cmocka_unit_test(test_states),
+		cmocka_unit_test(test_names),	cmocka_unit_test(test_haskell),
+		cmocka_unit_test(test_answers), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_too_far),
+	};
+
+	log__set_level(LOG_LVL_QUIET);
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

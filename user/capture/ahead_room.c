@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "ahead_room_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#define MAX_BYTES ((size_t)256 << 20)
+
+int ahead_room__leave_out(struct ahead_room *room, enum ahead_kind kind)
+{
+	room->left_out[kind]++;
+	return -E2BIG;
+}
+
+bool ahead_room__takes_bytes(struct ahead_room *room, enum ahead_kind kind)
+{
+	if (room->bytes <= MAX_BYTES)
+		return true;
+	ahead_room__leave_out(room, kind);
+	return false;
+}
+
+bool ahead_room__lacks(const struct ahead_room *room, enum ahead_kind kind, char *ret_text,
+		       size_t size)
+{
+	static const char *const texts[] = {
+		[AHEAD_CUTS] = "what threads were doing where a window ends: the capture has "
+			       "%" PRIu64 " records of it more than a replay in windows keeps; "
+			       "longer windows need fewer",
+		[AHEAD_NAMES] = "names that threads took later: the capture has %" PRIu64
+				" threads that begin more than a replay in windows keeps; without "
+				"windows they are known",
+		[AHEAD_HASKELL] = "how long Haskell threads waited: the capture has %" PRIu64
+				  " records that show them more than a replay in windows keeps; "
+				  "without windows it is known",
+	};
+
+	if (!room->left_out[kind])
+		return false;
+	snprintf(ret_text, size, texts[kind], room->left_out[kind]);
+	return true;
+}
