@@ -40,11 +40,13 @@ static void look(struct lacks *lacks, const struct picture *pic)
 	const struct pic_target *t = picture__target(pic, 0);
 
 	lacks->reports++;
+	lacks->exit_code = MAX(lacks->exit_code, picture__session(pic)->exit_code);
+	if (!t)
+		return;
 	for (size_t i = 0; i < t->n_missing; i++)
 		lacks->with += strstr(t->missing[i], lacks->what) != NULL;
 	for (size_t i = 0; i < t->n_calls; i++)
 		lacks->open += t->calls[i].open_at_end;
-	lacks->exit_code = MAX(lacks->exit_code, picture__session(pic)->exit_code);
 }
 
 static int take_window(void *ctx, struct picture *pic)
@@ -54,12 +56,17 @@ static int take_window(void *ctx, struct picture *pic)
 	return 0;
 }
 
+static bool haskell_lanes; /* are asked for */
+
 static struct lacks replay(const char *what, uint64_t window_ns, size_t max_kept,
 			   struct replay_notes *ret_notes)
 {
 	struct lacks lacks = {.what = what};
-	const struct replay_hooks hooks = {
-		.ctx = &lacks, .window_ns = window_ns, .window = take_window, .max_kept = max_kept};
+	const struct replay_hooks hooks = {.ctx = &lacks,
+					   .window_ns = window_ns,
+					   .window = take_window,
+					   .max_kept = max_kept,
+					   .haskell_lanes = haskell_lanes};
 	struct replay *r;
 
 	assert_int_equal(read_capture(&hooks, &r), 0);
@@ -260,13 +267,42 @@ static void test_too_far(void **state)
 	assert_int_equal(notes.too_far, 0);
 }
 
+/* Lanes that the session did not make, of a process that ends before the last window. */
+static void test_no_lanes(void **state)
+{
+	struct capture *capture;
+	struct replay_notes notes;
+	struct lacks found;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin(&kit, false, &capture);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_event(&r, WIRE_PROC_EXIT, 7, T0 + WINDOW / 2));
+	assert_int_equal(intake__end_target(kit.in, PID, "exited", T0 + WINDOW / 2), 0);
+	end(&kit, capture);
+	haskell_lanes = true;
+	found = replay("no lanes of Haskell threads", 0, 0, &notes);
+	assert_true(notes.no_haskell_lanes);
+	assert_int_equal(found.with, 1);
+	found = replay("no lanes of Haskell threads", WINDOW, 0, &notes);
+	assert_true(notes.no_haskell_lanes);
+	assert_int_equal(found.with, 1);
+	assert_int_equal(found.exit_code, 1);
+	haskell_lanes = false;
+	found = replay("no lanes of Haskell threads", WINDOW, 0, &notes);
+	assert_false(notes.no_haskell_lanes);
+	assert_int_equal(found.with, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_records), cmocka_unit_test(test_states),
 		cmocka_unit_test(test_names),	cmocka_unit_test(test_haskell),
 		cmocka_unit_test(test_answers), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_too_far),
+		cmocka_unit_test(test_too_far), cmocka_unit_test(test_no_lanes),
 	};
 
 	log__set_level(LOG_LVL_QUIET);

@@ -46,6 +46,7 @@ static int add_target(struct replay *r, const struct intake_input *in)
 		return err;
 	}
 	r->targets[r->n_targets++] = t;
+	replay__report_no_lanes(r, in->pid);
 	return replay_windows__joined(&r->windows, r->tl, in->pid);
 }
 

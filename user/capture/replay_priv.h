@@ -63,7 +63,9 @@ void replay__free_answers(struct replay *r);
 /* ── replay_report.c: what is left out, in the timeline's `missing` ──────────────────────── */
 
 void replay__report(struct replay *r);
-/* Once it is finished: a log that was joined may have brought lanes. */
+/* As a process joins: in windows no log is joined, and none of them is to be without it. */
+void replay__report_no_lanes(struct replay *r, pid_t pid);
+/* Without windows, once it is finished: a log that was joined may have brought lanes. */
 void replay__report_lanes(struct replay *r);
 
 /* ── replay_looks.c: TI_CENSUS and TI_LIVING; as the intake's functions, and -EBADMSG ────── */

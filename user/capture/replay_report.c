@@ -73,21 +73,31 @@ void replay__report(struct replay *r)
 	}
 }
 
+static void note_no_lanes(struct replay *r, pid_t pid)
+{
+	intake__add_missing(r->in, pid,
+			    "no lanes of Haskell threads: the capture was made without "
+			    "--lanes haskell");
+	intake__set_exit_code(r->in, 1);
+	r->notes.no_haskell_lanes = true;
+}
+
+void replay__report_no_lanes(struct replay *r, pid_t pid)
+{
+	if (r->windows.every_ns && r->hooks.haskell_lanes && !r->header.opts.haskell_lanes)
+		note_no_lanes(r, pid);
+}
+
 void replay__report_lanes(struct replay *r)
 {
 	const struct picture *pic = timeline__picture(r->tl);
 
-	if (!r->hooks.haskell_lanes || r->header.opts.haskell_lanes)
+	if (r->windows.every_ns || !r->hooks.haskell_lanes || r->header.opts.haskell_lanes)
 		return;
 	for (size_t i = 0; i < picture__n_targets(pic); i++) {
 		const struct pic_target *target = picture__target(pic, i);
 
-		if (target->lanes[LANE_HASKELL].n)
-			continue;
-		intake__add_missing(r->in, target->pid,
-				    "no lanes of Haskell threads: the capture was made without "
-				    "--lanes haskell");
-		intake__set_exit_code(r->in, 1);
-		r->notes.no_haskell_lanes = true;
+		if (!target->lanes[LANE_HASKELL].n)
+			note_no_lanes(r, target->pid);
 	}
 }
