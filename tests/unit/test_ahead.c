@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A replay that cannot keep all of a capture: what it lacks is in each of its reports, and nothing
- * is where it can.
+ * What a replay in windows finds before it begins. Where it cannot keep all of a capture, what it
+ * lacks is in each of its reports.
  */
 #include "capture_kit.h"
 #include "picture/make.h"
@@ -32,6 +32,7 @@ struct lacks {
 	const char *what;
 	unsigned reports, with;
 	uint64_t open; /* calls at their ends */
+	uint64_t gc_wait_ns;
 	int exit_code;
 };
 
@@ -45,6 +46,7 @@ static void look(struct lacks *lacks, const struct picture *pic)
 		return;
 	for (size_t i = 0; i < t->n_missing; i++)
 		lacks->with += strstr(t->missing[i], lacks->what) != NULL;
+	lacks->gc_wait_ns += t->gc.wait_ns;
 	for (size_t i = 0; i < t->n_calls; i++)
 		lacks->open += t->calls[i].open_at_end;
 }
@@ -296,13 +298,41 @@ static void test_no_lanes(void **state)
 	assert_int_equal(found.with, 0);
 }
 
+/* A collection of which only the end was seen: from when it was asked for, over the cut, threads
+ * wait for it. */
+static void test_collection(void **state)
+{
+	const uint64_t cut = T0 + WINDOW;
+	struct capture *capture;
+	struct replay_notes notes;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin(&kit, false, &capture);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 8, T0));
+	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 1000));
+	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 2000));
+	put(&kit,
+	    mk_off(&r, 8, cut - 8000, cut - 6000, cut - 6000, WIRE_WHERE_RTS, CIP(CFN(1)), STOP));
+	mk_gc(&r, 7, WIRE_GC_END, cut + 9000);
+	r.gc.sync_ns = cut - 10000;
+	r.gc.start_ns = cut + 5000;
+	put(&kit, &r);
+	end(&kit, capture);
+	assert_int_equal(replay("", 0, 0, &notes).gc_wait_ns, 2000);
+	assert_int_equal(replay("", WINDOW, 0, &notes).gc_wait_ns, 2000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_records), cmocka_unit_test(test_states),
-		cmocka_unit_test(test_names),	cmocka_unit_test(test_haskell),
-		cmocka_unit_test(test_answers), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_too_far), cmocka_unit_test(test_no_lanes),
+		cmocka_unit_test(test_records),	   cmocka_unit_test(test_states),
+		cmocka_unit_test(test_names),	   cmocka_unit_test(test_haskell),
+		cmocka_unit_test(test_answers),	   cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_too_far),	   cmocka_unit_test(test_no_lanes),
+		cmocka_unit_test(test_collection),
 	};
 
 	log__set_level(LOG_LVL_QUIET);

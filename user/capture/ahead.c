@@ -206,7 +206,7 @@ static int look_at_call(struct ahead *a, struct track *thread, const struct inta
 	return from < rec.h.ns ? add_next(a, from, rec.h.ns, input) : 0;
 }
 
-/* A collection's end shows when it began to work by the runtime's own clock. */
+/* A collection's end shows when it was asked for and began to work by the runtime's own clock. */
 static int look_at_gc(struct ahead *a, struct track *process, const struct intake_input *input)
 {
 	struct wire_gc rec;
@@ -219,7 +219,8 @@ static int look_at_gc(struct ahead *a, struct track *process, const struct intak
 		process->gc_ns = rec.h.ns;
 	if (rec.point != WIRE_GC_END)
 		return 0;
-	from = process->gc_ns ? MIN(process->gc_ns, rec.start_ns) : rec.start_ns;
+	from = process->gc_ns ?: rec.sync_ns ?: rec.start_ns;
+	from = MIN(from, rec.start_ns);
 	process->gc_ns = 0;
 	return from && from < rec.h.ns ? add_next(a, from, rec.h.ns, input) : 0;
 }
