@@ -32,7 +32,7 @@ struct lacks {
 	const char *what;
 	unsigned reports, with;
 	uint64_t open; /* calls at their ends */
-	uint64_t gc_wait_ns;
+	uint64_t open_ns, gc_wait_ns;
 	int exit_code;
 };
 
@@ -47,8 +47,10 @@ static void look(struct lacks *lacks, const struct picture *pic)
 	for (size_t i = 0; i < t->n_missing; i++)
 		lacks->with += strstr(t->missing[i], lacks->what) != NULL;
 	lacks->gc_wait_ns += t->gc.wait_ns;
-	for (size_t i = 0; i < t->n_calls; i++)
+	for (size_t i = 0; i < t->n_calls; i++) {
 		lacks->open += t->calls[i].open_at_end;
+		lacks->open_ns += t->calls[i].open_wall_ns;
+	}
 }
 
 static int take_window(void *ctx, struct picture *pic)
@@ -325,6 +327,31 @@ static void test_collection(void **state)
 	assert_int_equal(replay("", WINDOW, 0, &notes).gc_wait_ns, 2000);
 }
 
+/* A thread that slept in a call as its process joined, of which nothing came since, and no snapshot
+ * at the end, as the session was killed: it sleeps there all along. */
+static void test_asleep(void **state)
+{
+	struct snap_thread asleep = kit_snap(7, WIRE_WHERE_SAFE_CALL, 'S');
+	struct capture *capture;
+	struct replay_notes notes;
+	struct lacks one, many;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin(&kit, false, &capture);
+	asleep.site = SITE(1);
+	put_snap(&kit, &asleep, 1, false);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 8, T0));
+	end(&kit, capture);
+	one = replay("", 0, 0, &notes);
+	assert_int_equal(one.open, 1);
+	assert_int_equal(one.open_ns, END - T0);
+	many = replay("", WINDOW, 0, &notes);
+	assert_int_equal(many.open, 4);
+	assert_int_equal(many.open_ns, END - T0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -332,7 +359,7 @@ int main(void)
 		cmocka_unit_test(test_names),	   cmocka_unit_test(test_haskell),
 		cmocka_unit_test(test_answers),	   cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_too_far),	   cmocka_unit_test(test_no_lanes),
-		cmocka_unit_test(test_collection),
+		cmocka_unit_test(test_collection), cmocka_unit_test(test_asleep),
 	};
 
 	log__set_level(LOG_LVL_QUIET);

@@ -75,7 +75,8 @@ static void test_open_at_start(void **state)
 	r.call.flags = WIRE_CALL_OPEN_AT_START;
 	put(&kit, &r);
 	put(&kit, mk_call(&r, 3, T0 + 6000, T0 + 9000, SITE(3), RET(HS(4)), STOP));
-	/* 4 is in a call at the end that the kernel has seen begin; of 5 nothing was seen */
+	/* 4 is in a call at the end that the kernel has seen begin; 5 slept in its call, and has
+	 * not been on the CPU since */
 	final.open[0].start_ns = T0 + 50;
 	assert_int_equal(intake__thread_state(kit.in, 4, &final), 0);
 	t = finish(&kit);
@@ -85,7 +86,7 @@ static void test_open_at_start(void **state)
 
 		assert_in_range(no, 2, 5);
 		assert_int_equal(t->calls[i].open_at_start, no != 4);
-		assert_int_equal(t->calls[i].open_at_end, no == 4);
+		assert_int_equal(t->calls[i].open_at_end, no >= 4);
 	}
 	timeline__free(kit.tl);
 }

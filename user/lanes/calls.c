@@ -205,7 +205,7 @@ static void count_open(struct call_counter *c)
 			continue;
 		if (th->has_final && th->final->depth)
 			count_open_at_end(c, th);
-		else if (c->l->goes_on && lane->in_first_call)
+		else if (thread__goes_on(c->l, th) && lane->in_first_call)
 			count_first_call(c, th, true);
 		else if (is_open_at_end(lane))
 			count_unseen_begin(c, lane);

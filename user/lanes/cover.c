@@ -333,8 +333,9 @@ static bool in_first_call(const struct seen_thread *th, const struct ev *ev, boo
 }
 
 /*
- * At a cut there is no snapshot of where the threads are. One that slept in a call has not left it
- * without a switch: it has none at all since, or is asleep in that call again.
+ * At a cut there is no snapshot of where the threads are, nor at the end of a capture that was not
+ * finished. One that slept in a call has not left it without a switch: it has none at all since, or
+ * is asleep in that call again.
  */
 static bool sleeps_in_first_call(const struct seen_thread *th)
 {
@@ -351,7 +352,7 @@ static bool sleeps_in_first_call(const struct seen_thread *th)
  * has ended has a record, if it was not short: as long as nothing else is seen, it goes on.
  */
 static int add_at_start(const struct seen *seen, struct thread_lane *lane, struct evidence it,
-			uint64_t start, uint64_t end, bool at_cut, struct cover_list *list)
+			uint64_t start, uint64_t end, bool goes_on, struct cover_list *list)
 {
 	const struct seen_thread *th = lane->seen;
 	struct cover cover = {.start = start, .ev = &th->at_start};
@@ -384,7 +385,7 @@ static int add_at_start(const struct seen *seen, struct thread_lane *lane, struc
 	}
 	/* the same, since the last record */
 	lost |= th->has_final && !th->final->epoch;
-	was_seen |= at_cut && sleeps_in_first_call(th);
+	was_seen |= goes_on && sleeps_in_first_call(th);
 	lane->in_first_call = was_seen && !other && !lost;
 	cover.end = lane->in_first_call
 			    ? end
@@ -411,7 +412,8 @@ int cover__build(struct thread_builder *b, uint64_t end, bool last_part)
 	if (!err)
 		err = add_guessed(seen, it, start, end, list);
 	if (!err)
-		err = add_at_start(seen, b->lane, it, start, end, last_part && b->l->goes_on, list);
+		err = add_at_start(seen, b->lane, it, start, end,
+				   last_part && thread__goes_on(b->l, th), list);
 	if (!err)
 		err = make_segs(list, start);
 	if (err)

@@ -305,6 +305,14 @@ int thread__book_shorts(struct lanes *l, struct thread_lane *lane, uint64_t shor
 int thread__fold(struct lanes *l, struct thread_lane *lane);
 /* Makes all of it. */
 int thread__complete(struct lanes *l, struct thread_lane *lane, uint64_t session_end);
+/*
+ * Where the last part of the thread's lane ends nobody has looked at what it does: at a cut, and
+ * where the last snapshot is missing, as in a capture that was not finished.
+ */
+static inline bool thread__goes_on(const struct lanes *l, const struct seen_thread *th)
+{
+	return l->goes_on || (!th->has_end && !th->end_ns);
+}
 
 void bounds__of(const struct seen *seen, const struct seen_thread *th, uint64_t session_end,
 		uint64_t *ret_start, uint64_t *ret_end);
