@@ -136,35 +136,6 @@ static void test_skipped(void **state)
 	timeline__free(kit.tl);
 }
 
-/* While the probes were off nothing was seen of 99 collections: no sample is theirs. */
-static void test_unseen(void **state)
-{
-	struct heap_end r = end_of(T0 + 14000, 122, 324 * MB, 0, 0);
-	const struct pic_target *t;
-	struct kit kit;
-
-	(void)state;
-	kit_new(&kit);
-	put_heap(&kit, T0 + 2000, 10, 100 * MB, 0, 0);
-	put_alloc(&kit, T0 + 3000, 0, WIRE_ALLOC_NURSERY, 1);
-	put_heap(&kit, T0 + 4000, 11, 102 * MB, 0, 0);
-	put_alloc(&kit, T0 + 9000, 0, WIRE_ALLOC_NURSERY, 2);
-	put_heap(&kit, T0 + 10000, 111, 302 * MB, 0, 0);
-	put_alloc(&kit, T0 + 11000, 0, WIRE_ALLOC_NURSERY, 1);
-	put_heap(&kit, T0 + 12000, 112, 304 * MB, 0, 0);
-	/* of those that are left out, as one in so many is looked at, the next sample stands for */
-	put_alloc(&kit, T0 + 13000, 0, WIRE_ALLOC_NURSERY, 1);
-	r.heap.skipped = 9;
-	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), 0);
-	t = finish_at(&kit, END);
-	assert_int_equal(t->alloc.bytes, 224 * MB);
-	assert_int_equal(t->alloc.unsampled_bytes, 198 * MB);
-	assert_int_equal(self_of(kit.pic, t, "Main.h1"), 24 * MB);
-	assert_int_equal(self_of(kit.pic, t, "Main.h2"), 2 * MB);
-	assert_int_equal(rows_of(t), 224 * MB);
-	timeline__free(kit.tl);
-}
-
 static void put_tick(struct kit *kit, uint64_t ns, unsigned leaf, uint64_t allocated)
 {
 	const struct wire_allocated r = {
@@ -520,7 +491,6 @@ int main(void)
 		cmocka_unit_test(test_by_capability),
 		cmocka_unit_test(test_large),
 		cmocka_unit_test(test_skipped),
-		cmocka_unit_test(test_unseen),
 		cmocka_unit_test(test_figures),
 		cmocka_unit_test(test_ticks),
 		cmocka_unit_test(test_hostile_ticks),
