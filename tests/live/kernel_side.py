@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the tests ask the kernel: whether they can run here, and what is loaded."""
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -37,19 +39,24 @@ def bpf_objects():
     return found
 
 
+def held_by(pid):
+    """The descriptors of this process and of what it has started: [(pid, number, what fdinfo has of it)]."""
+    family, found = [pid], []
+    for holder in family:
+        process = Path(f"/proc/{holder}")
+        try:
+            for task in process.glob("task/*/children"):
+                family += map(int, task.read_text().split())
+            infos = list(process.glob("fdinfo/*"))
+        except OSError:
+            continue  # it has ended
+        for info in infos:
+            with contextlib.suppress(OSError):  # closed since
+                found.append((holder, info.name, info.read_text()))
+    return found
+
+
 def bpf_objects_of(pid):
     """Those of bpf_objects() that this process and its children hold: others on the host may make some meanwhile."""
-    found, pids = set(), [pid]
-    for parent in pids:
-        for task in Path(f"/proc/{parent}/task").glob("*/children"):
-            pids += map(int, task.read_text().split())
-    for info in (info for p in pids for info in Path(f"/proc/{p}/fdinfo").iterdir()):
-        try:
-            text = info.read_text()
-        except FileNotFoundError:
-            continue  # closed since
-        for line in text.splitlines():
-            kind, _, number = line.partition("_id:")
-            if kind in ("prog", "link", "map"):
-                found.add((kind, int(number)))
-    return found
+    return {(kind, int(number)) for *_, text in held_by(pid)
+            for kind, number in re.findall(r"^(prog|link|map)_id:\s*(\d+)$", text, re.M)}

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -485,53 +484,6 @@ def test_cpu_comes_and_goes(t):
     check(session.wait() in (0, 1), f"it said {session.err.seen}")
 
 
-def attached(session):
-    """The links and events that the session's processes hold: what they are for goes on as long as one of them holds it."""
-    family, found = [session.pid], set()
-    for pid in family:
-        process = Path(f"/proc/{pid}")
-        try:
-            for task in process.glob("task/*/children"):
-                family += map(int, task.read_text().split())
-            for info in process.glob("fdinfo/*"):
-                found |= set(re.findall(r"^link_id:\s*(\d+)", info.read_text(), re.M))
-                if "perf_event" in os.readlink(process / "fd" / info.name):
-                    found.add(f"event {pid} {info.name}")
-        except OSError:
-            continue  # it has ended
-    return found
-
-
-def test_switch(t):
-    """The operator's file takes everything off within a second, whatever waits for a server; its removal puts it on."""
-    switch = t.dir / "off"
-    target = t.target("Calls", 2, "safe_sleep_1ms=30000")
-    session, folder = attach(t, target, "--off-file", switch, "--push", "otlp+http://127.0.0.1:9", "--push-queue", t.dir / "queue",
-                             window="0.5")
-    target.go()
-    time.sleep(1.5)
-    now = attached(session)
-    check({name.split()[0] for name in now} > {"event"}, f"attached are {now}")
-    switch.write_text("")
-    # a second on a machine that is not ours alone
-    deadline = time.monotonic() + 1.5 * SLOWNESS
-    while (left := attached(session)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    check(not left, f"still attached: {left}")
-    time.sleep(2.5)
-    count = len(windows(folder))
-    check(count >= 2, f"{count} windows")
-    time.sleep(1.5)
-    check(len(windows(folder)) == count, "windows are made while it is off")
-    switch.unlink()
-    session.wait_attached()
-    time.sleep(2)
-    check(attached(session) and len(windows(folder)) > count, "nothing came on again")
-    session.signal(signal.SIGTERM)
-    check(session.wait() == 0, f"safescoped ended so: {session.err.seen}")
-    check(session.process.returncode == 0, "another exit code")
-
-
 @thorough
 def test_sleepers(t):
     """
@@ -556,56 +508,6 @@ def test_sleepers(t):
     got = sum(lane["cpu_ns"] for lane in lanes)
     check(got <= truth * 1.2 + 30e6, f"{got / 1e6} ms on the CPU, and the scheduler has {truth / 1e6} ms; the most of one thread in a "
                                      f"window: {max(lane['cpu_ns'] for lane in lanes) / 1e6} ms")
-
-
-@cases("before", "meanwhile")
-def test_switched_off_beside_a_command(t, when):
-    """It goes on, and who waits for us learns how it ended."""
-    switch = t.dir / "off"
-    if when == "before":
-        switch.write_text("")
-    process = subprocess.Popen([SAFESCOPED, "--off-file", switch, "--propagate-exit", "-f", "json", "-o", t.dir / "x.json", "--",
-                                "/bin/sh", "-c", f"sleep 2; date > {t.dir / 'ran'}; exit 7"], stderr=subprocess.PIPE, text=True)
-    t.finally_do(process.kill)
-    time.sleep(0.5)
-    switch.write_text("")
-    _, said = process.communicate(timeout=60)
-    check((t.dir / "ran").exists(), f"the command was not waited for: {said}")
-    check(process.returncode == 7 and "switched off" in said, f"it ended with {process.returncode}: {said}")
-
-
-def test_one_has_ended_when_it_is_switched_on(t):
-    """The other processes of --pid are profiled on."""
-    switch, targets = t.dir / "off", [t.target("Calls", 60, "safe_sleep_1ms=1000000") for _ in range(2)]
-    for target in targets:
-        target.go()
-    session = t.session("--pid", ",".join(str(target.pid) for target in targets), "--off-file", switch, "--window", "0.5",
-                        "-f", "json", "-o", t.dir)
-
-    def begins(pids):
-        deadline, have = time.monotonic() + 60 * SLOWNESS, len(windows(t.dir))
-        while not any({x["pid"] for x in w.json["targets"]} == pids for w in windows(t.dir)[have:]):
-            check(time.monotonic() < deadline and session.process.poll() is None, f"no windows of {pids}: {session.err.seen}")
-            time.sleep(0.1)
-
-    begins({target.pid for target in targets})
-    switch.write_text("")
-    check(session.err.until("switched off", 30) is not None, f"it said {session.err.seen}")
-    targets[0].kill()
-    switch.unlink()
-    begins({targets[1].pid})
-    session.signal(signal.SIGTERM)
-    check(session.wait() in (0, 1), f"it said {session.err.seen}")
-
-
-def test_switched_off_for_its_duration(t):
-    """The time that it is switched off counts: it ends though the file is still there."""
-    switch = t.dir / "off"
-    switch.write_text("")
-    done = subprocess.run([SAFESCOPED, "--off-file", switch, "--window", "1", "-d", "1", "-f", "json", "-o", t.dir],
-                          capture_output=True, text=True, timeout=60, check=False)
-    check(done.returncode == 1 and str(switch) in done.stderr, f"it ended with {done.returncode}: {done.stderr}")
-    check(os.listdir(t.dir) == ["off"], f"it wrote {os.listdir(t.dir)}")
 
 
 if __name__ == "__main__":

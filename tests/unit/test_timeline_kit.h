@@ -458,4 +458,15 @@ static inline void check_slice(const struct picture *pic, const struct pic_lane 
 	assert_string_equal(stack_text(pic, lane->slices[i].stack), stack);
 }
 
+/* The one target of the window up to `at`, which is freed by picture__free(). */
+static inline const struct pic_target *kit_window(struct kit *kit, uint64_t at,
+						  struct picture **ret_pic)
+{
+	assert_int_equal(timeline__window(kit->tl, at, ret_pic), 0);
+	assert_non_null(*ret_pic);
+	check_all(*ret_pic);
+	kit->pic = timeline__picture(kit->tl);
+	return picture__n_targets(*ret_pic) ? picture__target(*ret_pic, 0) : NULL;
+}
+
 #endif

@@ -8,81 +8,6 @@
 
 #define CUT (T0 + 500000)
 
-static void put_gc(struct kit *kit, unsigned point, uint64_t ns)
-{
-	union rec r;
-
-	put(kit, mk_gc(&r, 7, point, ns));
-}
-
-/* The one target of the window up to `at`, which is freed by picture__free(). */
-static const struct pic_target *window(struct kit *kit, uint64_t at, struct picture **ret_pic)
-{
-	assert_int_equal(timeline__window(kit->tl, at, ret_pic), 0);
-	assert_non_null(*ret_pic);
-	check_all(*ret_pic);
-	kit->pic = timeline__picture(kit->tl);
-	return picture__n_targets(*ret_pic) ? picture__target(*ret_pic, 0) : NULL;
-}
-
-/* A collection that was over at the cut is counted, and stopped nobody after it. */
-static void test_collection(void **state)
-{
-	struct kit kit;
-	struct picture *pic;
-	const struct pic_target *t;
-	union rec r;
-
-	(void)state;
-	kit_new(&kit);
-	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
-	put_gc(&kit, WIRE_GC_SYNC, T0 + 10000);
-	put_gc(&kit, WIRE_GC_START, T0 + 12000);
-	put_gc(&kit, WIRE_GC_END, T0 + 20000);
-	t = window(&kit, CUT, &pic);
-	assert_int_equal(t->gc.count, 1);
-	assert_int_equal(t->gc.pause_ns, 8000);
-	picture__free(pic);
-	put_gc(&kit, WIRE_GC_SYNC, CUT - 30000);
-	put_gc(&kit, WIRE_GC_START, CUT - 25000);
-	put_gc(&kit, WIRE_GC_END, CUT - 20000);
-	put_gc(&kit, WIRE_GC_SYNC, CUT + 10000);
-	put_gc(&kit, WIRE_GC_START, CUT + 11000);
-	put_gc(&kit, WIRE_GC_END, CUT + 15000);
-	t = finish(&kit);
-	assert_int_equal(t->gc.count, 2);
-	assert_int_equal(t->gc.pause_ns, 4000);
-	assert_int_equal(t->gc.max_pause_ns, 4000);
-	assert_int_equal(t->n_gcs, 1);
-	timeline__free(kit.tl);
-}
-
-/* One that goes on at the cut: no window has a longest pause that is longer than all of them. */
-static void test_collection_over_a_cut(void **state)
-{
-	struct kit kit;
-	struct picture *pic;
-	const struct pic_target *t;
-	union rec r;
-
-	(void)state;
-	kit_new(&kit);
-	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
-	put_gc(&kit, WIRE_GC_SYNC, CUT - 10000);
-	put_gc(&kit, WIRE_GC_START, CUT - 9000);
-	t = window(&kit, CUT, &pic);
-	assert_int_equal(t->gc.count, 0);
-	assert_int_equal(t->gc.pause_ns, 9000);
-	picture__free(pic);
-	put_gc(&kit, WIRE_GC_END, CUT + 5000);
-	t = finish(&kit);
-	assert_int_equal(t->gc.count, 1);
-	assert_int_equal(t->gc.pause_ns, 5000);
-	assert_int_equal(t->gc.max_pause_ns, 5000);
-	assert_int_equal(t->gcs[0].end_ns - t->gcs[0].start_ns, 5000);
-	timeline__free(kit.tl);
-}
-
 static void put_counters(struct kit *kit, uint64_t calls, uint64_t wall_ns)
 {
 	const struct wire_site_key key = {.site = SITE(1), .tgid = PID};
@@ -106,7 +31,7 @@ static void test_call(void **state)
 	kit_new(&kit);
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
 	put_counters(&kit, 1, 300000);
-	t = window(&kit, cut, &pic);
+	t = kit_window(&kit, cut, &pic);
 	assert_int_equal(t->n_calls, 1);
 	assert_int_equal(t->calls[0].wall_ns, 300000);
 	picture__free(pic);
@@ -156,7 +81,7 @@ static void call_over_a_cut(bool seen_open, bool recorded, bool at_exit, bool dr
 	put_state(&kit, seen_open ? begin : 0, 0);
 	if (drained)
 		put(&kit, mk_call(&r, 7, begin, end, SITE(1), STOP));
-	t = window(&kit, cut, &pic);
+	t = kit_window(&kit, cut, &pic);
 	assert_int_equal(t->calls[0].calls, 1);
 	assert_int_equal(t->calls[0].open_at_end, seen_open || drained);
 	wall = t->calls[0].wall_ns + t->calls[0].open_wall_ns;
@@ -212,7 +137,7 @@ static void call_ends_before_the_drain(bool first_second, bool early)
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
 	if (early) {
 		put_state(&kit, begin, 0);
-		window(&kit, cut - 800000000, &pic);
+		kit_window(&kit, cut - 800000000, &pic);
 		before = calls_of(pic);
 		assert_int_equal(before.open_at_end, 1);
 		assert_int_equal(before.open_wall_ns, 100000000);
@@ -221,13 +146,13 @@ static void call_ends_before_the_drain(bool first_second, bool early)
 	put(&kit, mk_call(&r, 7, begin, end, SITE(1), STOP));
 	put_counters(&kit, 1, whole);
 	put_state(&kit, 0, 0);
-	window(&kit, cut, &pic);
+	kit_window(&kit, cut, &pic);
 	now = calls_of(pic);
 	picture__free(pic);
 	put_counters(&kit, 1, whole);
 	put_state(&kit, 0, 0);
 	if (first_second) {
-		window(&kit, T0 + 2000000000, &pic);
+		kit_window(&kit, T0 + 2000000000, &pic);
 		after = calls_of(pic);
 		picture__free(pic);
 	} else {
@@ -267,7 +192,7 @@ static void test_end(void **state)
 	kit_new(&kit);
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
 	put(&kit, mk_sample(&r, 7, T0 + 5000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
-	t = window(&kit, CUT, &pic);
+	t = kit_window(&kit, CUT, &pic);
 	assert_non_null(t);
 	picture__free(pic);
 	put(&kit, mk_sample(&r, 7, CUT - 20000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
@@ -295,7 +220,7 @@ static void end_after_the_cut(const char *end, const char *status, const char *w
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
 	put(&kit, mk_sample(&r, 7, CUT - 5000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
 	assert_int_equal(intake__end_target(kit.in, PID, end, CUT + 1000), 0);
-	t = window(&kit, CUT, &pic);
+	t = kit_window(&kit, CUT, &pic);
 	assert_string_equal(t->end, word);
 	picture__free(pic);
 	if (status)
@@ -341,7 +266,7 @@ static void test_begin(void **state)
 	kit_new(&kit);
 	put_snap(&kit, &snap, 1, false);
 	assert_int_equal(intake__thread_state(kit.in, 9, &born), 0);
-	t = window(&kit, CUT, &pic);
+	t = kit_window(&kit, CUT, &pic);
 	assert_int_equal(lanes_of(t, 9), 1);
 	assert_int_equal(lane_of(t, 9)->start_ns, CUT - 1000);
 	picture__free(pic);
@@ -373,7 +298,7 @@ static void test_room(void **state)
 					    IP(HS(1)), STOP));
 		assert_int_equal(intake__n_records(kit.in), 9);
 		put(&kit, mk_event(&r, WIRE_EXEC, PID, at + 9500));
-		window(&kit, at + 10000, &pic);
+		kit_window(&kit, at + 10000, &pic);
 		picture__free(pic);
 		assert_int_equal(intake__n_targets(kit.in), 0);
 		assert_int_equal(intake__n_records(kit.in), 0);
@@ -394,7 +319,7 @@ static void test_cost(void **state)
 	kit_new(&kit);
 	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
 	assert_int_equal(intake__end_target(kit.in, PID, "exited 0", CUT - 5), 0);
-	t = window(&kit, CUT, &pic);
+	t = kit_window(&kit, CUT, &pic);
 	assert_int_equal(t->user_cpu_ns, 7000);
 	assert_int_equal(t->bpf_ns, 900);
 	picture__free(pic);
@@ -561,7 +486,7 @@ static void test_addresses(void **state)
 		}
 		put(&kit,
 		    mk_sample(&r, 7, from + 6000, WIRE_WHERE_HASKELL, HS(30), IP(HS(30)), STOP));
-		window(&kit, from + 10000, &pic);
+		kit_window(&kit, from + 10000, &pic);
 		if (i == 1)
 			before = picture__n_frames(pic);
 		assert_true(i < 2 || picture__n_frames(pic) == before);
@@ -588,7 +513,7 @@ static void test_clock(void **state)
 	unix_ns = timeline__unix_ns(kit.tl, T0);
 	assert_int_equal(picture__session(kit.pic)->start_unix_ns, unix_ns);
 	timeline__set_clock(kit.tl, T0 + 1000, unix_ns + 3600000001000);
-	window(&kit, CUT, &pic);
+	kit_window(&kit, CUT, &pic);
 	assert_int_equal(picture__session(pic)->start_unix_ns, unix_ns + 3600000000000);
 	picture__free(pic);
 	finish(&kit);
@@ -600,8 +525,6 @@ static void test_clock(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_collection),
-		cmocka_unit_test(test_collection_over_a_cut),
 		cmocka_unit_test(test_call),
 		cmocka_unit_test(test_call_over_a_cut),
 		cmocka_unit_test(test_call_ends_before_the_drain),

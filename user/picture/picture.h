@@ -362,8 +362,7 @@ struct pic_unsafe {
 	uint64_t held_up_gc_ns; /* collections waited so long for it; UINT64_MAX: not known */
 	uint64_t held_up_gcs, longest_held_ns; /* so many did; in one of them */
 	struct pic_moment longest_held;	       /* the whole wait of that one */
-	uint64_t
-		held_caps; /* a bit for each capability in which they did; bit 63: for all others */
+	uint64_t held_caps; /* a bit for each capability in which they did; 63: all others */
 	uint32_t function_frame, caller_frame; /* UINT32_MAX: not known */
 };
 

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The operator's file: while it is there nothing is profiled."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import time
+
+from harness import SAFESCOPED, SLOWNESS, cases, check, run
+from kernel_side import held_by
+from test_windows import attach, windows
+
+
+def attached(session):
+    """The links and events that the session's processes hold: what they are for goes on as long as one of them holds it."""
+    found = set()
+    for pid, number, text in held_by(session.pid):
+        found |= set(re.findall(r"^link_id:\s*(\d+)", text, re.M))
+        with contextlib.suppress(OSError):  # closed since
+            if "perf_event" in os.readlink(f"/proc/{pid}/fd/{number}"):
+                found.add(f"event {pid} {number}")
+    return found
+
+
+def test_switch(t):
+    """The operator's file takes everything off within a second, whatever waits for a server; its removal puts it on."""
+    switch = t.dir / "off"
+    target = t.target("Calls", 2, "safe_sleep_1ms=30000")
+    session, folder = attach(t, target, "--off-file", switch, "--push", "otlp+http://127.0.0.1:9", "--push-queue", t.dir / "queue",
+                             window="0.5")
+    target.go()
+    time.sleep(1.5)
+    now = attached(session)
+    check({name.split()[0] for name in now} > {"event"}, f"attached are {now}")
+    switch.write_text("")
+    # a second on a machine that is not ours alone
+    deadline = time.monotonic() + 1.5 * SLOWNESS
+    while (left := attached(session)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    check(not left, f"still attached: {left}")
+    time.sleep(2.5)
+    count = len(windows(folder))
+    check(count >= 2, f"{count} windows")
+    time.sleep(1.5)
+    check(len(windows(folder)) == count, "windows are made while it is off")
+    switch.unlink()
+    session.wait_attached()
+    time.sleep(2)
+    check(attached(session) and len(windows(folder)) > count, "nothing came on again")
+    session.signal(signal.SIGTERM)
+    check(session.wait() == 0, f"safescoped ended so: {session.err.seen}")
+    check(session.process.returncode == 0, "another exit code")
+
+
+@cases("before", "meanwhile")
+def test_switched_off_beside_a_command(t, when):
+    """It goes on, and who waits for us learns how it ended."""
+    switch = t.dir / "off"
+    if when == "before":
+        switch.write_text("")
+    process = subprocess.Popen([SAFESCOPED, "--off-file", switch, "--propagate-exit", "-f", "json", "-o", t.dir / "x.json", "--",
+                                "/bin/sh", "-c", f"sleep 2; date > {t.dir / 'ran'}; exit 7"], stderr=subprocess.PIPE, text=True)
+    t.finally_do(process.kill)
+    time.sleep(0.5)
+    switch.write_text("")
+    _, said = process.communicate(timeout=60)
+    check((t.dir / "ran").exists(), f"the command was not waited for: {said}")
+    check(process.returncode == 7 and "switched off" in said, f"it ended with {process.returncode}: {said}")
+
+
+def test_one_has_ended_when_it_is_switched_on(t):
+    """The other processes of --pid are profiled on."""
+    switch, targets = t.dir / "off", [t.target("Calls", 60, "safe_sleep_1ms=1000000") for _ in range(2)]
+    for target in targets:
+        target.go()
+    session = t.session("--pid", ",".join(str(target.pid) for target in targets), "--off-file", switch, "--window", "0.5",
+                        "-f", "json", "-o", t.dir)
+
+    def begins(pids):
+        deadline, have = time.monotonic() + 60 * SLOWNESS, len(windows(t.dir))
+        while not any({x["pid"] for x in w.json["targets"]} == pids for w in windows(t.dir)[have:]):
+            check(time.monotonic() < deadline and session.process.poll() is None, f"no windows of {pids}: {session.err.seen}")
+            time.sleep(0.1)
+
+    begins({target.pid for target in targets})
+    switch.write_text("")
+    check(session.err.until("switched off", 30) is not None, f"it said {session.err.seen}")
+    targets[0].kill()
+    switch.unlink()
+    begins({targets[1].pid})
+    session.signal(signal.SIGTERM)
+    check(session.wait() in (0, 1), f"it said {session.err.seen}")
+
+
+def test_switched_off_for_its_duration(t):
+    """The time that it is switched off counts: it ends though the file is still there."""
+    switch = t.dir / "off"
+    switch.write_text("")
+    done = subprocess.run([SAFESCOPED, "--off-file", switch, "--window", "1", "-d", "1", "-f", "json", "-o", t.dir],
+                          capture_output=True, text=True, timeout=60, check=False)
+    check(done.returncode == 1 and str(switch) in done.stderr, f"it ended with {done.returncode}: {done.stderr}")
+    check(os.listdir(t.dir) == ["off"], f"it wrote {os.listdir(t.dir)}")
+
+
+if __name__ == "__main__":
+    run(globals())
