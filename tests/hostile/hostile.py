@@ -3,11 +3,13 @@
 processes; a test carries the attack out and asserts that nobody but the attacker notices."""
 
 import atexit
+import functools
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -53,6 +55,7 @@ def start(t, command, ready="ready", env=None):
     return target
 
 
+@functools.cache
 def symbol_offset(path, name):
     """File offset of a symbol."""
     table = subprocess.run(["readelf", "-sW", path], capture_output=True, text=True, check=True).stdout
@@ -110,6 +113,22 @@ def check_only_probed(process, path, twin=None):
     wrong = [(p, hex(o)) for p, o in changed_code(process.pid)
              if p != str(path) or not any(x <= o < x + PROBE_WINDOW for x in places)]
     check(not wrong, f"code of {path} was changed: {wrong}")
+
+
+def check_only_probed_for(seconds, process, path, twin=None):
+    """Again and again, for as long as it lives."""
+    until, looks = time.monotonic() + seconds, 0
+    while time.monotonic() < until:
+        try:
+            check_only_probed(process, path, twin)
+        except OSError:
+            # it ends: its memory goes before it has
+            process.process.wait(10)
+        if process.process.poll() is not None:
+            break
+        looks += 1
+        time.sleep(0.1)
+    check(looks > 0, f"{path} ended before its code was looked at")
 
 
 def whole_host(t, *options):

@@ -8,7 +8,9 @@ import re
 import signal
 import stat
 import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 from hostile import OUT, as_nobody, file_server, haskell, start, whole_host
 from harness import SAFESCOPED, Skip, cases, check, program, run
@@ -66,10 +68,9 @@ def swapped(t, bait_path):
     if not fuse.exists():
         os.mknod(fuse, stat.S_IFCHR | 0o666, FUSE)
         fuse.chmod(0o666)
-    point, over = OUT / f"point-{name}", OUT / f"over-{name}"
-    point.mkdir()
+    point, over = (Path(tempfile.mkdtemp(prefix=f"{kind}-{name}-", dir=OUT)) for kind in ("point", "over"))
     point.chmod(0o777)
-    over.mkdir()
+    over.chmod(0o755)
     (over / "program").symlink_to(bait_path)
     target = start(t, as_nobody(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", SWAP, "sh",
                                  fuse, file_server(), haskell("Calls"), point, over]))

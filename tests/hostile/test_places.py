@@ -6,9 +6,11 @@ import os
 import signal
 import struct
 import subprocess
+import tempfile
 import time
+from pathlib import Path
 
-from hostile import (NOBODY, OUT, PROBED, as_nobody, build, check_only_probed, check_untouched, haskell, start,
+from hostile import (NOBODY, OUT, PROBED, as_nobody, build, check_only_probed_for, check_untouched, haskell, start,
                      symbol_offset, whole_host)
 from harness import PROGRAMS, cases, check, run
 import test_kinds
@@ -78,9 +80,7 @@ def test_wrong_page_of_the_runtime(t):
     session = whole_host(t)
     start(t, as_nobody([mapper, path, *wrong, *right]))
     other.go()
-    for _ in range(10):
-        time.sleep(0.1)
-        check_only_probed(other, path)
+    check_only_probed_for(1, other, path)
     truth = other.result()
     session.signal(signal.SIGINT)
     session.wait()
@@ -138,7 +138,8 @@ def forge(debug):
 def test_forged_debug_file(t, uid):
     """In a mount namespace of the attacker's own, for a program of root's that others run, too. As
     root: what the image of a container may hold, whose files belong to root outside as well."""
-    folder = OUT / f"debug-{uid}"
+    folder = Path(tempfile.mkdtemp(prefix=f"debug-{uid}-", dir=OUT))
+    folder.chmod(0o755)
     debug = folder / f"lib/debug/.build-id/{BUILD_ID[:2]}/{BUILD_ID[2:]}.debug"
     debug.parent.mkdir(parents=True)
     plain, path = with_build_id(), folder / "Calls"
@@ -158,9 +159,7 @@ def test_forged_debug_file(t, uid):
     time.sleep(0.5)
     other = start(t, [path, 1, "safe_spin_20us=2000", "safe_sleep_1ms=3000"])
     other.go()
-    for _ in range(10):
-        time.sleep(0.1)
-        check_only_probed(other, path, plain)
+    check_only_probed_for(1, other, path, plain)
     truth = other.result()
     attacker.go()
     attacker.wait()
