@@ -5,8 +5,10 @@ what GHC's profiler counts."""
 
 import json
 import re
+import signal
 import struct
 import subprocess
+import time
 from pathlib import Path
 
 from harness import GHC_ROOT, SAFESCOPED, Skip, Target, cases, check, check_near, profile_run, program, run, thorough
@@ -82,10 +84,10 @@ def check_whole(allocation, whole, sampled=0.97):
           f"{allocation['whole_stacks']} of {allocation['samples']} stacks are whole")
 
 
-def check_share(truth, allocation, a, b):
-    """Within four standard errors: less often than once in ten thousand runs that is not so."""
+def check_share(truth, allocation, a, b, whole=None):
+    """Within four standard errors: less often than once in ten thousand runs that is not so. `whole`: if not all."""
     got_a, got_b = total(allocation, a), total(allocation, b)
-    whole = allocation["bytes"]
+    whole = whole or allocation["bytes"]
     check(got_a + got_b >= 0.95 * whole, f"{got_a} + {got_b} of {whole} bytes are in the two functions: "
           f"{[(f['name'], f['self_bytes']) for f in allocation['functions'][:8]]}")
     want = truth["a"] / (truth["a"] + truth["b"])
@@ -174,6 +176,26 @@ def test_rare_collections(t):
     check_whole(allocation, whole)
     check(allocation["tick_samples"] >= 0.2 * allocation["samples"], f"{allocation['tick_samples']} of {allocation['samples']}")
     check_share(truth, allocation, "AllocA.listsA", "AllocB.listsB")
+
+
+def test_held_up(t):
+    """While safescoped is stopped the probes are off: nobody is known to have allocated what was allocated then."""
+    target = t.target("Alloc", "split", 9, rts=("-A1m",))
+    session = t.attach(target, "--max-overhead", "100")
+    target.go()
+    time.sleep(2)
+    session.signal(signal.SIGSTOP)
+    time.sleep(4)
+    session.signal(signal.SIGCONT)
+    truth = target.result()
+    code = session.wait()
+    check(code in (0, 1), f"safescoped ended with {code}: {session.err.seen}")
+    check(any("held up" in line for line in session.err.seen), f"the probes stayed on: {session.err.seen}")
+    allocation = t.report().target()["allocation"]
+    check(allocation["sampled_bytes"] + allocation["unsampled_bytes"] == allocation["bytes"], f"{allocation}")
+    check(allocation["unsampled_bytes"] >= 0.1 * allocation["bytes"],
+          f"{allocation['unsampled_bytes']} of {allocation['bytes']} bytes have no sample")
+    check_share(truth, allocation, "AllocA.listsA", "AllocB.listsB", allocation["sampled_bytes"])
 
 
 @cases("thr.stripped", "v.stripped")

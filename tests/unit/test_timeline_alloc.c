@@ -136,6 +136,37 @@ static void test_skipped(void **state)
 	timeline__free(kit.tl);
 }
 
+/* While the probes were off nothing was seen of 99 collections: no sample is theirs. Where single
+ * ones are missing the next sample stands for these. */
+static void test_unseen(void **state)
+{
+	const uint64_t off = T0 + 1000010000;
+	struct heap_end r = end_of(off + 4000, 122, 324 * MB, 0, 0);
+	const struct pic_target *t;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	put_heap(&kit, T0 + 2000, 8, 96 * MB, 0, 0);
+	put_alloc(&kit, T0 + 3000, 0, WIRE_ALLOC_NURSERY, 1);
+	put_heap(&kit, T0 + 4000, 11, 102 * MB, 0, 0);
+	put_alloc(&kit, off - 1000, 0, WIRE_ALLOC_NURSERY, 2);
+	put_heap(&kit, off, 111, 302 * MB, 0, 0);
+	put_alloc(&kit, off + 1000, 0, WIRE_ALLOC_NURSERY, 1);
+	put_heap(&kit, off + 2000, 112, 304 * MB, 0, 0);
+	/* of those that are left out, as one in so many is looked at, the next sample stands for */
+	put_alloc(&kit, off + 3000, 0, WIRE_ALLOC_NURSERY, 1);
+	r.heap.skipped = 9;
+	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), 0);
+	t = finish_at(&kit, off + 10000);
+	assert_int_equal(t->alloc.bytes, 228 * MB);
+	assert_int_equal(t->alloc.unsampled_bytes, 198 * MB);
+	assert_int_equal(self_of(kit.pic, t, "Main.h1"), 28 * MB);
+	assert_int_equal(self_of(kit.pic, t, "Main.h2"), 2 * MB);
+	assert_int_equal(rows_of(t), 228 * MB);
+	timeline__free(kit.tl);
+}
+
 static void put_tick(struct kit *kit, uint64_t ns, unsigned leaf, uint64_t allocated)
 {
 	const struct wire_allocated r = {
@@ -491,6 +522,7 @@ int main(void)
 		cmocka_unit_test(test_by_capability),
 		cmocka_unit_test(test_large),
 		cmocka_unit_test(test_skipped),
+		cmocka_unit_test(test_unseen),
 		cmocka_unit_test(test_figures),
 		cmocka_unit_test(test_ticks),
 		cmocka_unit_test(test_hostile_ticks),

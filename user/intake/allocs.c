@@ -3,9 +3,10 @@
  * allocs: what was allocated, and by whom, from the probes on collections. At each collection's end
  * comes how much every capability has allocated; a sample stands for all that its capability has
  * allocated since its last one. So samples add up to what the runtime counts, whichever capability
- * was the first to ask for collections, and however many samples are missing. What has no sample by
- * a window's end has none: with that the window's profile is what was allocated in it, and what no
- * sample ever comes for does not pile up.
+ * was the first to ask for collections, and however many samples are missing. Of what was allocated
+ * while the probes were off there is no sample. What has no sample by a window's end has none: with
+ * that the window's profile is what was allocated in it, and what no sample ever comes for does not
+ * pile up.
  */
 #include "intake_priv.h"
 
@@ -21,6 +22,9 @@
 
 /* Where collections are that far apart, the sampler's ticks are samples of allocation, too. */
 #define RARE_NS 50000000ULL
+
+/* Where there were some, and no end of one was seen for so long, the probes were off. */
+#define UNSEEN_NS 1000000000ULL
 
 /* GHC's blocks (rts/include/rts/Constants.h). */
 #define BLOCK_SIZE     4096
@@ -155,6 +159,38 @@ static void divide(struct seen_allocs *a, const uint64_t *more, uint64_t all, ui
 	wait_for_sample(&a->large_waits, large, a->heap_ns ? a->heap_ns : since_ns);
 }
 
+/* How long no collection had been seen to end. */
+static uint64_t without_end(const struct seen *s, uint64_t ns)
+{
+	uint64_t since = s->allocs.heap_ns ? s->allocs.heap_ns : s->pub->attach_ns;
+
+	return ns - MIN(since, ns);
+}
+
+/*
+ * Of collections since the last reading of which nothing was seen, as while the probes were off,
+ * there is no sample either: their part of more[], as if all were alike. The samples of one
+ * collection would stand for all that was allocated in minutes. Ticks have been there meanwhile.
+ */
+static uint64_t leave_unseen(struct seen *s, const struct wire_heap *rec,
+			     uint64_t more[SEEN_ALLOC_CAPS], uint64_t since_ns)
+{
+	struct seen_allocs *a = &s->allocs;
+	uint64_t n = rec->number - a->number, seen = 1 + (uint64_t)rec->skipped, sum = 0;
+
+	if (!a->known || a->ticked || rec->number == WIRE_GC_NO_NUMBER ||
+	    rec->number <= a->number || n <= seen || without_end(s, rec->h.ns) < UNSEEN_NS)
+		return 0;
+	for (size_t i = 0; i < SEEN_ALLOC_CAPS; i++) {
+		uint64_t part = (uint64_t)((unsigned __int128)more[i] * (n - seen) / n);
+
+		more[i] -= part;
+		sum += part;
+	}
+	wait_for_sample(&a->unseen, sum, since_ns);
+	return sum;
+}
+
 /* There is no room for the next one: the heap is as the later collection left it. */
 static void merge_reading(struct alloc_reading *last, const struct alloc_reading *next)
 {
@@ -218,14 +254,6 @@ static void read_heap(const struct wire_heap *rec, struct alloc_reading *r)
 	}
 }
 
-/* How long no collection had been seen to end. */
-static uint64_t without_end(const struct seen *s, uint64_t ns)
-{
-	uint64_t since = s->allocs.heap_ns ? s->allocs.heap_ns : s->pub->attach_ns;
-
-	return ns - MIN(since, ns);
-}
-
 /* The count is that of collections before: nothing that was allocated is older. */
 static bool is_first(const struct wire_heap *rec)
 {
@@ -267,6 +295,7 @@ static void note_reading(struct seen *s, const struct wire_heap *rec,
 	a->ticked = 0;
 	a->rare = without_end(s, rec->h.ns) >= RARE_NS;
 	a->heap_ns = rec->h.ns;
+	a->number = rec->number;
 	/* not every request is sampled */
 	a->unasked = rec->reason == WIRE_ALLOC_LARGE ? 0 : MIN(a->unasked + 1, MAX_UNASKED);
 	/* what it stands for began before anything was counted */
@@ -287,7 +316,7 @@ int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 {
 	struct seen_allocs *a = &s->allocs;
 	bool from_0 = is_first(rec);
-	uint64_t more[SEEN_ALLOC_CAPS] = {0}, large = rec->large_words * 8, all;
+	uint64_t more[SEEN_ALLOC_CAPS] = {0}, large = rec->large_words * 8, all, sampled;
 	struct alloc_reading reading = {
 		.ns = rec->h.ns,
 		.since_ns = from_0	 ? s->pub->attach_ns
@@ -311,9 +340,10 @@ int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 	reading.large = MIN(reading.large, all);
 	reading.large_of = rec->flags & WIRE_HEAP_LARGE_SEEN ? all : 0;
 	a->large = large;
+	sampled = reading.bytes - leave_unseen(s, rec, more, reading.since_ns);
 	/* ticks have taken what there was by then, of either kind */
-	divide(a, more, reading.bytes,
-	       all ? (uint64_t)((unsigned __int128)reading.large * reading.bytes / all) : 0,
+	divide(a, more, sampled,
+	       all ? (uint64_t)((unsigned __int128)reading.large * sampled / all) : 0,
 	       reading.since_ns);
 	note_reading(s, rec, &reading);
 	err = add_reading(in, a, &reading);
@@ -456,6 +486,7 @@ static void take_waits(struct rest *rest, struct alloc_wait *waits, bool older)
 /* What waits, or of that only what waited before the last reading. */
 static void take_waiting_rest(struct rest *rest, struct seen_allocs *a, bool older)
 {
+	take_waits(rest, &a->unseen, older);
 	take_waits(rest, &a->large_waits, older);
 	for (size_t i = 0; i < SEEN_ALLOC_CAPS; i++)
 		take_waits(rest, &a->caps[i].waits, older);

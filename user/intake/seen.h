@@ -307,9 +307,11 @@ struct seen_allocs {
 	uint64_t heap_ns; /* when that ended; 0: there has been none */
 	bool rare;	  /* it was long in coming */
 	uint64_t ticked;  /* bytes in the readings of ticks since then */
+	uint64_t number;  /* its number */
 	uint64_t large;	  /* bytes by then, since some time */
 	struct alloc_wait large_waits;
-	uint32_t unasked; /* collections since large objects asked for one */
+	struct alloc_wait unseen; /* while the probes were off */
+	uint32_t unasked;	  /* collections since large objects asked for one */
 	struct alloc_cap {
 		bool known;
 		uint64_t bytes; /* by the last reading */
