@@ -15,7 +15,7 @@ from pathlib import Path
 
 import test_kinds
 from harness import SLOWNESS, Skip, Target, cases, check, enter_root, program, run, thorough
-from kernel_side import BPFTOOL
+from kernel_side import BPFTOOL, held_by
 
 ALWAYS = ("--max-overhead", "1000", "-v")
 
@@ -483,11 +483,8 @@ def test_storm(t):
 def maps_of(session, names=("targets", "threads", "costs", "heaps", "off_stacks", "unwind_maps", "family", "open_at_start")):
     """{name: id} of the session's maps; else of those that have an entry for each process or thread."""
     found = {}
-    for info in Path(f"/proc/{session.pid}/fdinfo").iterdir():
-        number = None
-        with contextlib.suppress(FileNotFoundError):
-            number = re.search(r"^map_id:\s+(\d+)", info.read_text(), re.M)
-        if number:
+    for _, _, info in held_by(session.pid):
+        if number := re.search(r"^map_id:\s+(\d+)", info, re.M):
             shown = json.loads(subprocess.run([BPFTOOL, "-j", "map", "show", "id", number.group(1)], capture_output=True, text=True,
                                               check=True).stdout)
             found[shown.get("name")] = int(number.group(1))

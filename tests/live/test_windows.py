@@ -16,6 +16,8 @@ from pathlib import Path
 from harness import SAFESCOPED, SLOWNESS, NotHere, Report, Target, cases, check, check_near, program, run, stolen_ns, thorough
 from test_calls import ALWAYS
 from test_metrics import child_of
+from test_ring_full import FILLED_IN, FULL_FOR, n_lost
+from test_system import maps_of
 
 CALLS = (4, "safe_half_2ms=1000", "safe_spin_20us=4000", "unsafe_spin_1ms=400", "safe_sleep_1ms=400")
 
@@ -352,14 +354,27 @@ def test_reader_goes_away(t):
     check(sum("nobody reads it any more" in l for l in session.err.all(5)) == 1, f"{session.err.seen}")
 
 
-def hold_up(session, seconds):
-    """Stops both processes of the daemon for so long."""
+@contextlib.contextmanager
+def stopped(session):
+    """Both processes of the daemon."""
     daemons = child_of(session), session.pid
     for pid in daemons:
         os.kill(pid, signal.SIGSTOP)
-    time.sleep(seconds)
-    for pid in daemons:
-        os.kill(pid, signal.SIGCONT)
+    try:
+        yield
+    finally:
+        for pid in daemons:
+            os.kill(pid, signal.SIGCONT)
+
+
+def hold_up_until_the_ring_is_full(session):
+    counters = maps_of(session, ("counters",))["counters"]
+    with stopped(session):
+        before, until = n_lost(counters), time.monotonic() + FILLED_IN
+        while n_lost(counters) == before:
+            check(time.monotonic() < until, "the ring does not become full")
+            time.sleep(0.1)
+        time.sleep(FULL_FOR)
 
 
 @cases("10", "250")
@@ -374,7 +389,8 @@ def test_held_up_while_one_joins(t, ms):
     t.started.append(target)
     target.go()
     time.sleep(int(ms) / 1000)
-    hold_up(session, 3.2)
+    with stopped(session):
+        time.sleep(3.2)
     target.wait_for("}", 60)
     time.sleep(3 * SLOWNESS)
     ran, stolen = scheduled(target.pid), stolen_ns() - stolen
@@ -406,7 +422,7 @@ def test_held_up_until_the_ring_is_full(t):
     stolen = stolen_ns()
     target.go()
     time.sleep(1)
-    hold_up(session, 6)
+    hold_up_until_the_ring_is_full(session)
     time.sleep(2.5)
     session.signal(signal.SIGINT)
     check(session.wait() == 1, f"safescoped ended so: {session.err.seen}")
