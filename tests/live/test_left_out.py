@@ -7,7 +7,7 @@ import re
 import signal
 import time
 
-from harness import Report, Skip, SLOWNESS, Target, check, program, run, thorough
+from harness import Report, Skip, SLOWNESS, Target, cases, check, program, run, thorough
 from test_windows import windows
 
 LEFT_OUT = r"(\d+) processes of user 0 were left out"
@@ -88,6 +88,28 @@ def test_no_descriptors(t):
         for texts in missing(report, r"could not be looked at.* descriptors may be open"):
             check(len(texts) == 1, f"left out, but the window lacks {texts}")
             check(int(texts[0].split()[0]) == len(targets) - live, f"of {len(targets)} there are {live}: {texts}")
+
+
+@cases("nofile=64", "as=60000000")
+def test_limit_is_named(t, name):
+    """A limit for which nothing can begin is in the line, and with as much as that one asks for it begins."""
+    target = sleepers(t, 1)[0]
+    kind, limit = name.split("=")
+    # without memory it does not come as far as the session where it looks at a process before
+    which = ("--pid", target.pid) if kind == "nofile" else ("--comm", "Server")
+
+    def run_it(limit):
+        session = t.session(*which, "-d", 0.2, "-f", "json", "-o", t.dir / "it.json",
+                            prefix=("prlimit", f"--{kind}={limit}:{limit}"))
+        return session.wait(), session.err.seen
+
+    code, said = run_it(limit)
+    check(code == 2 and len(said) == 1 and f"RLIMIT_{kind.upper()}" in said[0], f"it ended with {code}: {said}")
+    needs = re.search(r"no more than 64 descriptors .*; it needs (\d+) or more", said[0])
+    if kind == "nofile":
+        check(needs, f"not how many it needs: {said}")
+        code, said = run_it(needs[1])
+        check(code == 0, f"with as many it ended with {code}: {said}")
 
 
 @thorough

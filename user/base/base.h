@@ -229,7 +229,7 @@ void fd__restore_limit(void);
 /* How many may be open. */
 uint64_t fd__limit(void);
 /* Whether so many more can be opened now, FD_ROOM_MAX at most. */
-#define FD_ROOM_MAX 32U
+#define FD_ROOM_MAX 128U
 bool fd__has_room(unsigned n);
 
 /* ── directories (dir.c) ─────────────────────────────────────────────────────────────────── */

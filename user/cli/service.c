@@ -19,6 +19,7 @@
 
 #include "archives/archives.h"
 #include "base/base.h"
+#include "base/limits.h"
 #include "base/retry.h"
 #include "metrics/metrics.h"
 #include "metrics/server.h"
@@ -343,8 +344,9 @@ static int code_of(int status)
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
 	number = WTERMSIG(status);
-	log_error("the session was killed by signal %d (%s); what it had not written is lost",
-		  number, number == SIGKILL ? "out of memory?" : strsignal(number));
+	log_error("the session was killed by signal %d (%s%s); what it had not written is lost",
+		  number, number == SIGKILL ? "out of memory?" : strsignal(number),
+		  number == SIGKILL ? limits__why(-ENOMEM).text : "");
 	return EXIT_FAILED;
 }
 

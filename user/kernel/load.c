@@ -11,12 +11,15 @@
 #include <bpf/libbpf.h>
 
 #include "base/base.h"
+#include "base/limits.h"
 #include "keeper_priv.h"
 #include "kernel_priv.h"
 #include "safescope.skel.h"
 
 /* The verifier reports all that it did; why it stopped is at the end. */
 #define LINES_SHOWN 40
+/* With less, libbpf may fail for want of memory whatever it reports. */
+#define LITTLE_MEMORY (128ULL << 20)
 
 static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list args)
 {
@@ -129,6 +132,28 @@ static void set_rates(struct kernel *kernel, uint32_t frequency_hz)
 	ro->tick_every = MAX(1u, TICKS_PER_SEC / frequency_hz);
 }
 
+/* libbpf reports some other error where a descriptor is missing, or memory: what it could not read
+ * is not there. */
+static int why_refused(int err)
+{
+	const char *name;
+
+	return err != -EMFILE && limits__memory(&name) < LITTLE_MEMORY ? -ENOMEM : err;
+}
+
+static bool has_descriptors(const struct bpf_object *obj)
+{
+	const struct bpf_program *prog = NULL;
+	const struct bpf_map *map = NULL;
+	unsigned n = 0;
+
+	while ((map = bpf_object__next_map(obj, map)))
+		n++;
+	while ((prog = bpf_object__next_program(obj, (struct bpf_program *)prog)))
+		n += bpf_program__autoload(prog);
+	return fd__has_room(n);
+}
+
 static int load_object(struct kernel *kernel, const struct kernel_opts *opts)
 {
 	int err;
@@ -146,12 +171,16 @@ static int load_object(struct kernel *kernel, const struct kernel_opts *opts)
 	err = prepare_uprobes(kernel->skel, kernel->multi);
 	if (err)
 		return err;
+	/* without a line: the session has one of its own for this */
+	if (!has_descriptors(kernel->skel->obj))
+		return -EMFILE;
 	err = safescope_bpf__load(kernel->skel);
 	/* the kernel's BTF, some 10 MB, is free again */
 	malloc_trim(0);
 	if (err)
-		log_error("the kernel refuses the BPF programs: %s; -vv shows the verifier's words",
-			  strerror(-err));
+		log_error(
+			"the kernel refuses the BPF programs: %s%s; -vv shows the verifier's words",
+			strerror(-err), limits__why(why_refused(err)).text);
 	return err;
 }
 

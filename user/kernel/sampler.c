@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/limits.h"
 #include "keeper_priv.h"
 #include "kernel_priv.h"
 #include "safescope.skel.h"
@@ -116,10 +117,11 @@ void sampler__vary(struct sampler *s, uint64_t now_ns)
 static void report_failure(struct clock *c, int cpu, const char *what, int err)
 {
 	if (!c->failed)
-		log_error(
-			"cpu %d: cannot %s: %s; Linux 5.15 or later is needed, and --doctor shows "
-			"what is missing",
-			cpu, what, strerror(-err));
+		log_error("cpu %d: cannot %s: %s%s", cpu, what, strerror(-err),
+			  err == -EMFILE || err == -ENOMEM
+				  ? limits__why(err).text
+				  : "; Linux 5.15 or later is needed, and --doctor shows what is "
+				    "missing");
 	c->failed = true;
 }
 

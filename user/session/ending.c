@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "confine/confine.h"
 #include "process/mem.h"
 #include "session_priv.h"
@@ -226,6 +227,7 @@ int ending__finish(struct session *s)
 	kernel__let_files_go(s->kernel, FILES_LAST_MS);
 	logs__free(s);
 	if (err)
-		log_error("the profile cannot be made: %s", strerror(-err));
+		log_error("the profile cannot be made: %s%s", strerror(-err),
+			  limits__why(err).text);
 	return err;
 }

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "confine/confine.h"
 #include "session_priv.h"
 
@@ -243,7 +244,7 @@ int open__all(struct session *s)
 	if (!err)
 		err = mapped__new(&s->mapped);
 	if (err) {
-		log_error("the session cannot begin: %s", strerror(-err));
+		log_error("the session cannot begin: %s%s", strerror(-err), limits__why(err).text);
 		return err;
 	}
 	err = target_cache__open_archives(s->cache, s->opts->archives, s->opts->n_archives);

@@ -11,6 +11,7 @@
 #include <sys/ptrace.h>
 #include <sys/user.h>
 
+#include "base/limits.h"
 #include "confine/caps.h"
 #include "confine/filter_program.h"
 #include "session_priv.h"
@@ -231,6 +232,7 @@ int rights__give_up(const struct kernel_features *features, unsigned traces)
 	if (!err)
 		err = refuse_calls(traces);
 	if (err)
-		log_error("rights that are not needed cannot be given up: %s", strerror(-err));
+		log_error("rights that are not needed cannot be given up: %s%s", strerror(-err),
+			  limits__why(err).text);
 	return err;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/limits.h"
 #include "confine/confine.h"
 #include "picture/picture.h"
 #include "session_priv.h"
@@ -112,14 +113,15 @@ static int run_to_end(struct session *s)
 	if (err) {
 		/* few rooms print a line of their own about memory or descriptors */
 		if (err != -ECANCELED && !log__said_error())
-			log_error("the session cannot begin: %s", strerror(-err));
+			log_error("the session cannot begin: %s%s", strerror(-err),
+				  limits__why(err).text);
 		return EXIT_FAILED;
 	}
 	err = s->opts->window_ns ? windows__new(s, &s->windows) : 0;
 	if (!err && s->opts->metrics)
 		err = scrape__new(s, &s->scrape);
 	if (err) {
-		log_error("the session cannot begin: %s", strerror(-err));
+		log_error("the session cannot begin: %s%s", strerror(-err), limits__why(err).text);
 		return EXIT_FAILED;
 	}
 	loop__run(s);

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "picture/make.h"
 #include "session_priv.h"
 
@@ -366,7 +367,7 @@ int windows__cut(struct session *s, uint64_t now, bool at_once)
 		err = timeline__window(s->tl, now, &pic);
 	/* of these any is for good */
 	if (err) {
-		log_error("the session cannot go on: %s", strerror(-err));
+		log_error("the session cannot go on: %s%s", strerror(-err), limits__why(err).text);
 		return err;
 	}
 	if (pic) {

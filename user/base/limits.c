@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "limits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base.h"
+#include "read.h"
+
+#define MAX_CGROUP_TEXT ((size_t)1 << 16)
+/* What a session with one process has open: what is kept back, the kernel side, an event or two for
+ * each CPU, and the process. */
+#define FDS_NEEDED	  120U
+#define FDS_NEEDED_BY_CPU 4U
+/* What the first hierarchy has where there is no limit is a little less than 2^63. */
+#define NO_LIMIT (1ULL << 62)
+
+static int read_text(const char *path, char **ret_text)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), err;
+	size_t len;
+
+	if (fd < 0)
+		return -errno;
+	err = read__all(fd, MAX_CGROUP_TEXT, ret_text, &len);
+	fd__close(&fd);
+	return err;
+}
+
+/* "max", or bytes. */
+static uint64_t read_limit(const char *path)
+{
+	uint64_t bytes = UINT64_MAX;
+	char *text = NULL;
+
+	if (read_text(path, &text))
+		return UINT64_MAX;
+	if (*text >= '0' && *text <= '9')
+		bytes = strtoull(text, NULL, 10);
+	free(text);
+	return bytes < NO_LIMIT ? bytes : UINT64_MAX;
+}
+
+/* Of a group and of those above it, each of which holds for it. */
+static uint64_t lowest_above(const char *mounted, const char *group, size_t len, const char *file)
+{
+	uint64_t lowest = UINT64_MAX;
+	char path[PATH_MAX];
+
+	for (;;) {
+		while (len && group[len - 1] == '/')
+			len--;
+		if (snprintf(path, sizeof(path), "%s%.*s/%s", mounted, (int)len, group, file) <
+		    (int)sizeof(path))
+			lowest = MIN(lowest, read_limit(path));
+		if (!len)
+			return lowest;
+		while (len && group[len - 1] != '/')
+			len--;
+	}
+}
+
+uint64_t limits__cgroup_memory(const char *mounted, const char *text)
+{
+	char first[PATH_MAX];
+	uint64_t lowest = UINT64_MAX;
+
+	snprintf(first, sizeof(first), "%s/memory", mounted);
+	for (const char *line = text; *line;) {
+		size_t len = strcspn(line, "\n");
+		const char *names = memchr(line, ':', len);
+		const char *group =
+			names ? memchr(names + 1, ':', len - (size_t)(names + 1 - line)) : NULL;
+		size_t group_len = group ? len - (size_t)(group + 1 - line) : 0;
+
+		/* NUMBER:CONTROLLERS:PATH; of the unified hierarchy no controllers are named */
+		if (group && group == names + 1)
+			lowest = MIN(lowest,
+				     lowest_above(mounted, group + 1, group_len, "memory.max"));
+		else if (group && !strncmp(names, ":memory:", 8))
+			lowest = MIN(lowest, lowest_above(first, group + 1, group_len,
+							  "memory.limit_in_bytes"));
+		line += len + (line[len] == '\n');
+	}
+	return lowest;
+}
+
+uint64_t limits__memory(const char **ret_name)
+{
+	static const struct {
+		int which;
+		const char *name;
+	} limits[] = {{RLIMIT_AS, "RLIMIT_AS"}, {RLIMIT_DATA, "RLIMIT_DATA"}};
+	uint64_t lowest = UINT64_MAX, group = UINT64_MAX;
+	struct rlimit limit;
+	char *text = NULL;
+
+	*ret_name = "";
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+		if (!getrlimit(limits[i].which, &limit) && limit.rlim_cur != RLIM_INFINITY &&
+		    limit.rlim_cur < lowest) {
+			lowest = limit.rlim_cur;
+			*ret_name = limits[i].name;
+		}
+	if (read_text("/proc/self/cgroup", &text) == 0)
+		group = limits__cgroup_memory("/sys/fs/cgroup", text);
+	free(text);
+	if (group < lowest) {
+		lowest = group;
+		*ret_name = "of its control group, MemoryMax";
+	}
+	return lowest;
+}
+
+static void describe_fds(struct limit_text *ret_text)
+{
+	uint64_t limit = fd__limit();
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t needed = FDS_NEEDED + FDS_NEEDED_BY_CPU * (uint64_t)MAX(cpus, 1L);
+	int n = snprintf(ret_text->text, sizeof(ret_text->text),
+			 ": no more than %llu descriptors may be open (RLIMIT_NOFILE)",
+			 (unsigned long long)limit);
+
+	if (limit < needed)
+		snprintf(ret_text->text + n, sizeof(ret_text->text) - (size_t)n,
+			 "; it needs %llu or more", (unsigned long long)needed);
+}
+
+struct limit_text limits__why(int err)
+{
+	struct limit_text why = {.text = ""};
+	const char *name;
+	uint64_t bytes;
+
+	if (err == -EMFILE) {
+		describe_fds(&why);
+	} else if (err == -ENOMEM) {
+		bytes = limits__memory(&name);
+		if (*name)
+			snprintf(why.text, sizeof(why.text),
+				 ": no more than %s of memory may be used (%s)",
+				 human__bytes(bytes).s, name);
+	}
+	return why;
+}
