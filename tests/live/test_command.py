@@ -248,6 +248,30 @@ def test_no_ghc_program(t):
     check("not a GHC program" in err or "before its GHC runtime" in err, f"it said {err}")
 
 
+@cases("nohup", "env")
+def test_hangup(t, name):
+    """What nohup has ignored stays so, for the session and its command; and nothing that we block is blocked there."""
+    session = t.session("-f", "json", "-o", t.stem, "--", "sh", "-c", "exec grep ^Sig /proc/self/status",
+                        prefix=(name,))
+    session.wait()
+    masks = dict(line.split(":\t") for line in session.out.seen)
+    check(masks and int(masks["SigBlk"], 16) == 0, f"it has {masks}")
+    ignored = int(masks["SigIgn"], 16) & 1 << signal.SIGHUP - 1
+    check(bool(ignored) == (name == "nohup"), f"it has {masks}")
+
+
+def test_nohup(t):
+    """A session that was started by it goes on."""
+    target = t.target("Server", ready="waiting")
+    session = t.session("-v", "--pid", target.pid, "-f", "json", "-o", t.stem, prefix=("nohup",))
+    session.wait_attached()
+    session.signal(signal.SIGHUP)
+    time.sleep(0.5)
+    check(session.process.poll() is None, f"it ended, and said {session.err.seen}")
+    session.signal(signal.SIGTERM)
+    check(session.wait() == 0, f"it said {session.err.seen}")
+
+
 def test_as_the_user_of_sudo(t):
     nobody = pwd.getpwnam("nobody")
     env = {"SUDO_UID": str(nobody.pw_uid), "SUDO_GID": str(nobody.pw_gid)}

@@ -285,6 +285,21 @@ def test_reload(t):
     follow_each_other([w for w in all_windows if w.json["session"]["frequency_hz"] == 97])
 
 
+def test_early_signals(t):
+    """What comes before it has read its configuration ends nothing, and it is ready once all is attached."""
+    library = t.dir / "early_signals.so"
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", library, ROOT / "tests" / "live" / "early_signals.c"], check=True)
+    s = Service(t, env={"LD_PRELOAD": str(library)})
+    s.manager.wait_for("READY")
+    s.wait_for_windows(lambda hz: len(hz) >= 1)
+    s.end()
+    # what is no service ends by it as before
+    config = t.dir / "one.conf"
+    config.write_text("duration 60\nformat json\n")
+    session = t.session("--config", config, "-o", t.dir / "one.json", env={"LD_PRELOAD": str(library)})
+    check(session.wait() == -signal.SIGHUP, f"it said {session.err.seen}")
+
+
 def test_wrong_reload(t):
     """
     A configuration that is wrong is reported with its line, and not taken; nor is one that no session could begin with, or

@@ -187,16 +187,23 @@ void signals__ignore_pipe(void);
 void signals__ignore_harmless(void);
 /* Undoes both, for a program that is started. */
 void signals__reset(void);
+/* Before anything else: SIGHUP and SIGUSR1 wait, since they may mean something to a daemon, which
+ * takes them once it has begun. */
+void signals__hold(void);
+/* For what is no daemon: both have the meaning that they had before. */
+void signals__release(void);
 /*
  * SIGINT, SIGTERM and SIGHUP are blocked and come by *ret_fd (readable, never blocks; the caller
- * closes it) from now on; SIGPIPE is ignored.
+ * closes it) from now on; SIGPIPE is ignored. So stays a SIGHUP that whoever started us had ignored
+ * (nohup).
  */
 int signals__open(int *ret_fd);
+bool signals__ignores_hangup(void);
 /* SIGUSR1 comes by a descriptor of its own: whoever looks at the other one ends for what is there.
  */
 int signals__open_usr1(int *ret_fd);
-/* SIGUSR1 comes by it, too. */
-int signals__add_usr1(int fd);
+/* SIGUSR1 comes by it, too, and SIGHUP in any case. */
+int signals__add_services(int fd);
 
 struct signal_taken {
 	int number;

@@ -31,6 +31,31 @@ void signals__reset(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* Of the process, as the mask is. */
+static sigset_t before_hold;
+
+void signals__hold(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, &before_hold);
+}
+
+void signals__release(void)
+{
+	sigprocmask(SIG_SETMASK, &before_hold, NULL);
+}
+
+bool signals__ignores_hangup(void)
+{
+	struct sigaction action;
+
+	return sigaction(SIGHUP, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 int signals__open(int *ret_fd)
 {
 	sigset_t set;
@@ -39,7 +64,9 @@ int signals__open(int *ret_fd)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	/* a blocked signal comes by the descriptor even where it is ignored */
+	if (!signals__ignores_hangup())
+		sigaddset(&set, SIGHUP);
 	if (sigprocmask(SIG_BLOCK, &set, NULL))
 		return -errno;
 	signals__ignore_pipe();
@@ -66,17 +93,17 @@ int signals__open_usr1(int *ret_fd)
 	return 0;
 }
 
-int signals__add_usr1(int fd)
+int signals__add_services(int fd)
 {
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
-	if (sigprocmask(SIG_BLOCK, &set, NULL))
-		return -errno;
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &set, NULL))
+		return -errno;
 	return signalfd(fd, &set, SFD_CLOEXEC | SFD_NONBLOCK) < 0 ? -errno : 0;
 }
 

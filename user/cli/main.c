@@ -12,6 +12,7 @@
 #include "base/base.h"
 #include "modes.h"
 #include "options.h"
+#include "service.h"
 #include "show/show.h"
 
 static int run_mode(struct options **options)
@@ -139,6 +140,7 @@ int main(int argc, char **argv)
 	gid_t group;
 	int code;
 
+	signals__hold();
 	/* all output is UTF-8, whatever the user's locale is */
 	setlocale(LC_CTYPE, "C.UTF-8");
 	hold_standard_fds();
@@ -147,6 +149,8 @@ int main(int argc, char **argv)
 	options = options__parse(argc, argv);
 	options__set_log_level(options);
 	signals__ignore_harmless();
+	if (!service__wanted(options))
+		signals__release();
 	/* before anything is done as root that was meant for somebody else */
 	if (output__owner(&owner, &group))
 		code = EX_USAGE;

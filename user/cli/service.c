@@ -237,6 +237,12 @@ static bool is_reload(const struct service *sv, const struct signal_taken *taken
 	return taken->number == SIGHUP && !taken->by_terminal && (*sv->options)->config_path;
 }
 
+/* nohup, which whoever has the configuration read again need not know of. */
+static bool is_hangup_ignored(const struct service *sv, const struct signal_taken *taken)
+{
+	return taken->number == SIGHUP && !is_reload(sv, taken) && signals__ignores_hangup();
+}
+
 /* ── without a child ─────────────────────────────────────────────────────────────────────── */
 
 /* A scrape finds that nothing is profiled, and why. */
@@ -284,7 +290,8 @@ static bool wait_for_removal(struct service *sv, bool was_off)
 		sv->alive_until_ns = UINT64_MAX;
 		report_alive(sv);
 		poll(&p, 1, LOOK_EVERY_MS);
-		if (!signals__take(sv->signal_fd, &taken) || taken.number == SIGUSR1)
+		if (!signals__take(sv->signal_fd, &taken) || taken.number == SIGUSR1 ||
+		    is_hangup_ignored(sv, &taken))
 			continue;
 		if (!is_reload(sv, &taken)) {
 			notify__stopping();
@@ -306,7 +313,7 @@ static void take_signal(struct service *sv)
 {
 	struct signal_taken taken;
 
-	if (!signals__take(sv->signal_fd, &taken))
+	if (!signals__take(sv->signal_fd, &taken) || is_hangup_ignored(sv, &taken))
 		return;
 	if (is_reload(sv, &taken)) {
 		if (sv->stopping)
@@ -314,8 +321,9 @@ static void take_signal(struct service *sv)
 		notify__reloading();
 		sv->waits_for_ready = true;
 		if (!read_again(sv)) {
-			/* of one that ends the reload before this is still to be waited for */
-			if (!sv->ending)
+			/* of one that ends the reload before this is still to be waited for, and of
+			 * the first one its begin */
+			if (!sv->ending && sv->state)
 				report_state(sv, profiling);
 			return;
 		}
@@ -469,7 +477,7 @@ int service__run(struct options **options)
 
 	named__take(&sv.named, *sv.options);
 	if (!err)
-		err = signals__add_usr1(sv.signal_fd);
+		err = signals__add_services(sv.signal_fd);
 	if (err)
 		log_error("signals: %s", strerror(-err));
 	else
