@@ -275,6 +275,29 @@ def test_keep(t):
     follow_each_other(windows(folder))
 
 
+def test_old_one_stays(t):
+    """An old window that cannot be removed is one line of the log, not one for each window after it."""
+    folder = t.dir / "windows"
+    folder.mkdir()
+    target = t.target("Server", ready="waiting")
+    old = folder / f"safescope-Server-{target.pid}-20200101T000000.000Z.json"
+    old.write_text("{}")
+    # in a mount namespace of its own: where it ends, so does the mount
+    session = t.session("--pid", target.pid, "-v", "-f", "json", "-o", folder, "--window", "0.5", "--keep", "2",
+                        prefix=("unshare", "--mount", "sh", "-c", f"mount --bind {old} {old} && exec \"$@\"", "sh"))
+    session.wait_attached()
+    made = set()
+    deadline = time.monotonic() + 60 * SLOWNESS
+    while len(made) < 5:
+        check(time.monotonic() < deadline, f"there were {made}; it said {session.err.seen}")
+        made.update(set(os.listdir(folder)) - {old.name})
+        time.sleep(0.1)
+    session.signal(signal.SIGTERM)
+    check(session.wait() == 0, f"it said {session.err.seen}")
+    said = [line for line in session.err.seen if "cannot be removed" in line]
+    check(len(said) == 1 and old.exists(), f"it said {session.err.seen}")
+
+
 def test_disk_full(t):
     """Windows for which there is no room are counted; later ones are written again."""
     disk = t.dir / "windows"

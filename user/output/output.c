@@ -34,6 +34,7 @@ struct outputs {
 	size_t n;
 	struct output each[OUTPUT_MAX_FORMATS];
 	char stem[128]; /* of windows' files: the time follows */
+	bool old_stay;	/* old windows could not be removed, which has been reported */
 	struct utsname uname;
 	char host_id[64]; /* "": not known */
 };
@@ -469,6 +470,28 @@ static void remove_all(const struct outputs *outputs)
 	}
 }
 
+/* What cannot be removed now cannot for each window after this one. */
+static void note_rotated(struct outputs *outputs, int err)
+{
+	const char *path = outputs->opts->path;
+
+	if (err && !outputs->old_stay)
+		log_error("%s: old windows cannot be removed: %s; of those after this one nothing "
+			  "is reported until they can",
+			  path ? path : ".", strerror(-err));
+	outputs->old_stay = err != 0;
+}
+
+void outputs__set_old_stay(struct outputs *outputs, bool old_stay)
+{
+	outputs->old_stay = old_stay;
+}
+
+bool outputs__old_stay(const struct outputs *outputs)
+{
+	return outputs->old_stay;
+}
+
 int outputs__write_window(struct outputs *outputs, const struct picture *pic)
 {
 	const struct output_opts *opts = outputs->opts;
@@ -489,6 +512,6 @@ int outputs__write_window(struct outputs *outputs, const struct picture *pic)
 	if (err)
 		remove_all(outputs);
 	/* even if the disk was full: this makes room for the next window */
-	rotate__files(opts, outputs->stem, outputs->owner);
+	note_rotated(outputs, rotate__files(opts, outputs->stem, outputs->owner));
 	return err;
 }

@@ -80,6 +80,10 @@ int outputs__write_by(const struct outputs *outputs, output_write *write, void *
  * more.
  */
 int outputs__write_window(struct outputs *outputs, const struct picture *pic);
+/* Whether older windows' files could not be removed then: reported once, until they can. A process
+ * that writes a window for another one has it from there, and hands it back. */
+bool outputs__old_stay(const struct outputs *outputs);
+void outputs__set_old_stay(struct outputs *outputs, bool old_stay);
 
 /*
  * The user who gets the files, and as whom a command runs: the one who ran sudo, by SUDO_UID and

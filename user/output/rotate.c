@@ -171,7 +171,7 @@ static int remove_oldest(const struct output_opts *opts, struct files *files, in
 	return err;
 }
 
-void rotate__files(const struct output_opts *opts, const char *stem, uid_t owner)
+int rotate__files(const struct output_opts *opts, const char *stem, uid_t owner)
 {
 	struct files files = {.n = 0};
 	char path[PATH_MAX];
@@ -179,20 +179,18 @@ void rotate__files(const struct output_opts *opts, const char *stem, uid_t owner
 	int dir = -1, err;
 
 	if (!opts->keep && !opts->keep_bytes && !opts->keep_for_ns)
-		return;
+		return 0;
 	if (snprintf(path, sizeof(path), "%s/%s", opts->path ? opts->path : ".", stem) >=
 	    (int)sizeof(path))
-		return;
+		return 0;
 	err = dir__open_of(path, owner, &dir, &base);
 	if (!err)
 		err = list(dir, stem, owner, &files);
 	if (!err)
 		err = remove_oldest(opts, &files, dir);
-	if (err)
-		log_error("%s: old windows cannot be removed: %s", opts->path ? opts->path : ".",
-			  strerror(-err));
 	fd__close(&dir);
 	for (size_t i = 0; i < files.n; i++)
 		free(files.v[i].name);
 	free(files.v);
+	return err;
 }

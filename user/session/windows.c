@@ -43,7 +43,8 @@ enum {
 	NOT_MADE = 4,
 	WRITERS_BUSY = 8,
 	TOO_SLOW = 16,
-	READER_GONE = 32, /* … and so is this: nobody reads standard output any more */
+	READER_GONE = 32, /* … and so are these: nobody reads standard output any more, */
+	OLD_STAY = 64,	  /* or old windows could not be removed, for which none is dropped */
 };
 
 struct windows {
@@ -159,6 +160,8 @@ static bool has_ended(struct session *s, pid_t *writer)
 	if (!got || (got < 0 && errno == EINTR))
 		return false;
 	failed = got < 0 || !WIFEXITED(status) ? FILES_FAILED : WEXITSTATUS(status);
+	if (got > 0 && WIFEXITED(status))
+		outputs__set_old_stay(s->outputs, failed & OLD_STAY);
 	if (failed & FILES_FAILED)
 		drop(w, FILES_FAILED, "its files could not be made");
 	else if (failed & PUSH_FAILED)
@@ -250,17 +253,23 @@ static void be_silent(void)
 _Noreturn static void write_window(struct session *s, const struct picture *pic)
 {
 	const struct export_opts opts = outputs__export_opts(s->outputs);
+	bool silent = s->windows->failing & (FILES_FAILED | PUSH_FAILED) &&
+		      log__level() < LOG_LVL_VERBOSE;
+	bool old_stay = outputs__old_stay(s->outputs);
 	int err, failed = 0;
 
 	syscall(SYS_close_range, STDERR_FILENO + 1U, ~0U, 0);
 	setpriority(PRIO_PROCESS, 0, WRITER_NICE);
-	if (s->windows->failing & (FILES_FAILED | PUSH_FAILED) && log__level() < LOG_LVL_VERBOSE)
+	if (silent)
 		be_silent();
 	err = outputs__write_window(s->outputs, pic);
 	if (err)
 		failed |= err == -EPIPE ? READER_GONE : FILES_FAILED;
 	if (s->push && push__put(s->push, pic, &opts))
 		failed |= PUSH_FAILED;
+	/* what nobody could read is still to be reported */
+	if (silent ? old_stay : outputs__old_stay(s->outputs))
+		failed |= OLD_STAY;
 	_exit(failed);
 }
 
