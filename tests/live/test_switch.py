@@ -55,6 +55,35 @@ def test_switch(t):
     check(session.process.returncode == 0, "another exit code")
 
 
+@cases("gone", "in the way")
+def test_no_place_when_it_is_switched_on(t, how):
+    """The directory of the windows is gone by then: they are dropped, and written again once it is there."""
+    switch = t.dir / "off"
+    target = t.target("Server", ready="waiting")
+    session, folder = attach(t, target, "--off-file", switch, window="0.5")
+    switch.write_text("")
+    check(session.err.until("switched off", 30 * SLOWNESS) is not None, f"it said {session.err.seen}")
+    deadline = time.monotonic() + 60 * SLOWNESS
+    while attached(session) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    # the last window of the session that was switched off
+    while not windows(folder) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    folder.rename(t.dir / "elsewhere")
+    if how != "gone":
+        folder.write_text("a file")
+    switch.unlink()
+    session.wait_attached()
+    check(session.err.until("a window is not written", 30 * SLOWNESS) is not None, f"it said {session.err.seen}")
+    if how != "gone":
+        folder.unlink()
+    folder.mkdir()
+    check(session.err.until("windows are written again", 30 * SLOWNESS) is not None, f"it said {session.err.seen}")
+    session.signal(signal.SIGTERM)
+    check(session.wait() == 1 and windows(folder), f"safescoped ended so: {session.err.seen}")
+    check(sum("it goes on, and tries again" in line for line in session.err.seen) == 1, f"it said {session.err.seen}")
+
+
 @cases("before", "meanwhile")
 def test_switched_off_beside_a_command(t, when):
     """It goes on, and who waits for us learns how it ended."""

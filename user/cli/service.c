@@ -267,7 +267,7 @@ static void answer_metrics(struct service *sv, uint64_t now)
 
 /* `was_off`: a session has just been switched off. False: a signal, or the end of the time, ended
  * it all. */
-static bool wait_for_removal(struct service *sv, bool was_off)
+static bool wait_for_removal(struct service *sv, bool was_off, bool *ret_waited)
 {
 	struct pollfd p = {.fd = sv->signal_fd, .events = POLLIN};
 	struct signal_taken taken;
@@ -302,6 +302,7 @@ static bool wait_for_removal(struct service *sv, bool was_off)
 		read_again(sv);
 		use_next(sv);
 	}
+	*ret_waited = was_there;
 	if (was_there || was_off)
 		log_info("%s is not there: profiling goes on", (*sv->options)->off_path);
 	return true;
@@ -472,7 +473,7 @@ int service__run(struct options **options)
 	};
 	int code = 0;
 	/* something was amiss with a session before the last one */
-	bool partial = false, began = false, off = false;
+	bool partial = false, began = false, off = false, waited;
 	int err = signals__open(&sv.signal_fd);
 
 	named__take(&sv.named, *sv.options);
@@ -484,9 +485,12 @@ int service__run(struct options **options)
 		err = open_metrics(&sv);
 	if (err)
 		code = EXIT_FAILED;
-	while (!err && wait_for_removal(&sv, off)) {
+	while (!err && wait_for_removal(&sv, off, &waited)) {
 		bool renewed;
 
+		/* whoever starts it learns what is wrong; later nobody is there to start it again
+		 */
+		(*options)->output.place_may_come = began || waited;
 		began = true;
 		code = run_child(&sv);
 		off = code & EXIT_SWITCHED_OFF;

@@ -172,12 +172,24 @@ static void sweep(const struct outputs *all, const char *path)
 	close(dir);
 }
 
+/* After its line; 0: it goes on all the same. */
+static int without_place(const struct output_opts *opts, int err)
+{
+	if (err == -ENOMEM || !opts->windows || !opts->place_may_come)
+		return err;
+	log_warn("it goes on, and tries again for each window");
+	return 0;
+}
+
 static int plan(struct outputs *all, const char *stem)
 {
 	const struct output_opts *opts = all->opts;
 	size_t n_files = 0;
 	int err = outputs__check(opts);
+	bool may_try = !err;
 
+	if (err)
+		err = without_place(opts, err);
 	if (err)
 		return err;
 	for (size_t i = 0; i < opts->n_formats; i++)
@@ -191,7 +203,11 @@ static int plan(struct outputs *all, const char *stem)
 			log_error("%s: cannot be written: %s", opts->path, strerror(-err));
 			return err;
 		}
-		err = try_path(o, all->owner, all->group);
+		err = may_try ? try_path(o, all->owner, all->group) : 0;
+		if (err) {
+			may_try = false;
+			err = without_place(opts, err);
+		}
 		if (err)
 			return err;
 		all->n++;

@@ -33,6 +33,9 @@ struct output_opts {
 	/* Each window gets files of its own in the directory `path` (NULL: the working one), named
 	 * after the time at which it began; or windows follow each other on "-". */
 	bool windows;
+	/* The first window may have no place: it is tried again for each of them, as for a later
+	 * one, whose disk is full. */
+	bool place_may_come;
 	/* The newest windows are kept: at most this many, of this many bytes in all, no older than
 	 * this; 0: no limit. The files of others are removed. */
 	uint64_t keep, keep_bytes, keep_for_ns;
@@ -53,7 +56,7 @@ int outputs__check(const struct output_opts *opts);
 /*
  * Decides the paths for a session of this program and pid (0: several), and tries whether each
  * can be written: before anything is attached. `opts` must live as long as the outputs. Prints a
- * line on failure.
+ * line on failure, which place_may_come then makes none.
  */
 int outputs__plan(const struct output_opts *opts, const char *comm, pid_t pid,
 		  struct outputs **ret_outputs);
