@@ -12,6 +12,7 @@
 
 #include "cli/config.h"
 #include "cli/options_priv.h"
+#include "temp_dir.h"
 
 static bool by_itself(int key)
 {
@@ -133,13 +134,46 @@ static void test_limits(void **state)
 	free(text);
 }
 
+/* What only a session that ends can have makes a configuration none of a daemon. */
+static void test_daemon(void **state)
+{
+	static const struct {
+		const char *text;
+		bool daemon;
+	} files[] = {
+		{"format json\n", true},  {"eventlog none\n", true}, {"eventlog auto\n", false},
+		{"duration 60\n", false}, {"save x.sscap\n", false},
+	};
+	char path[96];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/conf", dir);
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		struct options *o = NULL;
+		struct buf wrong = {};
+		FILE *out = fopen(path, "w");
+
+		assert_non_null(out);
+		assert_true(fputs(files[i].text, out) >= 0);
+		assert_int_equal(fclose(out), 0);
+		assert_int_equal(options__read_config(path, &wrong, &o), 0);
+		assert_int_equal(o->window_ns != 0, files[i].daemon);
+		options__free(o);
+		buf__free(&wrong);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_row_is_handled), cmocka_unit_test(test_rows_are_unique),
-		cmocka_unit_test(test_defaults_are_right),   cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_line_numbers),	     cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_every_row_is_handled),
+		cmocka_unit_test(test_rows_are_unique),
+		cmocka_unit_test(test_defaults_are_right),
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_line_numbers),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_daemon),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
