@@ -251,16 +251,20 @@ static void look_at_name(struct ahead *a, const struct track *thread, const char
 static int look_at_life(struct ahead *a, struct track *thread, const struct intake_input *input)
 {
 	struct wire_thread_event rec;
+	uint64_t from;
 
 	if (input->size != sizeof(rec))
 		return 0;
 	memcpy(&rec, input->data, sizeof(rec));
 	if (rec.h.type == WIRE_THREAD_EXIT)
 		look_at_name(a, thread, rec.comm);
+	from = MAX(thread->began_ns, MAX(thread->off_ns, thread->sample_ns));
 	thread->began_ns = rec.h.ns;
 	thread->called = false;
 	thread->born = rec.h.type == WIRE_THREAD_NEW;
-	return thread->born ? look_at_birth(a, thread, &rec.h) : 0;
+	return thread->born	 ? look_at_birth(a, thread, &rec.h)
+	       : from < rec.h.ns ? add_next(a, from, rec.h.ns, input)
+				 : 0;
 }
 
 static int look_at_record(struct ahead *a, const struct intake_input *input)
@@ -487,7 +491,7 @@ int ahead__joined(struct ahead *ahead, struct intake *in, pid_t pid)
 {
 	size_t no = ahead->n_targets++;
 
-	ahead_known__give(&ahead->known, no, in, pid);
+	ahead_known__give(&ahead->known, no, in, pid, ahead->end_ns ? 0 : ahead->latest_ns);
 	return ahead_living__give(&ahead->living, no, in, pid);
 }
 

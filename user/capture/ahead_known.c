@@ -35,9 +35,13 @@ static void look_at_record(struct known *known, const struct intake_input *input
 	struct wire_hdr h;
 	size_t at;
 
-	if (known->ticked || input->size < sizeof(h))
+	if (input->size < sizeof(h))
 		return;
 	memcpy(&h, input->data, sizeof(h));
+	if (h.type == WIRE_PROC_EXIT)
+		known->end_ns = h.ns;
+	if (known->ticked)
+		return;
 	known->ticked = h.type == WIRE_TICK;
 	at = rts_at(h.type);
 	if (!at || input->size < at + sizeof(rts))
@@ -69,8 +73,12 @@ int ahead_known__look(struct ahead_known *known, size_t no, const struct intake_
 	return 0;
 }
 
-void ahead_known__give(const struct ahead_known *known, size_t no, struct intake *in, pid_t pid)
+void ahead_known__give(const struct ahead_known *known, size_t no, struct intake *in, pid_t pid,
+		       uint64_t last_ns)
 {
 	if (no < known->n)
 		intake__known_ahead(in, pid, known->v[no].calls_missed, known->v[no].capabilities);
+	if (no < known->n && known->v[no].end_ns)
+		last_ns = known->v[no].end_ns;
+	intake__ends_ahead(in, pid, last_ns);
 }

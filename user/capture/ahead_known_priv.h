@@ -18,6 +18,7 @@ struct known {
 	bool calls_missed; /* by its last cost */
 	bool ticked;
 	uint32_t capabilities;
+	uint64_t end_ns; /* the process's own; 0: none was seen */
 };
 
 struct ahead_known {
@@ -28,7 +29,9 @@ struct ahead_known {
 void ahead_known__free(struct ahead_known *known);
 /* An input of target number `no`; what it does not concern is left alone. -ENOMEM. */
 int ahead_known__look(struct ahead_known *known, size_t no, const struct intake_input *input);
-/* Target number `no` has just been added, with this pid. */
-void ahead_known__give(const struct ahead_known *known, size_t no, struct intake *in, pid_t pid);
+/* Target number `no` has just been added, with this pid; last_ns: where a capture ends that was not
+ * finished, else 0. */
+void ahead_known__give(const struct ahead_known *known, size_t no, struct intake *in, pid_t pid,
+		       uint64_t last_ns);
 
 #endif

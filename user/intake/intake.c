@@ -486,6 +486,16 @@ int intake__known_ahead(struct intake *in, pid_t pid, bool calls_missed, uint32_
 	return 0;
 }
 
+int intake__ends_ahead(struct intake *in, pid_t pid, uint64_t ns)
+{
+	struct seen *s = intake__find(in, pid);
+
+	if (!s)
+		return -ENOENT;
+	s->ahead_ns = ns;
+	return 0;
+}
+
 /* How many of them had been lost at the last cut; now there are n. */
 static uint64_t lost_before(struct intake *in, const char *cause, uint64_t n)
 {

@@ -272,6 +272,19 @@ static int take_tick_ahead(struct seen *s, const struct view *view)
 	return 0;
 }
 
+/* That it goes on until then, for all that nothing else is recorded of it. */
+static int take_exit_ahead(struct seen *s, const struct wire_hdr *h)
+{
+	struct seen_thread *th;
+	pid_t tid = (pid_t)h->tid;
+
+	HASH_FIND_INT(s->threads, &tid, th);
+	if (!th)
+		return -ENOENT;
+	th->ahead_ns = h->ns;
+	return 0;
+}
+
 int intake__ahead(struct intake *in, const void *rec, size_t size)
 {
 	struct seen_thread *th;
@@ -287,6 +300,8 @@ int intake__ahead(struct intake *in, const void *rec, size_t size)
 		return take_tick_ahead(s, &view);
 	if (h.type == WIRE_GC)
 		return take_gc_ahead(s, &view);
+	if (h.type == WIRE_THREAD_EXIT)
+		return take_exit_ahead(s, &h);
 	err = target__thread(s, (pid_t)h.tid, &th);
 	if (err)
 		return err;

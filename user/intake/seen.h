@@ -78,6 +78,7 @@ struct seen_thread {
 	char name[16];
 	uint64_t start_ns; /* 0: before the attach */
 	uint64_t end_ns;   /* 0: still there */
+	uint64_t ahead_ns; /* its end, if it is known ahead; 0: none is */
 	uint64_t shown_ns; /* its start by the snapshot's /proc, to a clock tick; 0: not known */
 	bool born;	   /* its creation was seen */
 	bool collects;	   /* the non-moving collector's: without a Task, in the collector's code */
@@ -387,6 +388,7 @@ struct seen {
 	uint32_t caps_at_attach;
 	uint64_t left_out; /* records */
 	uint64_t blind_ns; /* the first of them; 0: none. Nothing is known from there on */
+	uint64_t ahead_ns; /* intake__ends_ahead; 0: not known */
 
 	struct seen_thread *threads, *thread_list;
 	size_t n_threads;

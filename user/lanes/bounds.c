@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* bounds: where a thread's lane begins and ends, and what the records leave open there. */
+#include "base/search.h"
 #include "lanes_priv.h"
 
 static void take_context(struct ev *ev, const struct ev *from)
@@ -73,17 +74,45 @@ int bounds__offs(const struct thread_lane *lane, struct ev **ret_offs)
 	return 0;
 }
 
-static uint64_t last_evidence(const struct seen_thread *th, uint64_t start)
+uint64_t bounds__last_sign(const struct thread_builder *b, uint64_t end)
 {
-	uint64_t t = start;
+	const struct seen_thread *th = b->th;
+	size_t samples = search__first(th->samples.n, i, th->samples.v[i].t0 > end);
+	size_t offs = search__first(th->offs.n, i, th->offs.v[i].t1 > end);
+	uint64_t t = b->lane->sign_ns;
 
-	if (th->samples.n)
-		t = MAX(t, th->samples.v[th->samples.n - 1].t0);
-	if (th->offs.n)
-		t = MAX(t, th->offs.v[th->offs.n - 1].t1);
+	if (samples)
+		t = MAX(t, th->samples.v[samples - 1].t0);
+	if (offs)
+		t = MAX(t, th->offs.v[offs - 1].t1);
 	for (size_t i = 0; i < th->calls.n; i++)
-		t = MAX(t, th->calls.v[i].t1);
+		if (th->calls.v[i].t1 <= end)
+			t = MAX(t, th->calls.v[i].t1);
 	return t;
+}
+
+/* More of the thread is recorded than that, after a cut. */
+static bool has_more(const struct seen_thread *th, uint64_t end)
+{
+	for (size_t i = 0; i < th->calls.n; i++)
+		if (th->calls.v[i].t1 > end)
+			return true;
+	return th->end_ns || th->ahead_ns > end ||
+	       (th->samples.n && th->samples.v[th->samples.n - 1].t0 > end) ||
+	       (th->offs.n && th->offs.v[th->offs.n - 1].t1 > end);
+}
+
+/*
+ * It left the CPU after its last record, of which there is none: on the CPU it would have been
+ * sampled. A cut does not end the silence.
+ */
+static bool is_silent(const struct thread_builder *b, uint64_t end, uint64_t last)
+{
+	uint64_t silence = 5 * b->l->opts.period_ns;
+
+	if (b->l->goes_on)
+		end = MAX(end, b->l->seen->ahead_ns);
+	return silence && end > last + silence;
 }
 
 static uint64_t first_evidence(const struct seen_thread *th, uint64_t otherwise)
@@ -137,9 +166,7 @@ bool bounds__last_off(const struct thread_builder *b, uint64_t end, struct ev *r
 {
 	const struct seen_thread *th = b->th;
 	const struct ev *last_off = th->offs.n ? &b->offs[th->offs.n - 1] : b->prev;
-	/* A thread on the CPU would have been sampled. */
-	uint64_t silence = 5 * b->l->opts.period_ns;
-	uint64_t last = last_evidence(th, b->cursor);
+	uint64_t last = bounds__last_sign(b, end);
 
 	/* of one that is known to go on beyond `end` there is a record */
 	if (th->end_ns || (th->offs.n && b->offs[th->offs.n - 1].t1 > end))
@@ -160,7 +187,7 @@ bool bounds__last_off(const struct thread_builder *b, uint64_t end, struct ev *r
 	}
 	if (th->has_end && (th->at_end.flags & EV_SLEEPS))
 		*ret_ev = th->at_end;
-	else if (!th->has_end && last_off && silence && end > last + silence)
+	else if (!th->has_end && last_off && !has_more(th, end) && is_silent(b, end, last))
 		*ret_ev = *last_off;
 	else
 		return false;

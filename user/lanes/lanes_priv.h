@@ -48,6 +48,7 @@ struct thread_lane {
 	struct ev prev;		   /* the last off-CPU interval of what is made */
 	struct off_start off;	   /* the last one that began in what is made */
 	uint64_t start_ns, end_ns; /* what is made of it */
+	uint64_t sign_ns; /* of the last record in it, or its begin; never moved by a cut */
 	uint64_t cpu_ns;
 	uint32_t sampled_states;
 	struct slices slices;
@@ -321,6 +322,8 @@ void bounds__of(const struct seen *seen, const struct seen_thread *th, uint64_t 
  * kernel saw nothing of one. The caller frees.
  */
 int bounds__offs(const struct thread_lane *lane, struct ev **ret_offs);
+/* When the thread's last record up to `end` is of; its lane's begin without one. */
+uint64_t bounds__last_sign(const struct thread_builder *b, uint64_t end);
 /* The off-CPU interval that the thread is in when the session ends; false: none is known. */
 bool bounds__last_off(const struct thread_builder *b, uint64_t end, struct ev *ret_ev);
 

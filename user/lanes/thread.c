@@ -337,6 +337,7 @@ static int build_part(struct lanes *l, struct thread_lane *lane, uint64_t end, b
 	lane->walk_held = b.held;
 	lane->walk_had = b.had;
 	lane->end_ns = end;
+	lane->sign_ns = bounds__last_sign(&b, end);
 	keep_last_off(&b, end);
 	cover__free(&b.covers);
 	free(b.offs);
@@ -354,7 +355,7 @@ static void begin(struct lanes *l, struct thread_lane *lane, uint64_t session_en
 		return;
 	lane->begun = true;
 	bounds__of(l->seen, lane->seen, session_end, &lane->start_ns, &end);
-	lane->end_ns = lane->start_ns;
+	lane->end_ns = lane->sign_ns = lane->start_ns;
 }
 
 int thread__complete(struct lanes *l, struct thread_lane *lane, uint64_t session_end)

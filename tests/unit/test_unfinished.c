@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Captures that were not finished, as the session was killed: replayed in windows they have what
+ * they have in one report. */
+#include "capture_kit.h"
+#include "picture/make.h"
+
+#define MS	1000000ULL
+#define LAST_MS 1000 /* the last record's */
+
+static const struct timeline_opts opts = {.frequency_hz = 99, .start_ns = T0, .start_unix_ns = 1};
+
+/* What the reports have of the thread with the number 7, together. */
+struct sums {
+	unsigned reports;
+	uint64_t states_ns[LANE_STATES], cpu_ns;
+};
+
+static void add(struct sums *sums, const struct picture *pic)
+{
+	const struct pic_target *t = picture__target(pic, 0);
+	const struct pic_lanes *threads = &t->lanes[LANE_THREAD];
+
+	sums->reports++;
+	for (size_t i = 0; i < threads->n; i++) {
+		check_lane(pic, &threads->v[i]);
+		if (threads->v[i].tid != 7)
+			continue;
+		sums->cpu_ns += threads->v[i].cpu_ns;
+		for (unsigned k = 0; k < LANE_STATES; k++)
+			sums->states_ns[k] += threads->v[i].states_ns[k];
+	}
+}
+
+static int take_window(void *ctx, struct picture *pic)
+{
+	add(ctx, pic);
+	picture__free(pic);
+	return 0;
+}
+
+static struct sums replay(uint64_t window_ns)
+{
+	struct sums sums = {0};
+	const struct replay_hooks hooks = {
+		.ctx = &sums, .window_ns = window_ns, .window = take_window};
+	struct replay *r = replay_all(&hooks);
+
+	add(&sums, replay__picture(r));
+	replay__free(r);
+	return sums;
+}
+
+static void begin(struct kit *kit, struct capture **ret_capture)
+{
+	union rec r;
+
+	kit_capture(kit, &opts, ret_capture);
+	kit_add(kit, PID, T0);
+	for (pid_t tid = 7; tid <= 8; tid++)
+		put(kit, mk_event(&r, WIRE_THREAD_NEW, tid, T0));
+}
+
+/* Thread 8 is on the CPU all the time. */
+static void put_samples(struct kit *kit, unsigned from_ms, unsigned to_ms)
+{
+	union rec r;
+
+	for (unsigned at = from_ms; at <= to_ms; at += 10)
+		put(kit,
+		    mk_sample(&r, 8, T0 + at * MS, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+}
+
+/* Thread 7 wakes after 195 ms. */
+static void put_wake(struct kit *kit, unsigned where)
+{
+	union rec r;
+
+	put_samples(kit, 10, 190);
+	put(kit,
+	    mk_off(&r, 7, T0 + 5 * MS, T0 + 195 * MS, T0 + 195 * MS, where, CIP(CFN(1)), STOP));
+}
+
+static void end(struct kit *kit, struct capture *capture)
+{
+	put_samples(kit, 200, LAST_MS);
+	capture__abort(capture, true);
+	assert_int_equal(rename(partial, path), 0);
+	timeline__free(kit->tl);
+}
+
+static struct sums check_same(void)
+{
+	static const uint64_t windows[] = {30 * MS, 100 * MS, 197 * MS, 240 * MS, 300 * MS};
+	struct sums whole = replay(0), sums;
+
+	for (size_t i = 0; i < ARRAY_SIZE(windows); i++) {
+		sums = replay(windows[i]);
+		assert_true(sums.reports > 3);
+		assert_int_equal(sums.cpu_ns, whole.cpu_ns);
+		/* time on the CPU is divided by each window's own samples */
+		for (unsigned k = ST_FOREIGN_CPU + 1; k < LANE_STATES; k++)
+			assert_int_equal(sums.states_ns[k], whole.states_ns[k]);
+	}
+	return whole;
+}
+
+/* On the CPU it would have been sampled, whether a cut comes soon after its last record or not. */
+static void test_silent(void **state)
+{
+	struct capture *capture;
+	struct sums whole;
+	struct kit kit;
+
+	(void)state;
+	begin(&kit, &capture);
+	put_wake(&kit, WIRE_WHERE_NO_CAP);
+	end(&kit, capture);
+	whole = check_same();
+	assert_int_equal(whole.cpu_ns, 5 * MS);
+	assert_int_equal(whole.states_ns[ST_IDLE], 995 * MS);
+}
+
+/* Of one that ends before its next sample nothing is missing. */
+static void test_ends(void **state)
+{
+	struct capture *capture;
+	struct sums whole;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin(&kit, &capture);
+	put_wake(&kit, WIRE_WHERE_NO_CAP);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 245 * MS));
+	end(&kit, capture);
+	whole = check_same();
+	assert_int_equal(whole.cpu_ns, 55 * MS);
+}
+
+/* Nor of one that is seen again. */
+static void test_goes_on(void **state)
+{
+	struct capture *capture;
+	struct sums whole;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin(&kit, &capture);
+	put_wake(&kit, WIRE_WHERE_NO_CAP);
+	put(&kit, mk_sample(&r, 7, T0 + 335 * MS, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	end(&kit, capture);
+	whole = check_same();
+	assert_int_equal(whole.cpu_ns, 145 * MS);
+	assert_int_equal(whole.states_ns[ST_IDLE], 855 * MS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_goes_on),
+	};
+
+	log__set_level(LOG_LVL_QUIET);
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
