@@ -155,12 +155,36 @@ static void test_goes_on(void **state)
 	assert_int_equal(whole.states_ns[ST_IDLE], 855 * MS);
 }
 
+/* One that sleeps in the runtime waits for none of the collections that come much later. */
+static void test_later_collection(void **state)
+{
+	struct capture *capture;
+	struct sums whole;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin(&kit, &capture);
+	put_wake(&kit, WIRE_WHERE_RTS);
+	put_samples(&kit, 200, 690);
+	put(&kit, mk_gc(&r, 8, WIRE_GC_START, T0 + 691 * MS));
+	put(&kit, mk_gc(&r, 8, WIRE_GC_END, T0 + 695 * MS));
+	put_samples(&kit, 700, LAST_MS);
+	capture__abort(capture, true);
+	assert_int_equal(rename(partial, path), 0);
+	timeline__free(kit.tl);
+	whole = check_same();
+	assert_int_equal(whole.states_ns[ST_GC_WAIT], 0);
+	assert_int_equal(whole.states_ns[ST_RTS_BLOCKED], 995 * MS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_goes_on),
+		cmocka_unit_test(test_later_collection),
 	};
 
 	log__set_level(LOG_LVL_QUIET);

@@ -137,10 +137,14 @@ static int emit_given_up(struct thread_builder *b, const struct ev *off, struct 
 	return thread__emit(b, &wait);
 }
 
+/*
+ * Of one whose end nobody saw only a collection that goes on where it begins is a sign that it
+ * waits for it: sooner or later one comes in any case.
+ */
 static enum thread_state state_off(const struct thread_builder *b, const struct ev *off,
 				   const struct cover *cover)
 {
-	uint64_t wake = wake_time(b, off, off->t1);
+	uint64_t wake = wake_time(b, off, off->t1 == UINT64_MAX ? b->cursor : off->t1);
 	enum thread_state state = ev__state_off(off, b->l->seen, b->cursor, wake);
 
 	return state == ST_UNKNOWN && cover ? ST_SAFE_CALL_BLOCKED : state;
