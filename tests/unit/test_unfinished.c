@@ -13,6 +13,8 @@ static const struct timeline_opts opts = {.frequency_hz = 99, .start_ns = T0, .s
 struct sums {
 	unsigned reports;
 	uint64_t states_ns[LANE_STATES], cpu_ns;
+	uint64_t calls, call_ns, blocked_ns; /* of all threads, with what was open */
+	bool exact;
 };
 
 static void add(struct sums *sums, const struct picture *pic)
@@ -21,6 +23,12 @@ static void add(struct sums *sums, const struct picture *pic)
 	const struct pic_lanes *threads = &t->lanes[LANE_THREAD];
 
 	sums->reports++;
+	for (size_t i = 0; i < t->n_calls; i++) {
+		sums->calls += t->calls[i].calls;
+		sums->call_ns += t->calls[i].wall_ns + t->calls[i].open_wall_ns;
+		sums->blocked_ns += t->calls[i].blocked_ns;
+		sums->exact &= t->calls[i].exact;
+	}
 	for (size_t i = 0; i < threads->n; i++) {
 		check_lane(pic, &threads->v[i]);
 		if (threads->v[i].tid != 7)
@@ -40,7 +48,7 @@ static int take_window(void *ctx, struct picture *pic)
 
 static struct sums replay(uint64_t window_ns)
 {
-	struct sums sums = {0};
+	struct sums sums = {.exact = true};
 	const struct replay_hooks hooks = {
 		.ctx = &sums, .window_ns = window_ns, .window = take_window};
 	struct replay *r = replay_all(&hooks);
@@ -97,6 +105,9 @@ static struct sums check_same(void)
 		sums = replay(windows[i]);
 		assert_true(sums.reports > 3);
 		assert_int_equal(sums.cpu_ns, whole.cpu_ns);
+		assert_int_equal(sums.calls, whole.calls);
+		assert_int_equal(sums.call_ns, whole.call_ns);
+		assert_int_equal(sums.exact, whole.exact);
 		/* time on the CPU is divided by each window's own samples */
 		for (unsigned k = ST_FOREIGN_CPU + 1; k < LANE_STATES; k++)
 			assert_int_equal(sums.states_ns[k], whole.states_ns[k]);
@@ -178,13 +189,56 @@ static void test_later_collection(void **state)
 	assert_int_equal(whole.states_ns[ST_RTS_BLOCKED], 995 * MS);
 }
 
+/* Thread 7 sleeps for the first half of it. */
+static void put_call(struct kit *kit, unsigned from_ms, unsigned to_ms)
+{
+	const uint64_t from = T0 + from_ms * MS, wake = from + (to_ms - from_ms) * MS / 2;
+	union rec r;
+
+	mk_off(&r, 7, from, wake, wake, WIRE_WHERE_SAFE_CALL, STOP);
+	r.off.site = SITE(1);
+	r.off.call_start_ns = from;
+	put(kit, &r);
+	mk_call(&r, 7, from, T0 + to_ms * MS, SITE(1), STOP);
+	r.call.blocked_ns = (to_ms - from_ms) * MS / 2;
+	put(kit, &r);
+}
+
+/* Of calls that no counters have there are the records: one within a window, others across cuts.
+ * The counters have the first one, and one that was too short for a record. */
+static void test_calls(void **state)
+{
+	static const struct wire_site_key key = {.site = SITE(1), .tgid = PID};
+	static const struct wire_site counters = {
+		.calls = 2, .wall_ns = 6 * MS, .blocked_ns = 2 * MS};
+	struct capture *capture;
+	struct sums whole;
+	struct kit kit;
+
+	(void)state;
+	for (int counted = 0; counted <= 1; counted++) {
+		begin(&kit, &capture);
+		put_call(&kit, 2, 6);
+		if (counted)
+			assert_int_equal(intake__site_counters(kit.in, &key, &counters), 0);
+		put_call(&kit, 31, 59);
+		put_call(&kit, 85, 125);
+		put_call(&kit, 130, 330);
+		end(&kit, capture);
+		whole = check_same();
+		assert_int_equal(whole.calls, 4 + counted);
+		assert_int_equal(whole.call_ns, (272 + 2 * counted) * MS);
+		assert_int_equal(whole.blocked_ns, 136 * MS);
+		assert_false(whole.exact);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_silent),
-		cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_goes_on),
-		cmocka_unit_test(test_later_collection),
+		cmocka_unit_test(test_silent),	cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_goes_on), cmocka_unit_test(test_later_collection),
+		cmocka_unit_test(test_calls),
 	};
 
 	log__set_level(LOG_LVL_QUIET);

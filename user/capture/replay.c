@@ -68,6 +68,7 @@ static int add_site_counters(struct replay *r, const struct intake_input *in)
 {
 	struct wire_site_key key;
 	struct wire_site site = {0};
+	int err;
 
 	/* as in header.c: older ones are without the last field */
 	if (in->size != sizeof(key) + sizeof(site) &&
@@ -75,7 +76,8 @@ static int add_site_counters(struct replay *r, const struct intake_input *in)
 		return -EBADMSG;
 	memcpy(&key, in->data, sizeof(key));
 	memcpy(&site, (const char *)in->data + sizeof(key), in->size - sizeof(key));
-	return intake__site_counters(r->in, &key, &site);
+	err = intake__site_counters(r->in, &key, &site);
+	return err ? err : replay__counters(r, &key, &site);
 }
 
 static int set_cost(struct replay *r, const struct intake_input *in)
@@ -109,6 +111,16 @@ static int finish(struct replay *r, uint64_t end_ns)
 	has_come_to(r, end_ns, true);
 	r->finished = true;
 	return timeline__finish(r->tl, end_ns);
+}
+
+/* The capture ends without the session's end. */
+static int finish_early(struct replay *r)
+{
+	int err = r->ending ? 0 : replay_windows__end(&r->windows, r->tl, r->last_ns);
+
+	if (!err)
+		err = replay__count_calls(r);
+	return err ? err : finish(r, r->last_ns);
 }
 
 static int add_snapshot(struct replay *r, const struct intake_input *in)
@@ -146,6 +158,8 @@ static int add_record(struct replay *r, const struct intake_input *in)
 		r->last_ns = MAX(r->last_ns, h->ns);
 		has_come_to(r, r->last_ns, false);
 	}
+	if (!err && h->type == WIRE_CALL && h->ns <= MAX_TIME)
+		err = replay__call(r, in);
 	return err;
 }
 
@@ -521,7 +535,7 @@ int replay__read(FILE *in, const char *name, const struct replay_hooks *hooks,
 	if (!err) {
 		replay__report(r);
 		if (!r->finished)
-			err = finish(r, r->last_ns);
+			err = finish_early(r);
 		if (!err)
 			replay__report_lanes(r);
 	}
@@ -548,6 +562,7 @@ void replay__free(struct replay *r)
 		free(r->targets[i]);
 	fd__close(&r->log.fd);
 	free(r->targets);
+	replay__free_calls(r);
 	strtab__free(r->strings);
 	free(r);
 }

@@ -22,6 +22,8 @@ struct log_bytes {
 	uint64_t size;
 };
 
+struct counted_site;
+
 struct replay {
 	struct timeline *tl;
 	struct intake *in; /* its own */
@@ -39,6 +41,7 @@ struct replay {
 	uint64_t last_ns; /* the latest time that an input had */
 	struct replay_hooks hooks;
 	struct replay_windows windows;
+	struct counted_site *sites; /* replay_calls.c */
 	struct log_bytes log;
 	uint64_t log_bytes; /* of all logs */
 	bool finished;
@@ -67,6 +70,18 @@ void replay__report(struct replay *r);
 void replay__report_no_lanes(struct replay *r, pid_t pid);
 /* Without windows, once it is finished: a log that was joined may have brought lanes. */
 void replay__report_lanes(struct replay *r);
+
+/* ── replay_calls.c: the calls of a capture that was not finished ────────────────────────── */
+
+/* A record of a call was taken. -EBADMSG, -ENOMEM. */
+int replay__call(struct replay *r, const struct intake_input *in);
+/* Counters were taken. -ENOMEM. */
+int replay__counters(struct replay *r, const struct wire_site_key *key,
+		     const struct wire_site *value);
+/* Where the capture ends without the session's end: what came after the last counters is counted by
+ * the records. -ENOMEM. */
+int replay__count_calls(struct replay *r);
+void replay__free_calls(struct replay *r);
 
 /* ── replay_looks.c: TI_CENSUS and TI_LIVING; as the intake's functions, and -EBADMSG ────── */
 

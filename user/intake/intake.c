@@ -486,14 +486,11 @@ int intake__known_ahead(struct intake *in, pid_t pid, bool calls_missed, uint32_
 	return 0;
 }
 
-int intake__ends_ahead(struct intake *in, pid_t pid, uint64_t ns)
+void intake__calls_uncounted(struct intake *in)
 {
-	struct seen *s = intake__find(in, pid);
-
-	if (!s)
-		return -ENOENT;
-	s->ahead_ns = ns;
-	return 0;
+	for (size_t i = 0; i < intake__n_targets(in); i++)
+		if (!intake__target(in, i)->ended)
+			intake__target(in, i)->pub->calls_uncounted = true;
 }
 
 /* How many of them had been lost at the last cut; now there are n. */

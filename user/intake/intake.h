@@ -98,6 +98,9 @@ void intake__looks_ahead(struct intake *in);
 int intake__known_ahead(struct intake *in, pid_t pid, bool calls_missed, uint32_t capabilities);
 /* The same: when the last is recorded of it, its end or that of a capture that was not finished. */
 int intake__ends_ahead(struct intake *in, pid_t pid, uint64_t ns);
+/* The capture ends before the last counters of calls were read of the processes that go on there.
+ */
+void intake__calls_uncounted(struct intake *in);
 /* The threads as they were at at_ns; at_end: the session's (or the target's) last one. */
 int intake__snapshot(struct intake *in, pid_t pid, const struct snapshot *snapshot, uint64_t at_ns,
 		     bool at_end);

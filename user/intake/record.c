@@ -328,6 +328,16 @@ void intake__looks_ahead(struct intake *in)
 	in->looks_ahead = true;
 }
 
+int intake__ends_ahead(struct intake *in, pid_t pid, uint64_t ns)
+{
+	struct seen *s = intake__find(in, pid);
+
+	if (!s)
+		return -ENOENT;
+	s->ahead_ns = ns;
+	return 0;
+}
+
 int intake__record(struct intake *in, const void *rec, size_t size)
 {
 	const struct intake_input input = {.kind = TI_RECORD, .data = rec, .size = size};

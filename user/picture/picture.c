@@ -333,7 +333,7 @@ void picture__mark_paused(const struct picture *pic, struct pic_target *target, 
 	struct pic_call *calls = (struct pic_call *)target->calls; /* the picture's own */
 
 	for (size_t i = 0; i < target->n_calls; i++) {
-		calls[i].exact = !paused && !target->calls_missed;
+		calls[i].exact = !paused && !target->calls_missed && !target->calls_uncounted;
 		calls[i].observed_share = wall ? 1.0 - (double)paused / (double)wall : 1.0;
 	}
 }

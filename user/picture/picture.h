@@ -514,7 +514,7 @@ struct pic_target {
 	double lost_share;
 	uint64_t probe_hits, bpf_ns, trap_ns_estimated, user_cpu_ns, max_rss_bytes,
 		probes_paused_ns;
-	bool bpf_ns_known;
+	bool bpf_ns_known, calls_uncounted; /* calls without a record, where a capture breaks off */
 	uint64_t
 		held_up_until_ns; /* until then all probes were off for a while; 0: they were not */
 	bool calls_missed; /* it began in the session, and may have worked before the probes came */
