@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Heaps that grow: what is a leak, and what a program builds up. */
+#include "picture/make.h"
 #include "test_timeline_kit.h"
 
 #define SECOND 1000000000ULL
@@ -151,12 +152,45 @@ static void test_reasons(void **state)
 	timeline__free(kit.tl);
 }
 
+/* Neither does the window count that one which has no other; without a cut before it, and a
+ * collection before that, it is the only one that is known. */
+static void test_last_alone(void **state)
+{
+	const struct pic_heap *heap;
+	struct picture *pic;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	for (uint64_t before = 0; before <= 2; before++) {
+		kit_new(&kit);
+		put(&kit, mk_sample(&r, 7, T0 + 1000, WIRE_WHERE_HASKELL, HS(1), RET(HS(0)), STOP));
+		for (uint64_t i = 0; i < before; i++)
+			put_end(&kit, &(struct live){(double)i + 1, 20}, i, WIRE_ALLOC_FORCED, 1);
+		/* of the windows after it the second has none at all */
+		for (unsigned s = 4; s <= 5; s++) {
+			assert_int_equal(timeline__window(kit.tl, at_s(s), &pic), 0);
+			assert_int_equal(picture__target(pic, 0)->heap.majors, s == 4 ? before : 0);
+			picture__free(pic);
+		}
+		put_end(&kit, &(struct live){6, 1}, before, WIRE_ALLOC_FORCED, 1);
+		assert_int_equal(intake__end_target(kit.in, PID, "exited 0", at_s(7)), 0);
+		assert_int_equal(timeline__finish(kit.tl, at_s(8)), 0);
+		heap = &picture__target(timeline__picture(kit.tl), 0)->heap;
+		assert_true(heap->known);
+		assert_int_equal(heap->majors, !before);
+		assert_int_equal(heap->major_reasons[GC_REASON_FORCED], !before);
+		timeline__free(kit.tl);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_falls),
 		cmocka_unit_test(test_goes_on),
 		cmocka_unit_test(test_reasons),
+		cmocka_unit_test(test_last_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

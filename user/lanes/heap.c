@@ -183,6 +183,14 @@ static void leave_out_last(const struct heap_curve *c, struct pic_heap *h)
 	h->haskell_threads = before->haskell_threads;
 }
 
+/* It is the only one of its window: the window has no other state of the heap, but the count is
+ * that of the session. */
+static void uncount_last(struct pic_heap *h)
+{
+	h->majors = h->futile_majors = 0;
+	memset(h->major_reasons, 0, sizeof(h->major_reasons));
+}
+
 int heap_curve__fill(const struct heap_curve *c, bool exited, struct picture *pic,
 		     struct pic_heap *ret_heap)
 {
@@ -203,6 +211,8 @@ int heap_curve__fill(const struct heap_curve *c, bool exited, struct picture *pi
 	ret_heap->n_points = n;
 	if (left_out)
 		leave_out_last(c, ret_heap);
+	else if (exited && c->last.major && c->collected_before)
+		uncount_last(ret_heap);
 	find_growth(&c->majors,
 		    c->majors.n - (left_out && c->majors.n &&
 				   c->majors.v[c->majors.n - 1].ns == c->last.ns),

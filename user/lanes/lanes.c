@@ -550,6 +550,8 @@ static int cut_thread(struct lanes *l, struct thread_lane *lane, uint64_t end_ns
 
 int lanes__cut(struct lanes *l, uint64_t end_ns)
 {
+	const struct heap_curve *heap = &l->allocated.heap;
+	bool collected = heap->heap.known || heap->collected_before;
 	int err;
 
 	l->pic = intake__picture(l->in);
@@ -557,6 +559,7 @@ int lanes__cut(struct lanes *l, uint64_t end_ns)
 	memset(l->unsampled, 0, sizeof(l->unsampled));
 	l->dropped = l->dropped_ns = 0;
 	err = new_books(l);
+	l->allocated.heap.collected_before = collected;
 	for (size_t i = 0; !err && i < l->n_threads; i++)
 		if (l->threads[i].seen)
 			err = cut_thread(l, &l->threads[i], end_ns);

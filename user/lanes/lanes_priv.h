@@ -94,6 +94,7 @@ struct heap_curve {
 	struct pic_heap heap, before; /* but for points and growth; before: the last collection */
 	struct pic_heap_point last;
 	struct heap_points points, majors;
+	bool collected_before; /* in an earlier window */
 };
 
 /* What was allocated, as far as the picture has it by now. */
