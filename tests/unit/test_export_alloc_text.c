@@ -53,6 +53,47 @@ static void test_came_off(void **state)
 	timeline__free(kit.tl);
 }
 
+/* All probes were off until `until`: 9 MB, and more if no collection was seen after that. */
+static void check_held_up(uint64_t until, bool exact)
+{
+	struct intake_cost cost = {.held_up_until_ns = until};
+	struct kit kit;
+	union rec r;
+	size_t len;
+	cJSON *root;
+	char *text;
+
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	for (unsigned i = 0; i < 6; i++)
+		put_heap(&kit, T0 + 110000 + i * 10000, i, 4 * MB + i * MB, i * MB, true);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 500000));
+	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
+	assert_int_equal(timeline__finish(kit.tl, END), 0);
+	text = render(timeline__picture(kit.tl), "text", WEIGHT_CPU, false, &len);
+	assert_has(text, exact ? "Allocation: 9.00 MB" : "Allocation: at least 9.00 MB");
+	assert_int_equal(!strstr(text, "what was allocated from then on is not known"), exact);
+	free(text);
+	text = render(kit.pic, "json", WEIGHT_CPU, false, &len);
+	root = cJSON_Parse(text);
+	assert_non_null(root);
+	assert_int_equal(
+		cJSON_IsTrue(
+			at(at(cJSON_GetArrayItem(at(root, "targets"), 0), "allocation"), "exact")),
+		exact);
+	cJSON_Delete(root);
+	free(text);
+	timeline__free(kit.tl);
+}
+
+static void test_held_up(void **state)
+{
+	(void)state;
+	/* the last collection that was seen has what there was meanwhile, too */
+	check_held_up(T0 + 130000, true);
+	check_held_up(T0 + 300000, false);
+}
+
 /* A line of the text with both. */
 static void assert_row(const char *text, const char *name, const char *module)
 {
@@ -120,6 +161,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_came_off),
+		cmocka_unit_test(test_held_up),
 		cmocka_unit_test(test_rts_code),
 	};
 

@@ -131,7 +131,8 @@ static void read_allocation(struct diff_report *r, uint32_t program, const cJSON
 	const cJSON *alloc = cJSON_GetObjectItemCaseSensitive(target, "allocation"), *reason;
 	struct diff_program *p = &r->programs[program];
 
-	p->alloc_in_part |= number(alloc, "observed_ns") != 0;
+	p->alloc_in_part |= number(alloc, "observed_ns") != 0 ||
+			    cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(alloc, "exact"));
 	p->alloc_bytes += number(alloc, "bytes");
 	p->alloc_sampled += number(alloc, "sampled_bytes");
 	p->alloc_samples += number(alloc, "samples");

@@ -312,9 +312,7 @@ static int put_basis(FILE *out, const struct diff *d, const struct diff_pair *pa
 				side ? "B" : "A",
 				per_call ? ", and so is all that is for each of them" : "");
 	if (pair->a->alloc_in_part || pair->b->alloc_in_part)
-		fprintf(out,
-			"  allocation is not compared: the probes on collections of %s came off "
-			"(--max-overhead)\n",
+		fprintf(out, "  allocation is not compared: only a part of it was seen in %s\n",
 			!pair->b->alloc_in_part	  ? "A"
 			: !pair->a->alloc_in_part ? "B"
 						  : "both");

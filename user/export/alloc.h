@@ -14,6 +14,20 @@ static inline double alloc__error(const struct pic_alloc *alloc)
 	return alloc->samples ? 1 / sqrt((double)alloc->samples) : -1;
 }
 
+/* All probes were off for a while, and of no collection afterwards anything was seen that has what
+ * was allocated meanwhile. */
+static inline bool alloc__held_up_to_end(const struct pic_target *target)
+{
+	return target->held_up_until_ns > MAX(target->alloc.to_ns, target->attach_ns);
+}
+
+/* Whether it is all that the runtime counted from one collection to another; else that is more. */
+static inline bool alloc__exact(const struct pic_target *target)
+{
+	return !target->alloc.caps_left_out && !target->alloc.observed_ns &&
+	       !alloc__held_up_to_end(target);
+}
+
 /* "in the first 1.37 s, before …": what of the session it is about where the probes on collections
  * came off meanwhile; "": all of it. */
 struct alloc_part {

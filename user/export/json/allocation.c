@@ -64,7 +64,7 @@ void json__allocation(struct report *r, cJSON *target, const struct pic_target *
 	add_time(r, o, "to_ns", alloc->to_ns);
 	add_u64(r, o, "bytes", alloc->bytes);
 	add_known(r, o, "observed_ns", known_if(alloc->observed_ns, alloc->observed_ns));
-	add_bool(r, o, "exact", !alloc->caps_left_out && !alloc->observed_ns);
+	add_bool(r, o, "exact", alloc__exact(t));
 	add_known(r, o, "rate_per_s",
 		  known_if(alloc->to_ns > alloc->from_ns,
 			   per_second(alloc->bytes, alloc->to_ns - alloc->from_ns)));

@@ -25,6 +25,10 @@ static void put_quality(const struct text *t)
 
 	if (alloc->observed_ns)
 		fprintf(t->out, "  %s; what came after that is not known\n", alloc__part(alloc).s);
+	else if (alloc__held_up_to_end(t->target))
+		fputs("  after the last collection that was seen the probes were off for a while; "
+		      "what was allocated from then on is not known\n",
+		      t->out);
 	if (!alloc->samples) {
 		fputs("  no collection shows who allocated it\n", t->out);
 		return;
@@ -128,7 +132,7 @@ int text__allocation(const struct text *t)
 	if (!alloc->known || !alloc->bytes)
 		return 0;
 	snprintf(title, sizeof(title), "Allocation: %s%s, %s a second",
-		 alloc->observed_ns ? "at least " : "", human__bytes(alloc->bytes).s,
+		 alloc__exact(t->target) ? "" : "at least ", human__bytes(alloc->bytes).s,
 		 human__bytes(rate(alloc)).s);
 	if (alloc->large_of_bytes)
 		snprintf(title + strlen(title), sizeof(title) - strlen(title),
