@@ -162,11 +162,13 @@ static void test_capability_wait(void **state)
 	struct found found;
 
 	(void)state;
+	/* most of it for a CPU, which is no matter of the call's */
 	calls[0].calls = 10;
-	calls[0].cap_wait_ns = 50 * MS;
+	calls[0].cap_wait_ns = 500 * MS;
+	calls[0].cap_only_ns = 50 * MS;
 	calls[1].calls = 20;
 	calls[1].function = "query";
-	calls[1].cap_wait_ns = 150 * MS;
+	calls[1].cap_wait_ns = calls[1].cap_only_ns = 150 * MS;
 	find(&t, lanes, ARRAY_SIZE(lanes), &found);
 	f = the_only(&found, "capability_wait");
 	assert_int_equal(f->ns, 200 * MS);

@@ -205,12 +205,61 @@ static void test_many_calls(void **state)
 	timeline__free(kit.tl);
 }
 
+/* A wait from `from`, woken after `waited`, with a CPU only at its end. */
+static void put_cap_wait(struct kit *kit, uint64_t from, uint64_t waited, uint64_t all)
+{
+	union rec r;
+
+	mk_off(&r, 7, from, from + waited, from + all, WIRE_WHERE_RESUMING, RET(HS(2)), STOP);
+	r.off.site = SITE(1);
+	put(kit, &r);
+}
+
+/* The kernel's counter has the time in which a thread had no CPU as well; each window has its own.
+ */
+static void test_cap_waits(void **state)
+{
+	struct wire_site_key key = {.site = SITE(1), .tgid = PID};
+	struct wire_site site = {.calls = 2, .wall_ns = 2000, .cap_wait_ns = 9000};
+	const struct pic_target *t;
+	struct picture *window;
+	struct kit kit;
+	union rec r;
+	/* before that counters wait, for what was held back since the process joined */
+	const uint64_t cut = T0 + 2000000000ULL;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put_cap_wait(&kit, T0 + 10000, 1000, 5000);
+	put_cap_wait(&kit, T0 + 20000, 2000, 4000);
+	assert_int_equal(intake__site_counters(kit.in, &key, &site), 0);
+	assert_int_equal(timeline__window(kit.tl, cut, &window), 0);
+	t = picture__target(window, 0);
+	assert_int_equal(t->n_calls, 1);
+	assert_int_equal(t->calls[0].cap_wait_ns, 9000);
+	assert_int_equal(t->calls[0].cap_only_ns, 3000);
+	picture__free(window);
+	put_cap_wait(&kit, cut + 40000, 500, 3000);
+	site.calls++;
+	site.cap_wait_ns += 3000;
+	assert_int_equal(intake__site_counters(kit.in, &key, &site), 0);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, cut + 60000));
+	assert_int_equal(timeline__window(kit.tl, 2 * cut, &window), 0);
+	t = picture__target(window, 0);
+	assert_int_equal(t->n_calls, 1);
+	assert_int_equal(t->calls[0].cap_wait_ns, 3000);
+	assert_int_equal(t->calls[0].cap_only_ns, 500);
+	picture__free(window);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_handover),     cmocka_unit_test(test_paused),
 		cmocka_unit_test(test_known_at_end), cmocka_unit_test(test_row),
-		cmocka_unit_test(test_many_calls),
+		cmocka_unit_test(test_many_calls),   cmocka_unit_test(test_cap_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,7 +113,8 @@ static void look_for_cheap(struct finder *f, const struct pic_call *call)
 
 /* ── waiting for a capability ────────────────────────────────────────────────────────────── */
 
-/* The site with the longest wait. */
+/* The site with the longest wait that was not for a CPU: threads that return find many others ready
+ * where the machine has other things to do, whatever they have called. */
 static const struct pic_call *most_waited(const struct pic_target *t)
 {
 	const struct pic_call *most = NULL;
@@ -121,8 +122,7 @@ static const struct pic_call *most_waited(const struct pic_target *t)
 	for (size_t i = 0; i < t->n_calls; i++) {
 		const struct pic_call *call = &t->calls[i];
 
-		if (call->cap_wait_ns != UINT64_MAX && call->cap_wait_ns &&
-		    (!most || call->cap_wait_ns > most->cap_wait_ns))
+		if (call->cap_only_ns && (!most || call->cap_only_ns > most->cap_only_ns))
 			most = call;
 	}
 	return most;
@@ -150,7 +150,7 @@ static void look_for_waits(struct finder *f)
 		     "Haskell code to run than there are capabilities (%" PRIu32
 		     "); %s of it after %s%s (%s)",
 		     human__duration(wait).s, f->t->capabilities,
-		     human__duration(MIN(most->cap_wait_ns, wait)).s, most->function,
+		     human__duration(MIN(most->cap_only_ns, wait)).s, most->function,
 		     finding__caller(f, most->caller),
 		     finding__counted(most->calls, "call", "calls").s);
 }

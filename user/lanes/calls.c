@@ -323,6 +323,8 @@ static bool fill_row(const struct call_counter *c, const struct seen_site *site,
 	};
 	if (entry)
 		fill_counters(call, &v, hist);
+	if (site->index < c->l->n_cap_waits)
+		call->cap_only_ns = MIN(c->l->cap_waits[site->index], call->cap_wait_ns);
 	return true;
 }
 

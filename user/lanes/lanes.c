@@ -79,6 +79,7 @@ void lanes__free(struct lanes *l)
 	free_books(l);
 	free(l->holds.v);
 	overlaps__free(&l->overlaps);
+	free(l->cap_waits);
 	free(l->prior);
 	caps__free(l->caps);
 	haskell__free(l->haskell);
@@ -565,6 +566,7 @@ int lanes__cut(struct lanes *l, uint64_t end_ns)
 			err = cut_thread(l, &l->threads[i], end_ns);
 	holds__cut(&l->holds, l->seen->cut_gcs);
 	overlaps__cut(&l->overlaps, l->seen, end_ns);
+	l->n_cap_waits = 0;
 	haskell__cut(l, end_ns);
 	return err ? err : caps__cut(l, end_ns);
 }

@@ -116,6 +116,8 @@ struct lanes {
 	struct allocated allocated;
 	struct holds holds;
 	struct overlaps overlaps;
+	uint64_t *cap_waits; /* by site: how long threads waited for a capability after its calls */
+	size_t n_cap_waits, cap_waits_cap;
 	struct thread_lane *threads; /* by number */
 	size_t n_threads, threads_cap;
 	struct prior *prior;

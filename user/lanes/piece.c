@@ -349,6 +349,22 @@ static int compose(struct thread_builder *b, const struct finding_out *p, uint32
 	return 0;
 }
 
+/* Time in which a thread had no CPU is in another state than this. */
+static int note_cap_wait(struct lanes *l, const struct finding_out *p, uint64_t ns)
+{
+	int err;
+
+	if (p->state != ST_CAP_WAIT || !p->ev || !seen__site(l->seen, p->ev->site) || l->reading)
+		return 0;
+	err = ARRAY_RESERVE(l->cap_waits, l->cap_waits_cap, p->ev->site, l->seen->n_sites);
+	if (err)
+		return err;
+	while (l->n_cap_waits < p->ev->site)
+		l->cap_waits[l->n_cap_waits++] = 0;
+	l->cap_waits[p->ev->site - 1] += ns;
+	return 0;
+}
+
 int thread__emit(struct thread_builder *b, const struct finding_out *found)
 {
 	uint64_t ns = found->end > b->cursor ? found->end - b->cursor : 0;
@@ -366,6 +382,8 @@ int thread__emit(struct thread_builder *b, const struct finding_out *found)
 	err = compose(b, &p, &stack);
 	if (!err)
 		err = book(b, &p, stack, (int64_t)ns);
+	if (!err)
+		err = note_cap_wait(b->l, &p, ns);
 	if (err || !ns)
 		return err;
 	mutator__spent(&b->mutator, p.state, ns);

@@ -342,11 +342,11 @@ struct pic_call {
 	uint64_t wall_ns; /* from the foreign function's begin, as far as context switches show */
 	uint64_t handover_ns; /* off the CPU before that, in suspendThread; not in wall_ns */
 	uint64_t cpu_ns, blocked_ns, cap_wait_ns;
+	uint64_t cap_only_ns; /* of cap_wait_ns in which a CPU was not what they lacked */
 	uint64_t min_ns, p50_ns, p99_ns, max_ns; /* UINT64_MAX: none */
 	double quantile_error;
 	uint64_t open_at_start, open_at_end, abandoned;
-	uint64_t open_wall_ns; /* of the calls open at the end: what the session saw; not in wall_ns
-				*/
+	uint64_t open_wall_ns; /* calls open at the end: what the session saw; not in wall_ns */
 	bool exact;
 	double observed_share;
 	bool called_back; /* Haskell code was seen to run inside of it */
