@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Haskell threads that were seen to wait, and what looks into memory show of them later. */
+#include "capture/ahead_living_priv.h"
+#include "capture/ahead_room_priv.h"
 #include "capture_kit.h"
 #include "intake/seen.h"
 #include "picture/make.h"
@@ -273,6 +275,41 @@ static void test_hostile(void **state)
 	timeline__free(kit.tl);
 }
 
+/* notes.c has room for as many */
+#define MAX_TSOS ((size_t)1 << 20)
+
+/* A look at more threads than there is room for: it is reported, and the others live on by it. */
+static void test_ahead_without_room(void **state)
+{
+	struct target_living_thread *v = calloc(MAX_TSOS + 2, sizeof(*v));
+	const struct intake_input look = {.kind = TI_LIVING,
+					  .pid = PID,
+					  .a = END - 1000,
+					  .b = END - 2000,
+					  .data = v,
+					  .size = (MAX_TSOS + 2) * sizeof(*v)};
+	struct ahead_living living = {.every_ns = WINDOW};
+	struct ahead_room room = {0};
+	struct kit kit;
+
+	(void)state;
+	assert_non_null(v);
+	begin(&kit);
+	waits(&kit, T0, 5, BLOCKED_ON_MVAR, END);
+	for (size_t i = 0; i < MAX_TSOS + 1; i++)
+		v[i].id = 1000 + i;
+	v[MAX_TSOS + 1] = (struct target_living_thread){.id = 5, .why_blocked = BLOCKED_ON_STM};
+	assert_int_equal(ahead_living__add(&living, &room, 0, &look), 0);
+	free(v);
+	assert_int_equal(ahead_living__looked(&living), 0);
+	assert_int_equal(ahead_living__give(&living, &room, 0, kit.in, PID), 0);
+	assert_int_equal(room.left_out[AHEAD_HASKELL], 1);
+	assert_int_equal(intake__seen_ahead(kit.in, PID, 7, T0), -E2BIG);
+	assert_int_equal(waited(finish(&kit), 5), END - T0 - 10000);
+	ahead_living__free(&living);
+	timeline__free(kit.tl);
+}
+
 /* ── in captures ─────────────────────────────────────────────────────────────────────────── */
 
 struct sum {
@@ -419,15 +456,11 @@ static void test_captured_stops(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_at_the_end),
-		cmocka_unit_test(test_why),
-		cmocka_unit_test(test_windows),
-		cmocka_unit_test(test_after_the_look),
-		cmocka_unit_test(test_without_a_look),
-		cmocka_unit_test(test_collections),
-		cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_captured),
-		cmocka_unit_test(test_captured_seen_later),
+		cmocka_unit_test(test_at_the_end),     cmocka_unit_test(test_why),
+		cmocka_unit_test(test_windows),	       cmocka_unit_test(test_after_the_look),
+		cmocka_unit_test(test_without_a_look), cmocka_unit_test(test_collections),
+		cmocka_unit_test(test_hostile),	       cmocka_unit_test(test_ahead_without_room),
+		cmocka_unit_test(test_captured),       cmocka_unit_test(test_captured_seen_later),
 		cmocka_unit_test(test_captured_stops),
 	};
 

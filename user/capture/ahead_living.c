@@ -193,7 +193,8 @@ int ahead_living__looked(struct ahead_living *living)
 	return 0;
 }
 
-int ahead_living__give(const struct ahead_living *living, size_t no, struct intake *in, pid_t pid)
+int ahead_living__give(const struct ahead_living *living, struct ahead_room *room, size_t no,
+		       struct intake *in, pid_t pid)
 {
 	size_t k = search__first(living->n_seen, i, living->seen[i].no >= no);
 	int err = 0;
@@ -203,12 +204,16 @@ int ahead_living__give(const struct ahead_living *living, size_t no, struct inta
 
 		err = intake__living_ahead(in, pid, look->v, look->n, look->began_ns, look->at_ns);
 		/* what is not taken is not known */
-		if (err == -ENOMEM)
+		if (err == -E2BIG)
+			ahead_room__leave_out(room, AHEAD_HASKELL);
+		else if (err == -ENOMEM)
 			return err;
 	}
 	for (; k < living->n_seen && living->seen[k].no == no; k++) {
 		err = intake__seen_ahead(in, pid, living->seen[k].tso, living->seen[k].ns);
-		if (err == -ENOMEM)
+		if (err == -E2BIG)
+			ahead_room__leave_out(room, AHEAD_HASKELL);
+		else if (err == -ENOMEM)
 			return err;
 	}
 	return 0;

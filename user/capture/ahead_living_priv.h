@@ -42,7 +42,9 @@ int ahead_living__record(struct ahead_living *living, struct ahead_room *room, s
 			 const struct intake_input *input);
 /* After the last of them. -ENOMEM. */
 int ahead_living__looked(struct ahead_living *living);
-/* Gives what is known of the target to the intake, which has just taken it. -ENOMEM. */
-int ahead_living__give(const struct ahead_living *living, size_t no, struct intake *in, pid_t pid);
+/* Gives what is known of the target to the intake, which has just taken it; what that has no room
+ * for is counted. -ENOMEM. */
+int ahead_living__give(const struct ahead_living *living, struct ahead_room *room, size_t no,
+		       struct intake *in, pid_t pid);
 
 #endif

@@ -116,7 +116,8 @@ bool intake__collects(const struct intake *in, pid_t pid, uint64_t start, uint64
  */
 int intake__living(struct intake *in, pid_t pid, const struct target_living_thread *v, size_t n,
 		   uint64_t began_ns, uint64_t at_ns);
-/* The same, of a time that is yet to come: a replay in windows knows of it. */
+/* The same, of a time that is yet to come: a replay in windows knows of it. -E2BIG: there is no
+ * room for some of the threads. */
 int intake__living_ahead(struct intake *in, pid_t pid, const struct target_living_thread *v,
 			 size_t n, uint64_t began_ns, uint64_t at_ns);
 /* In the same way, a record shows the Haskell thread to live at ns. */

@@ -75,23 +75,25 @@ int intake__living(struct intake *in, pid_t pid, const struct target_living_thre
 int intake__living_ahead(struct intake *in, pid_t pid, const struct target_living_thread *v,
 			 size_t n, uint64_t began_ns, uint64_t at_ns)
 {
+	bool no_room = false;
 	struct seen *s;
 	int err = find(in, pid, began_ns, at_ns, &s);
 
 	if (err || !in->opts.haskell)
 		return err;
-	for (size_t i = 0; !err && i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct tso_info *info;
 
 		err = notes__tso_info(s, v[i].id, &info);
+		/* those after it may be known, and would have ended without this */
+		no_room |= err == -E2BIG;
+		if (err && err != -E2BIG)
+			return err;
 		if (!err)
 			note(info, &v[i], at_ns);
 	}
-	if (err == -E2BIG)
-		err = 0;
-	if (!err)
-		note_look(s, began_ns, at_ns);
-	return err;
+	note_look(s, began_ns, at_ns);
+	return no_room ? -E2BIG : 0;
 }
 
 int intake__seen_ahead(struct intake *in, pid_t pid, uint64_t tso, uint64_t ns)
@@ -105,7 +107,7 @@ int intake__seen_ahead(struct intake *in, pid_t pid, uint64_t tso, uint64_t ns)
 	err = notes__tso_info(s, tso, &info);
 	if (!err)
 		info->seen_ns = MAX(info->seen_ns, ns);
-	return err == -E2BIG ? 0 : err;
+	return err;
 }
 
 uint64_t seen__lives_until(const struct seen *s, uint64_t tso, uint64_t since_ns, uint64_t end_ns)
