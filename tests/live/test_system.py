@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import test_kinds
-from harness import SLOWNESS, Skip, Target, cases, check, enter_root, program, run, thorough
+from harness import SAFESCOPED, SLOWNESS, Skip, Target, cases, check, enter_root, program, run, thorough
 from kernel_side import BPFTOOL, held_by
 
 ALWAYS = ("--max-overhead", "1000", "-v")
@@ -48,6 +48,19 @@ def compare(report, pid, truth):
             continue
         got = report.call(function, pid)["calls"]
         check(got == want["calls"], f"pid {pid}: {function}: {got} calls, the program made {want['calls']}")
+
+
+def test_nobody(t):
+    """Nobody has the name: no profile, in which viewers would show nothing; what is for programs has no target."""
+    formats = ("speedscope", "folded", "pprof", "chrome", "html", "json", "text")
+    done = subprocess.run([SAFESCOPED, "--comm", "no-such-name", "-d", "0.2", "-f", ",".join(formats), "-o", t.stem],
+                          capture_output=True, text=True, timeout=60, check=False)
+    check(done.returncode == 1, f"ended with {done.returncode}: {done.stderr}")
+    check("nothing was profiled" in done.stderr and "no Haskell process" in done.stdout, f"{done.stderr}; {done.stdout}")
+    check(done.stderr.count("not written") == len(formats) - 2, done.stderr)
+    check(sorted(f.name for f in t.dir.iterdir() if f.name.startswith(t.stem.name)) == ["p.json"],
+          f"{list(t.dir.iterdir())}")
+    check(t.report().json["targets"] == [], f"{t.report().json}")
 
 
 def test_ten_mixed(t):

@@ -388,6 +388,16 @@ static void say_written(const struct output *o)
 		log_info("%s: %s", o->path, hint);
 }
 
+/* A viewer refuses a profile of nothing, or is blank. That there is nothing only reports show; and
+ * a window, with all of its files, is there for whoever counts them. */
+static bool is_worthless(const struct output *o, const struct outputs *all,
+			 const struct source *source)
+{
+	return source->pic && !picture__n_targets(source->pic) &&
+	       !picture__session(source->pic)->n_ended && !all->opts->windows &&
+	       o->format != &export_text && o->format != &export_json;
+}
+
 static int write_all(const struct outputs *outputs, const struct source *source,
 		     bool (*stop)(void *ctx), void *ctx)
 {
@@ -401,6 +411,8 @@ static int write_all(const struct outputs *outputs, const struct source *source,
 			err = -ECANCELED;
 		} else if (!strcmp(o->path, "-")) {
 			err = write_stream(o, outputs, source, &opts);
+		} else if (is_worthless(o, outputs, source)) {
+			log_info("%s: not written, as it would show nothing", o->path);
 		} else {
 			err = write_file(o, outputs, source, &opts, stop, ctx);
 			if (!err && !outputs->opts->windows)
