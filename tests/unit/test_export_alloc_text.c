@@ -94,6 +94,30 @@ static void test_held_up(void **state)
 	check_held_up(T0 + 300000, false);
 }
 
+/* Of a process that began in the session, whose first collections may have had no probe yet. */
+static void test_began_unseen(void **state)
+{
+	const struct intake_cost cost = {.calls_missed = true};
+	struct kit kit;
+	union rec r;
+	size_t len;
+	char *text;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	for (unsigned i = 0; i < 6; i++)
+		put_heap(&kit, T0 + 110000 + i * 10000, 30 + i, 4 * MB + i * MB, i * MB, true);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 500000));
+	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
+	assert_int_equal(timeline__finish(kit.tl, END), 0);
+	text = render(timeline__picture(kit.tl), "text", WEIGHT_CPU, false, &len);
+	assert_has(text, "Allocation: at least 5.00 MB");
+	assert_has(text, "before the first collection that was seen is not counted");
+	free(text);
+	timeline__free(kit.tl);
+}
+
 /* A line of the text with both. */
 static void assert_row(const char *text, const char *name, const char *module)
 {
@@ -162,6 +186,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_came_off),
 		cmocka_unit_test(test_held_up),
+		cmocka_unit_test(test_began_unseen),
 		cmocka_unit_test(test_rts_code),
 	};
 

@@ -28,6 +28,14 @@ static inline bool alloc__exact(const struct pic_target *target)
 	       !alloc__held_up_to_end(target);
 }
 
+/* It began in the session, and had collections before the first one that was seen, for all that is
+ * known: what was allocated by then is not in it. */
+static inline bool alloc__began_unseen(const struct pic_target *target)
+{
+	return target->calls_missed && (!target->gc.before_known || target->gc.before) &&
+	       target->alloc.from_ns > target->attach_ns;
+}
+
 /* "in the first 1.37 s, before …": what of the session it is about where the probes on collections
  * came off meanwhile; "": all of it. */
 struct alloc_part {

@@ -29,6 +29,10 @@ static void put_quality(const struct text *t)
 		fputs("  after the last collection that was seen the probes were off for a while; "
 		      "what was allocated from then on is not known\n",
 		      t->out);
+	if (alloc__began_unseen(t->target))
+		fputs("  what was allocated before the first collection that was seen is not "
+		      "counted\n",
+		      t->out);
 	if (!alloc->samples) {
 		fputs("  no collection shows who allocated it\n", t->out);
 		return;
@@ -132,8 +136,8 @@ int text__allocation(const struct text *t)
 	if (!alloc->known || !alloc->bytes)
 		return 0;
 	snprintf(title, sizeof(title), "Allocation: %s%s, %s a second",
-		 alloc__exact(t->target) ? "" : "at least ", human__bytes(alloc->bytes).s,
-		 human__bytes(rate(alloc)).s);
+		 alloc__exact(t->target) && !alloc__began_unseen(t->target) ? "" : "at least ",
+		 human__bytes(alloc->bytes).s, human__bytes(rate(alloc)).s);
 	if (alloc->large_of_bytes)
 		snprintf(title + strlen(title), sizeof(title) - strlen(title),
 			 "; large objects %.1f %%",
