@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "base/limits.h"
+#include "base/limit.h"
 #include "temp_dir.h"
 
 static void put(const char *folder, const char *file, const char *text)

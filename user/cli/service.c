@@ -19,7 +19,7 @@
 
 #include "archives/archives.h"
 #include "base/base.h"
-#include "base/limits.h"
+#include "base/limit.h"
 #include "base/retry.h"
 #include "metrics/metrics.h"
 #include "metrics/server.h"

@@ -11,7 +11,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/base.h"
-#include "base/limits.h"
+#include "base/limit.h"
 #include "keeper_priv.h"
 #include "kernel_priv.h"
 #include "safescope.skel.h"

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "base/limits.h"
+#include "base/limit.h"
 #include "keeper_priv.h"
 #include "kernel_priv.h"
 #include "safescope.skel.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/limits.h"
+#include "base/limit.h"
 #include "confine/confine.h"
 #include "process/mem.h"
 #include "session_priv.h"

@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <string.h>
 
-#include "base/limits.h"
+#include "base/limit.h"
 #include "confine/confine.h"
 #include "session_priv.h"
 

@@ -11,7 +11,7 @@
 #include <sys/ptrace.h>
 #include <sys/user.h>
 
-#include "base/limits.h"
+#include "base/limit.h"
 #include "confine/caps.h"
 #include "confine/filter_program.h"
 #include "session_priv.h"

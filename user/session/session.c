@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "base/limits.h"
+#include "base/limit.h"
 #include "confine/confine.h"
 #include "picture/picture.h"
 #include "session_priv.h"

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/limits.h"
+#include "base/limit.h"
 #include "picture/make.h"
 #include "session_priv.h"
 

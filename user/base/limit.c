@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "limits.h"
+#include "limit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -108,7 +108,7 @@ uint64_t limits__memory(const char **ret_name)
 			lowest = limit.rlim_cur;
 			*ret_name = limits[i].name;
 		}
-	if (read_text("/proc/self/cgroup", &text) == 0)
+	if (read_text("/proc/self/cgroup", &text) == 0 && text)
 		group = limits__cgroup_memory("/sys/fs/cgroup", text);
 	free(text);
 	if (group < lowest) {

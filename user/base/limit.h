@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* limits: which limit of this process, or of its control group, something may have failed for. */
-#ifndef SAFESCOPED_BASE_LIMITS_H
-#define SAFESCOPED_BASE_LIMITS_H
+/* limit: which limit of this process, or of its control group, something may have failed for. */
+#ifndef SAFESCOPED_BASE_LIMIT_H
+#define SAFESCOPED_BASE_LIMIT_H
 
 #include <stdint.h>
 #include <sys/types.h>
