@@ -125,19 +125,26 @@ static void add(struct wire_site *to, const struct wire_site *since)
 		to->hist[i] += since->hist[i];
 }
 
+static int count_site(struct replay *r, struct counted_site *site)
+{
+	int err;
+
+	if (!site->since.calls)
+		return 0;
+	add(&site->value, &site->since);
+	err = intake__site_counters(r->in, &site->key, &site->value);
+	/* what is not taken is not known, as without it */
+	return err == -ENOMEM ? err : 0;
+}
+
 int replay__count_calls(struct replay *r)
 {
 	struct counted_site *site, *next;
 	int err = 0;
 
 	intake__calls_uncounted(r->in);
-	HASH_ITER (hh, r->sites, site, next) {
-		if (err || !site->since.calls)
-			continue;
-		add(&site->value, &site->since);
-		err = intake__site_counters(r->in, &site->key, &site->value);
-		/* what is not taken is not known, as without it */
-		err = err == -ENOMEM ? err : 0;
-	}
+	HASH_ITER (hh, r->sites, site, next)
+		if (!err)
+			err = count_site(r, site);
 	return err;
 }
