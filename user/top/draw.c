@@ -296,7 +296,7 @@ static void put_gc(struct sheet *s, const struct top_process *p)
 	if (!begin(s, ""))
 		return;
 	snprintf(line, sizeof(line),
-		 "  %.0f collections a second, paused for %.1f %% of the time, %s each%s%s",
+		 "  collections: %.0f a second, paused for %.1f %% of the time, %s each%s%s",
 		 rate(frame, p->gcs), rate(frame, p->gc_ns) / 1e7,
 		 p->gcs ? human__duration(p->gc_ns / p->gcs).s : "–",
 		 p->live_bytes ? "; live: " : "",
