@@ -296,9 +296,9 @@ static void mark_callback(struct cover_list *list, size_t *seg, uint64_t t)
 }
 
 /*
- * Haskell code within a call is a callback. A thread still in suspendThread has its capability too,
- * but runs the RTS's code; and in a callback that waits for a capability it has none and no
- * suspended thread.
+ * Haskell code within a call is a callback, and so is a return from a call: that from this one is
+ * no longer within it. A thread still in suspendThread has its capability too, but runs the RTS's
+ * code; and in a callback that waits for a capability it has none and no suspended thread.
  */
 static void mark_callbacks(const struct seen_thread *th, const struct ev *offs,
 			   struct cover_list *list)
@@ -308,7 +308,8 @@ static void mark_callbacks(const struct seen_thread *th, const struct ev *offs,
 	for (size_t i = 0; i < th->samples.n; i++) {
 		const struct ev *s = &th->samples.v[i];
 
-		if (s->where == WIRE_WHERE_HASKELL && s->code == CODE_HASKELL)
+		if ((s->where == WIRE_WHERE_HASKELL && s->code == CODE_HASKELL) ||
+		    s->where == WIRE_WHERE_RESUMING)
 			mark_callback(list, &seg, s->t0);
 	}
 	seg = 0;
@@ -316,7 +317,7 @@ static void mark_callbacks(const struct seen_thread *th, const struct ev *offs,
 		const struct ev *off = &offs[i];
 
 		if ((off->where == WIRE_WHERE_HASKELL && off->code == CODE_HASKELL) ||
-		    off->where == WIRE_WHERE_NO_CAP)
+		    off->where == WIRE_WHERE_RESUMING || off->where == WIRE_WHERE_NO_CAP)
 			mark_callback(list, &seg, off->t0);
 	}
 }
