@@ -320,7 +320,7 @@ static void test_lengths(void **state)
 					   61000000, 300000000, 430000000, 238413798, 999999999,
 					   15513163, 63911420};
 	const char *given = getenv("SAFESCOPED_SEED");
-	unsigned seed = given ? (unsigned)atoi(given) : 1;
+	unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : 1;
 	struct dirent **captures;
 	int n = scandir(data_dir(), &captures, is_capture, alphasort);
 

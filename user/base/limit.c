@@ -66,7 +66,7 @@ static uint64_t lowest_above(const char *mounted, const char *group, size_t len,
 	}
 }
 
-uint64_t limits__cgroup_memory(const char *mounted, const char *text)
+uint64_t limit__cgroup_memory(const char *mounted, const char *text)
 {
 	char first[PATH_MAX];
 	uint64_t lowest = UINT64_MAX;
@@ -91,7 +91,7 @@ uint64_t limits__cgroup_memory(const char *mounted, const char *text)
 	return lowest;
 }
 
-uint64_t limits__memory(const char **ret_name)
+uint64_t limit__memory(const char **ret_name)
 {
 	static const struct {
 		int which;
@@ -109,7 +109,7 @@ uint64_t limits__memory(const char **ret_name)
 			*ret_name = limits[i].name;
 		}
 	if (read_text("/proc/self/cgroup", &text) == 0 && text)
-		group = limits__cgroup_memory("/sys/fs/cgroup", text);
+		group = limit__cgroup_memory("/sys/fs/cgroup", text);
 	free(text);
 	if (group < lowest) {
 		lowest = group;
@@ -132,7 +132,7 @@ static void describe_fds(struct limit_text *ret_text)
 			 "; it needs %llu or more", (unsigned long long)needed);
 }
 
-struct limit_text limits__why(int err)
+struct limit_text limit__why(int err)
 {
 	struct limit_text why = {.text = ""};
 	const char *name;
@@ -141,7 +141,7 @@ struct limit_text limits__why(int err)
 	if (err == -EMFILE) {
 		describe_fds(&why);
 	} else if (err == -ENOMEM) {
-		bytes = limits__memory(&name);
+		bytes = limit__memory(&name);
 		if (*name)
 			snprintf(why.text, sizeof(why.text),
 				 ": no more than %s of memory may be used (%s)",

@@ -15,12 +15,12 @@ struct limit_text {
  * it needs 128 or more" of -EMFILE, ": no more than 60.0 MB of memory may be used (MemoryMax)" of
  * -ENOMEM. Without text where no limit is known, and of every other error.
  */
-struct limit_text limits__why(int err);
+struct limit_text limit__why(int err);
 
 /* The lowest of those on memory, and what sets it; UINT64_MAX and "": there is none. */
-uint64_t limits__memory(const char **ret_name);
+uint64_t limit__memory(const char **ret_name);
 /* The same of the control groups alone, below a directory such as /sys/fs/cgroup, by the text of
  * /proc/self/cgroup. */
-uint64_t limits__cgroup_memory(const char *mounted, const char *text);
+uint64_t limit__cgroup_memory(const char *mounted, const char *text);
 
 #endif

@@ -355,7 +355,7 @@ static int code_of(int status)
 	number = WTERMSIG(status);
 	log_error("the session was killed by signal %d (%s%s); what it had not written is lost",
 		  number, number == SIGKILL ? "out of memory?" : strsignal(number),
-		  number == SIGKILL ? limits__why(-ENOMEM).text : "");
+		  number == SIGKILL ? limit__why(-ENOMEM).text : "");
 	return EXIT_FAILED;
 }
 

@@ -138,7 +138,7 @@ static int why_refused(int err)
 {
 	const char *name;
 
-	return err != -EMFILE && limits__memory(&name) < LITTLE_MEMORY ? -ENOMEM : err;
+	return err != -EMFILE && limit__memory(&name) < LITTLE_MEMORY ? -ENOMEM : err;
 }
 
 static bool has_descriptors(const struct bpf_object *obj)
@@ -180,7 +180,7 @@ static int load_object(struct kernel *kernel, const struct kernel_opts *opts)
 	if (err)
 		log_error(
 			"the kernel refuses the BPF programs: %s%s; -vv shows the verifier's words",
-			strerror(-err), limits__why(why_refused(err)).text);
+			strerror(-err), limit__why(why_refused(err)).text);
 	return err;
 }
 

@@ -119,7 +119,7 @@ static void report_failure(struct clock *c, int cpu, const char *what, int err)
 	if (!c->failed)
 		log_error("cpu %d: cannot %s: %s%s", cpu, what, strerror(-err),
 			  err == -EMFILE || err == -ENOMEM
-				  ? limits__why(err).text
+				  ? limit__why(err).text
 				  : "; Linux 5.15 or later is needed, and --doctor shows what is "
 				    "missing");
 	c->failed = true;

@@ -227,7 +227,6 @@ int ending__finish(struct session *s)
 	kernel__let_files_go(s->kernel, FILES_LAST_MS);
 	logs__free(s);
 	if (err)
-		log_error("the profile cannot be made: %s%s", strerror(-err),
-			  limits__why(err).text);
+		log_error("the profile cannot be made: %s%s", strerror(-err), limit__why(err).text);
 	return err;
 }

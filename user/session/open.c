@@ -244,7 +244,7 @@ int open__all(struct session *s)
 	if (!err)
 		err = mapped__new(&s->mapped);
 	if (err) {
-		log_error("the session cannot begin: %s%s", strerror(-err), limits__why(err).text);
+		log_error("the session cannot begin: %s%s", strerror(-err), limit__why(err).text);
 		return err;
 	}
 	err = target_cache__open_archives(s->cache, s->opts->archives, s->opts->n_archives);

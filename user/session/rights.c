@@ -233,6 +233,6 @@ int rights__give_up(const struct kernel_features *features, unsigned traces)
 		err = refuse_calls(traces);
 	if (err)
 		log_error("rights that are not needed cannot be given up: %s%s", strerror(-err),
-			  limits__why(err).text);
+			  limit__why(err).text);
 	return err;
 }

@@ -376,7 +376,7 @@ int windows__cut(struct session *s, uint64_t now, bool at_once)
 		err = timeline__window(s->tl, now, &pic);
 	/* of these any is for good */
 	if (err) {
-		log_error("the session cannot go on: %s%s", strerror(-err), limits__why(err).text);
+		log_error("the session cannot go on: %s%s", strerror(-err), limit__why(err).text);
 		return err;
 	}
 	if (pic) {

@@ -37,16 +37,16 @@ static void test_groups(void **state)
 	put("/a/c", "memory.max", "50000000\n");
 	put("/memory", "memory.limit_in_bytes", "9223372036854771712\n");
 	put("/memory/d", "memory.limit_in_bytes", "40000000\n");
-	assert_true(limits__cgroup_memory(dir, "0::/\n") == UINT64_MAX);
-	assert_true(limits__cgroup_memory(dir, "0::/none\n") == UINT64_MAX);
-	assert_int_equal(limits__cgroup_memory(dir, "0::/a\n"), 60000000);
+	assert_true(limit__cgroup_memory(dir, "0::/\n") == UINT64_MAX);
+	assert_true(limit__cgroup_memory(dir, "0::/none\n") == UINT64_MAX);
+	assert_int_equal(limit__cgroup_memory(dir, "0::/a\n"), 60000000);
 	/* what holds for the group above it */
-	assert_int_equal(limits__cgroup_memory(dir, "0::/a/b\n"), 60000000);
-	assert_int_equal(limits__cgroup_memory(dir, "0::/a/c"), 50000000);
-	assert_true(limits__cgroup_memory(dir, "4:memory:/\n2:cpu:/a\n") == UINT64_MAX);
-	assert_int_equal(limits__cgroup_memory(dir, "4:memory:/d\n0::/a\n"), 40000000);
-	assert_true(limits__cgroup_memory(dir, "") == UINT64_MAX);
-	assert_true(limits__cgroup_memory(dir, "a line\n::\n:\n") == UINT64_MAX);
+	assert_int_equal(limit__cgroup_memory(dir, "0::/a/b\n"), 60000000);
+	assert_int_equal(limit__cgroup_memory(dir, "0::/a/c"), 50000000);
+	assert_true(limit__cgroup_memory(dir, "4:memory:/\n2:cpu:/a\n") == UINT64_MAX);
+	assert_int_equal(limit__cgroup_memory(dir, "4:memory:/d\n0::/a\n"), 40000000);
+	assert_true(limit__cgroup_memory(dir, "") == UINT64_MAX);
+	assert_true(limit__cgroup_memory(dir, "a line\n::\n:\n") == UINT64_MAX);
 }
 
 static void test_named(void **state)
@@ -54,21 +54,21 @@ static void test_named(void **state)
 	struct rlimit before, limit;
 
 	(void)state;
-	assert_string_equal(limits__why(0).text, "");
-	assert_string_equal(limits__why(-EINVAL).text, "");
+	assert_string_equal(limit__why(0).text, "");
+	assert_string_equal(limit__why(-EINVAL).text, "");
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	limit = before;
 	limit.rlim_cur = 50;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	assert_non_null(
-		strstr(limits__why(-EMFILE).text,
+		strstr(limit__why(-EMFILE).text,
 		       "no more than 50 descriptors may be open (RLIMIT_NOFILE); it needs "));
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
 	limit = before;
 	limit.rlim_cur = 20000000;
 	assert_int_equal(setrlimit(RLIMIT_DATA, &limit), 0);
-	assert_string_equal(limits__why(-ENOMEM).text,
+	assert_string_equal(limit__why(-ENOMEM).text,
 			    ": no more than 20.0 MB of memory may be used (RLIMIT_DATA)");
 	assert_int_equal(setrlimit(RLIMIT_DATA, &before), 0);
 }
