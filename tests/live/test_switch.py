@@ -62,7 +62,7 @@ def test_no_place_when_it_is_switched_on(t, how):
     target = t.target("Server", ready="waiting")
     session, folder = attach(t, target, "--off-file", switch, window="0.5")
     switch.write_text("")
-    check(session.err.until("switched off", 30 * SLOWNESS) is not None, f"it said {session.err.seen}")
+    check(session.err.until("switched off", 30 * SLOWNESS) is not None, f"it printed {session.err.seen}")
     deadline = time.monotonic() + 60 * SLOWNESS
     while attached(session) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -74,11 +74,11 @@ def test_no_place_when_it_is_switched_on(t, how):
         folder.write_text("a file")
     switch.unlink()
     session.wait_attached()
-    check(session.err.until("a window is not written", 30 * SLOWNESS) is not None, f"it said {session.err.seen}")
+    check(session.err.until("a window is not written", 30 * SLOWNESS) is not None, f"it printed {session.err.seen}")
     if how != "gone":
         folder.unlink()
     folder.mkdir()
-    check(session.err.until("windows are written again", 30 * SLOWNESS) is not None, f"it said {session.err.seen}")
+    check(session.err.until("windows are written again", 30 * SLOWNESS) is not None, f"it printed {session.err.seen}")
     session.signal(signal.SIGTERM)
     check(session.wait() == 1 and windows(folder), f"safescoped ended so: {session.err.seen}")
     check(sum("it goes on, and tries again" in line for line in session.err.seen) == 1, f"it said {session.err.seen}")

@@ -14,6 +14,7 @@ struct sums {
 	unsigned reports;
 	uint64_t states_ns[LANE_STATES], cpu_ns;
 	uint64_t calls, call_ns, blocked_ns; /* of all threads, with what was open */
+	uint64_t p50_ns;		     /* of a report with one site */
 	bool exact;
 };
 
@@ -27,6 +28,7 @@ static void add(struct sums *sums, const struct picture *pic)
 		sums->calls += t->calls[i].calls;
 		sums->call_ns += t->calls[i].wall_ns + t->calls[i].open_wall_ns;
 		sums->blocked_ns += t->calls[i].blocked_ns;
+		sums->p50_ns = t->calls[i].p50_ns;
 		sums->exact &= t->calls[i].exact;
 	}
 	for (size_t i = 0; i < threads->n; i++) {
@@ -88,14 +90,6 @@ static void put_wake(struct kit *kit, unsigned where)
 	    mk_off(&r, 7, T0 + 5 * MS, T0 + 195 * MS, T0 + 195 * MS, where, CIP(CFN(1)), STOP));
 }
 
-static void end(struct kit *kit, struct capture *capture)
-{
-	put_samples(kit, 200, LAST_MS);
-	capture__abort(capture, true);
-	assert_int_equal(rename(partial, path), 0);
-	timeline__free(kit->tl);
-}
-
 static struct sums check_same(void)
 {
 	static const uint64_t windows[] = {30 * MS, 100 * MS, 197 * MS, 240 * MS, 300 * MS};
@@ -115,18 +109,35 @@ static struct sums check_same(void)
 	return whole;
 }
 
+/* The whole's, once the windows' have been found to be the same. */
+static struct sums end(struct kit *kit, struct capture *capture)
+{
+	capture__abort(capture, true);
+	assert_int_equal(rename(partial, path), 0);
+	timeline__free(kit->tl);
+	return check_same();
+}
+
+/* Thread 7 wakes after 195 ms, and has this record beside, or none. */
+static struct sums after_wake(const union rec *more)
+{
+	struct capture *capture;
+	struct kit kit;
+
+	begin(&kit, &capture);
+	put_wake(&kit, WIRE_WHERE_NO_CAP);
+	if (more)
+		put(&kit, more);
+	put_samples(&kit, 200, LAST_MS);
+	return end(&kit, capture);
+}
+
 /* On the CPU it would have been sampled, whether a cut comes soon after its last record or not. */
 static void test_silent(void **state)
 {
-	struct capture *capture;
-	struct sums whole;
-	struct kit kit;
+	struct sums whole = after_wake(NULL);
 
 	(void)state;
-	begin(&kit, &capture);
-	put_wake(&kit, WIRE_WHERE_NO_CAP);
-	end(&kit, capture);
-	whole = check_same();
 	assert_int_equal(whole.cpu_ns, 5 * MS);
 	assert_int_equal(whole.states_ns[ST_IDLE], 995 * MS);
 }
@@ -134,34 +145,22 @@ static void test_silent(void **state)
 /* Of one that ends before its next sample nothing is missing. */
 static void test_ends(void **state)
 {
-	struct capture *capture;
-	struct sums whole;
-	struct kit kit;
 	union rec r;
 
 	(void)state;
-	begin(&kit, &capture);
-	put_wake(&kit, WIRE_WHERE_NO_CAP);
-	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 245 * MS));
-	end(&kit, capture);
-	whole = check_same();
-	assert_int_equal(whole.cpu_ns, 55 * MS);
+	assert_int_equal(after_wake(mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 245 * MS)).cpu_ns,
+			 55 * MS);
 }
 
 /* Nor of one that is seen again. */
 static void test_goes_on(void **state)
 {
-	struct capture *capture;
 	struct sums whole;
-	struct kit kit;
 	union rec r;
 
 	(void)state;
-	begin(&kit, &capture);
-	put_wake(&kit, WIRE_WHERE_NO_CAP);
-	put(&kit, mk_sample(&r, 7, T0 + 335 * MS, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
-	end(&kit, capture);
-	whole = check_same();
+	whole = after_wake(
+		mk_sample(&r, 7, T0 + 335 * MS, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
 	assert_int_equal(whole.cpu_ns, 145 * MS);
 	assert_int_equal(whole.states_ns[ST_IDLE], 855 * MS);
 }
@@ -181,10 +180,7 @@ static void test_later_collection(void **state)
 	put(&kit, mk_gc(&r, 8, WIRE_GC_START, T0 + 691 * MS));
 	put(&kit, mk_gc(&r, 8, WIRE_GC_END, T0 + 695 * MS));
 	put_samples(&kit, 700, LAST_MS);
-	capture__abort(capture, true);
-	assert_int_equal(rename(partial, path), 0);
-	timeline__free(kit.tl);
-	whole = check_same();
+	whole = end(&kit, capture);
 	assert_int_equal(whole.states_ns[ST_GC_WAIT], 0);
 	assert_int_equal(whole.states_ns[ST_RTS_BLOCKED], 995 * MS);
 }
@@ -224,12 +220,15 @@ static void test_calls(void **state)
 		put_call(&kit, 31, 59);
 		put_call(&kit, 85, 125);
 		put_call(&kit, 130, 330);
-		end(&kit, capture);
-		whole = check_same();
+		put_samples(&kit, 200, LAST_MS);
+		whole = end(&kit, capture);
 		assert_int_equal(whole.calls, 4 + counted);
 		assert_int_equal(whole.call_ns, (272 + 2 * counted) * MS);
 		assert_int_equal(whole.blocked_ns, 136 * MS);
 		assert_false(whole.exact);
+		/* of 4, 28, 40 and 200 ms, in steps of an eighth */
+		if (!counted)
+			assert_in_range(whole.p50_ns, 28 * MS * 7 / 8, 28 * MS * 9 / 8);
 	}
 }
 
