@@ -10,16 +10,16 @@
 #include "ahead_living_priv.h"
 #include "ahead_room_priv.h"
 #include "ahead_snaps_priv.h"
+#include "ahead_states_priv.h"
 #include "base/base.h"
 #include "base/hash.h"
 #include "intake/tap.h"
 
 /* What is kept; beyond it nothing is known of the rest, which is counted. */
-#define MAX_NEXT   ((size_t)1 << 20)
-#define MAX_STATES ((size_t)1 << 20)
-#define MAX_CUTS   ((size_t)1 << 22)
-#define MAX_NAMES  ((size_t)1 << 20)
-#define MAX_TIME   (UINT64_C(1) << 62)
+#define MAX_NEXT  ((size_t)1 << 20)
+#define MAX_CUTS  ((size_t)1 << 22)
+#define MAX_NAMES ((size_t)1 << 20)
+#define MAX_TIME  (UINT64_C(1) << 62)
 
 /* A record that some cut is to know: those from `from` on and before `until`, its own time. */
 struct next {
@@ -42,15 +42,6 @@ struct track {
 	bool called;
 };
 
-/* A thread in the kernel's map, at the session's end. */
-struct state {
-	pid_t tid;
-	uint64_t born_ns; /* 0: before all records; UINT64_MAX: it has ended */
-	bool has_stack;
-	struct wire_thread thread;
-	struct wire_off_stack stack;
-};
-
 struct ahead {
 	uint64_t first_ns, every_ns, end_ns;
 	uint64_t n_records, n_targets, latest_ns;
@@ -59,8 +50,7 @@ struct ahead {
 	size_t n, cap, given;
 	struct next **open; /* of v[…given) those that are not over yet */
 	size_t n_open;
-	struct state **states;
-	size_t n_states, states_cap;
+	struct ahead_states states;
 	struct ahead_snaps snaps;
 	char (*names)[16]; /* of the threads that are born, in their order */
 	size_t n_names, names_cap, names_taken;
@@ -92,14 +82,6 @@ int ahead__new(uint64_t first_ns, uint64_t every_ns, bool haskell, size_t max,
 	return 0;
 }
 
-static void forget_states(struct ahead *a)
-{
-	for (size_t i = 0; i < a->n_states; i++)
-		free(a->states[i]);
-	a->room.bytes -= a->n_states * sizeof(struct state);
-	a->n_states = 0;
-}
-
 void ahead__free(struct ahead *ahead)
 {
 	if (!ahead)
@@ -108,8 +90,7 @@ void ahead__free(struct ahead *ahead)
 		free(ahead->v[i]);
 	free(ahead->v);
 	free(ahead->open);
-	forget_states(ahead);
-	free(ahead->states);
+	ahead_states__free(&ahead->states);
 	ahead_snaps__free(&ahead->snaps);
 	free(ahead->names);
 	free(ahead->late);
@@ -321,38 +302,6 @@ static int look_at_record(struct ahead *a, const struct intake_input *input)
 	}
 }
 
-static int look_at_state(struct ahead *a, const struct intake_input *input)
-{
-	struct state *state;
-	int err;
-
-	if (input->size != sizeof(state->thread) || !ahead_room__takes_bytes(&a->room, AHEAD_CUTS))
-		return 0;
-	err = AHEAD_RESERVE(&a->room, AHEAD_CUTS, a->states, a->states_cap, a->n_states + 1,
-			    MAX_STATES);
-	if (err)
-		return err == -E2BIG ? 0 : err;
-	state = calloc(1, sizeof(*state));
-	if (!state)
-		return -ENOMEM;
-	memcpy(&state->thread, input->data, sizeof(state->thread));
-	state->tid = input->tid;
-	a->states[a->n_states++] = state;
-	a->room.bytes += sizeof(*state);
-	return 0;
-}
-
-/* That of the state that came last. */
-static void look_at_stack(struct ahead *a, const struct intake_input *input)
-{
-	struct state *last = a->n_states ? a->states[a->n_states - 1] : NULL;
-
-	if (input->size != sizeof(last->stack) || !last || last->tid != input->tid)
-		return;
-	memcpy(&last->stack, input->data, sizeof(last->stack));
-	last->has_stack = true;
-}
-
 /* The last one is given as threads' states, but for the names. */
 static int look_at_last(struct ahead *a, const struct intake_input *input)
 {
@@ -457,7 +406,7 @@ int ahead__look(struct ahead *ahead, const struct intake_input *input)
 		return look_at_process(ahead, input);
 	case TI_CUT:
 		/* they were of a cut of the live session; how it went on is in the records */
-		forget_states(ahead);
+		ahead_states__forget(&ahead->states, &ahead->room);
 		return 0;
 	case TI_LIVING:
 		return look_at_living(ahead, input);
@@ -469,9 +418,9 @@ int ahead__look(struct ahead *ahead, const struct intake_input *input)
 	case TI_SITE_COUNTERS:
 		return look_at_counters(ahead, input);
 	case TI_THREAD_STATE:
-		return look_at_state(ahead, input);
+		return ahead_states__look(&ahead->states, &ahead->room, input);
 	case TI_OFF_STACK:
-		look_at_stack(ahead, input);
+		ahead_states__look_stack(&ahead->states, input);
 		return 0;
 	case TI_SNAPSHOT:
 		return look_at_snapshot(ahead, input);
@@ -499,8 +448,8 @@ int ahead__looked(struct ahead *ahead)
 {
 	if (ahead->n)
 		qsort(ahead->v, ahead->n, sizeof(struct next *), by_from);
-	for (size_t i = 0; i < ahead->n_states; i++) {
-		struct state *s = ahead->states[i];
+	for (size_t i = 0; i < ahead->states.n; i++) {
+		struct ahead_state *s = ahead->states.v[i];
 		const struct track_key key = {s->thread.tgid, (uint32_t)s->tid};
 		const struct track *track;
 
@@ -550,31 +499,6 @@ static int give_next(struct ahead *a, struct intake *in, uint64_t cut_ns, uint64
 	return 0;
 }
 
-/* What never ended, as the kernel's map would have had it. */
-static int give_state(struct intake *in, const struct state *s, uint64_t cut_ns)
-{
-	struct wire_thread thread = s->thread;
-	bool off = thread.off_since_ns && thread.off_since_ns < cut_ns;
-	uint32_t depth = 0;
-	int err;
-
-	while (depth < MIN(thread.depth, (uint32_t)WIRE_OPEN_MAX) &&
-	       thread.open[depth].start_ns < cut_ns)
-		depth++;
-	thread.depth = depth;
-	if (!off) {
-		thread.off_since_ns = 0;
-		thread.on_since_ns = MAX(thread.on_since_ns, UINT64_C(1));
-		/* they were fewer then */
-		thread.short_calls = thread.short_wall_ns = 0;
-		thread.short_blocked_ns = thread.short_runnable_ns = 0;
-	}
-	err = intake__thread_state(in, s->tid, &thread);
-	if (!err && off && s->has_stack)
-		err = intake__off_stack(in, (pid_t)thread.tgid, s->tid, &s->stack);
-	return err == -ENOMEM ? err : 0;
-}
-
 int ahead__snapshot(struct ahead *ahead, struct intake *in, const struct intake_input *input,
 		    uint64_t cut_ns)
 {
@@ -596,8 +520,7 @@ int ahead__give(struct ahead *ahead, struct intake *in, uint64_t cut_ns, uint64_
 {
 	int err = ahead_snaps__give(&ahead->snaps, in, cut_ns, n_records, ahead->n_targets);
 
-	for (size_t i = 0; !err && i < ahead->n_states; i++)
-		if (ahead->states[i]->born_ns <= cut_ns)
-			err = give_state(in, ahead->states[i], cut_ns);
+	if (!err)
+		err = ahead_states__give(&ahead->states, in, cut_ns);
 	return err ? err : give_next(ahead, in, cut_ns, n_records);
 }
