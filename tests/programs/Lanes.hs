@@ -12,6 +12,7 @@
 --             computes
 --   requests  a thread that computes a while, then waits to the end; beside it one short-lived
 --             thread after the other: a safe call, then it waits for its answer
+--   crowd     requests, with thirty thousand threads that wait to the end, while one computes
 module Main where
 
 import Control.Concurrent
@@ -142,6 +143,13 @@ run mode seconds = do
       until' end request
       putMVar never ()
       takeMVar waits
+    "crowd" -> do
+      never <- newEmptyMVar
+      replicateM_ 30000 (forkIO (readMVar never))
+      works <- spawn forkIO "works" (compute end)
+      until' end request
+      putMVar never ()
+      takeMVar works
     _ -> die "Lanes MODE SECONDS"
 
 main :: IO ()

@@ -20,7 +20,7 @@
 #include "stg.bpf.h"
 #include "heap.bpf.h"
 
-#define MAX_TSOS 64
+#define MAX_TSOS 30000
 #define GENS	 2
 
 #define RUNS	 1

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 
 #include "living_kit.h"
 #include "process/mem.h"
@@ -53,6 +55,17 @@ static void assert_refused(struct living_heap *h, int want)
 	assert_int_equal(look(h, &living), want);
 }
 
+static void assert_torn(struct living_heap *h)
+{
+	struct target_living *living;
+
+	assert_int_equal(look(h, &living), 0);
+	assert_int_equal(living->n_quiet, 0);
+	assert_int_equal(living->n, 0);
+	assert_true(living->cpu_ns <= living->ended_ns - living->began_ns);
+	free(living);
+}
+
 /* Those that have not ended, of all generations, whatever the runtime's way and release. */
 static void test_found(void **state)
 {
@@ -70,13 +83,13 @@ static void test_found(void **state)
 		h->target.info.threaded = cases[i / 2].threaded;
 		h->target.info.wire.layout.tso_label = cases[i / 2].label;
 		assert_int_equal(look(h, &living), 0);
-		assert_int_equal(living->n + living->n_read, 0);
+		assert_int_equal(living->n, 0);
 		free(living);
 		living_add_some(h);
 		assert_found(h, three_and_nine, 2);
 		for (unsigned no = 0; no < h->n_gens; no++) {
 			living_old_blocks(h, no, 1);
-			assert_refused(h, -EBUSY);
+			assert_torn(h);
 			living_old_blocks(h, no, 0);
 		}
 		free(h);
@@ -106,7 +119,7 @@ static void test_under_way(void **state)
 	living_add_some(h);
 	living_old_blocks(h, 0, living_addr(h->block));
 	living_put(living_gen(h, 0) + HEAP_GEN_THREADS, living_addr(h->end));
-	assert_refused(h, -EBUSY);
+	assert_torn(h);
 	free(h);
 }
 
@@ -120,7 +133,7 @@ static void test_first(void **state)
 	living_count(h, 0, 0);
 	assert_found(h, three_and_nine, 2);
 	living_old_threads(h, 0, living_addr(&h->tsos[0]));
-	assert_refused(h, -EBUSY);
+	assert_torn(h);
 	living_count(h, 1, 1);
 	assert_found(h, three_and_nine, 2);
 	free(h);
@@ -149,6 +162,128 @@ static void test_ends(void **state)
 	free(h);
 }
 
+#define OLD_THREADS 20000
+
+struct collector {
+	struct living_heap *heap;
+	unsigned oldest; /* of the generations that are collected */
+	_Atomic unsigned n_threads;
+	atomic_bool stops;
+};
+
+/* All threads of a generation live, and come to the older one's list, each in front of it. */
+static void move_all(struct living_heap *h, unsigned no)
+{
+	uint8_t *from = living_gen(h, no) + HEAP_GEN_THREADS;
+	uint8_t *to = living_gen(h, 1) + HEAP_GEN_THREADS;
+	uint64_t tso, next;
+
+	memcpy(&tso, from, 8);
+	living_put(from, living_addr(h->end));
+	for (; tso != living_addr(h->end); tso = next) {
+		uint8_t *link = (uint8_t *)(uintptr_t)tso + AT_LINK; // NOLINT
+
+		memcpy(&next, link, 8);
+		memcpy(link, to, 8);
+		living_put(to, tso);
+	}
+}
+
+static void collect(struct collector *c, uint32_t over)
+{
+	for (unsigned no = 0; no <= c->oldest; no++)
+		living_old_blocks(c->heap, no, 1);
+	atomic_thread_fence(memory_order_seq_cst);
+	for (unsigned no = c->oldest + 1; no--;)
+		move_all(c->heap, no);
+	living_count(c->heap, c->oldest, over);
+	atomic_thread_fence(memory_order_seq_cst);
+	for (unsigned no = 0; no <= c->oldest; no++)
+		living_old_blocks(c->heap, no, 0);
+}
+
+/* A new thread, and a collection, some thousand times a second. */
+static void *run_collector(void *ctx)
+{
+	struct collector *c = ctx;
+
+	for (uint32_t over = 6; !c->stops; over++) {
+		if (c->heap->n_tsos < MAX_TSOS) {
+			living_add(c->heap, 0, c->heap->n_tsos + 1, RUNS, 1);
+			c->n_threads = c->heap->n_tsos;
+		}
+		usleep(100);
+		collect(c, over);
+	}
+	return NULL;
+}
+
+static void start_collector(struct collector *c, pthread_t *ret_thread)
+{
+	c->heap = living_heap(GENS, 384);
+	for (unsigned i = 1; i <= OLD_THREADS; i++)
+		living_add(c->heap, 1, i, RUNS, 1);
+	assert_int_equal(pthread_create(ret_thread, NULL, run_collector, c), 0);
+}
+
+static void end_collector(struct collector *c, pthread_t thread)
+{
+	c->stops = true;
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	free(c->heap);
+}
+
+/* Finds those that there were before, or, where that is not certain, nothing. */
+static void look_for_all(struct collector *c, bool certain)
+{
+	struct target_living *living;
+	uint64_t had = c->n_threads;
+
+	assert_int_equal(look(c->heap, &living), 0);
+	if (!living->n_quiet && !certain) {
+		free(living);
+		return;
+	}
+	assert_in_range(living->n_quiet, 1, TARGET_LIVING_QUIETS);
+	assert_true(living->n >= had && living->n >= OLD_THREADS);
+	for (uint64_t id = 1; id <= had; id++)
+		assert_int_equal(living->v[id - 1].id, id);
+	for (uint64_t i = 0; i < living->n_quiet; i++) {
+		assert_true(living->quiet[i].start_ns <= living->quiet[i].end_ns);
+		assert_in_range(living->quiet[i].start_ns, living->began_ns, living->ended_ns);
+		assert_in_range(living->quiet[i].end_ns, living->began_ns, living->ended_ns);
+	}
+	assert_in_range(living->cpu_ns, 1, living->ended_ns - living->began_ns);
+	free(living);
+}
+
+/* While many threads are read, the youngest generation is collected often: that moves none of
+ * them, and each that comes to them is found. */
+static void test_youngest_collected(void **state)
+{
+	struct collector c = {.oldest = 0};
+	pthread_t thread;
+
+	(void)state;
+	start_collector(&c, &thread);
+	for (int i = 0; i < 5; i++)
+		look_for_all(&c, true);
+	end_collector(&c, thread);
+}
+
+/* A collection of the older one moves them all: none is missed for that. */
+static void test_older_collected(void **state)
+{
+	struct collector c = {.oldest = 1};
+	pthread_t thread;
+
+	(void)state;
+	start_collector(&c, &thread);
+	for (int i = 0; i < 10; i++)
+		look_for_all(&c, false);
+	end_collector(&c, thread);
+}
+
 static void test_torn(void **state)
 {
 	struct living_heap *h = living_heap(GENS, 384);
@@ -160,20 +295,20 @@ static void test_torn(void **state)
 	tso = living_add(h, 0, 10, RUNS, 1);
 	/* at something else than what ends the other list; at nothing */
 	link_to(tso, h->tables[1]);
-	assert_refused(h, -EBUSY);
+	assert_torn(h);
 	link_to(tso, NULL);
-	assert_refused(h, -EBUSY);
+	assert_torn(h);
 	/* in a circle, at once or later on, of those that live and of others */
 	link_to(tso, tso);
-	assert_refused(h, -EBUSY);
+	assert_torn(h);
 	((uint8_t *)tso->words)[AT_WHAT_NEXT] = COMPLETE;
-	assert_refused(h, -EBUSY);
+	assert_torn(h);
 	link_to(tso, first);
 	link_to(first, tso);
-	assert_refused(h, -EBUSY);
+	assert_torn(h);
 	link_to(tso, &h->tsos[1]);
 	link_to(first, &h->tsos[1]);
-	assert_refused(h, -EBUSY);
+	assert_torn(h);
 	free(h);
 }
 
@@ -205,9 +340,14 @@ static void test_hostile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_found),	  cmocka_unit_test(test_twice),
-		cmocka_unit_test(test_under_way), cmocka_unit_test(test_first),
-		cmocka_unit_test(test_ends),	  cmocka_unit_test(test_torn),
+		cmocka_unit_test(test_found),
+		cmocka_unit_test(test_twice),
+		cmocka_unit_test(test_under_way),
+		cmocka_unit_test(test_first),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_youngest_collected),
+		cmocka_unit_test(test_older_collected),
+		cmocka_unit_test(test_torn),
 		cmocka_unit_test(test_hostile),
 	};
 

@@ -6,16 +6,16 @@
 
 #include "session_priv.h"
 
-/* Before a window's end: about as long as it takes, by members and by threads that they had the
- * last time, and no large part of it. */
+/* Before a window's end: as long as it should take, by members, and by so many times how long each
+ * one's took the last time; and no large part of it. */
 #define LEAD_NS	     50000000ULL
 #define LEAD_EACH_NS 10000000ULL
+#define LEAD_TIMES   2
 #define LEAD_PART    4
 #define TIMEOUT_MS   1000
-/* The next one comes no sooner than after so many times what the last one took, at about so much
- * for each thread: those of one that has a hundred thousand are not read for each short window. */
-#define PAUSE_TIMES   50
-#define EACH_TAKES_NS 2000
+/* The next one comes no sooner than after so many times the CPU time that the last one took: those
+ * of one that has a hundred thousand are not read for each short window. */
+#define PAUSE_TIMES 50
 
 static bool is_wanted(const struct session *s)
 {
@@ -33,7 +33,7 @@ static uint64_t due(const struct session *s)
 		return 0;
 	while (lead < most && (m = members__next_live(s->members, m)))
 		if (m->living.not_before_ns < end)
-			lead += m->living.n_read * EACH_TAKES_NS;
+			lead += LEAD_TIMES * m->living.took_ns;
 	return end - MIN(lead, most);
 }
 
@@ -91,17 +91,21 @@ void living__drop(struct member *m)
 static void take(struct session *s, struct member *m, uint64_t window)
 {
 	struct target_living *living;
-	uint64_t now, took;
+	uint64_t now, cpu_ns;
 	int err = looks__living_taken(s->looks, m->target, &living);
 
 	if (err == -EINPROGRESS)
 		return;
 	now = time__monotonic_ns();
-	took = err ? now - m->living.began_ns : living->n_read * EACH_TAKES_NS;
-	m->living.not_before_ns = now + PAUSE_TIMES * took;
+	cpu_ns = err ? now - m->living.began_ns : living->cpu_ns;
+	m->living.not_before_ns = now + PAUSE_TIMES * cpu_ns;
 	living__drop(m);
+	if (!err && !living->n_quiet) {
+		free(living);
+		err = -EBUSY;
+	}
 	if (!err)
-		m->living.n_read = living->n_read;
+		m->living.took_ns = living->ended_ns - living->began_ns;
 	else if (target__alive(m->target))
 		log_debug("pid %d: its Haskell threads are not known: %s", m->pid, strerror(-err));
 	/* at another one's end it would count for that */
@@ -143,6 +147,16 @@ void living__last(struct session *s, uint64_t until_ns)
 		looks__cancel(s->looks, m->target);
 }
 
+/* What a collection resurrects is in no list until its end. */
+static bool is_complete(const struct session *s, const struct member *m,
+			const struct target_living *l)
+{
+	for (uint64_t i = 0; i < l->n_quiet; i++)
+		if (!intake__collects(s->in, m->pid, l->quiet[i].start_ns, l->quiet[i].end_ns))
+			return true;
+	return false;
+}
+
 void living__give(struct session *s, uint64_t at_ns)
 {
 	struct member *m = NULL;
@@ -151,8 +165,7 @@ void living__give(struct session *s, uint64_t at_ns)
 		const struct target_living *l = m->living.living;
 		int err = 0;
 
-		/* what a collection resurrects is in no list until its end */
-		if (l && !intake__collects(s->in, m->pid, l->began_ns, l->ended_ns))
+		if (l && is_complete(s, m, l))
 			err = intake__living(s->in, m->pid, l->v, l->n, l->began_ns, at_ns);
 		if (err == -ENOMEM)
 			feed__failed(s->feed);

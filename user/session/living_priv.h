@@ -17,7 +17,7 @@ struct living_state {
 	uint64_t window_ns;	      /* the window's end that it was begun, or given up, for */
 	uint64_t began_ns;	      /* the last one */
 	uint64_t not_before_ns;	      /* the next one */
-	uint64_t n_read;	      /* threads, that the last one read */
+	uint64_t took_ns;	      /* the last one, that came to its end */
 	struct target_living *living; /* of this window; NULL: it is not there (yet) */
 };
 

@@ -21,18 +21,22 @@
 /* More are not created but by `+RTS -G`. */
 #define MAX_GENERATIONS 8
 /* One that a collection has torn is made again: so often, and so long after it. */
-#define MOST_READINGS 8
+#define MOST_READINGS 16
 #define PAUSE_NS      2000000
+/* One that was not torn may have been made while a collection resurrects threads: the youngest are
+ * read some more times, unless they are so many. */
+#define PAUSE_QUIET_NS 300000
+#define MOST_AGAIN     4096
 /* … and in this part of the time there is: one that is killed counts as hung. */
 #define TIME_PART 2
 /* The clock is read after so many threads. */
 #define CLOCK_EVERY 1024
-/* What is believed of the number of threads in all readings. */
-#define MOST_READ ((uint64_t)1 << 24)
 /* While one goes on nothing is read. */
-#define MOST_WAITS 16
+#define MOST_WAITS 32
 /* The members that are read lie in front of this (scripts/ghc-layouts.json), profiled or not. */
 #define TSO_HEAD 96
+/* Those of them that lie side by side are read at once. */
+#define AT_ONCE 16384
 /*
  * rts/include/rts/storage/GC.h, generation: how many collections of it are over, and, from its end,
  * old_blocks and old_threads. How large it is depends on the runtime's way and release;
@@ -59,9 +63,15 @@ struct living_job {
 	uint64_t gens[MAX_GENERATIONS]; /* the youngest first */
 	unsigned n_gens;
 	uint64_t gen_size;
+	/* of the lists: all from there on was read when so many collections were over */
+	uint64_t heads[MAX_GENERATIONS];
+	uint32_t over[MAX_GENERATIONS];
 	uint64_t info;	   /* of TSOs; 0: none has been seen */
 	uint64_t end;	   /* the closure that ends all lists; 0: none has been read to its end */
 	uint64_t until_ns; /* no reading goes on after that */
+	uint64_t n_read;   /* threads, in all readings */
+	uint64_t side_by_side; /* where what is in bytes lies; 0: nothing is */
+	unsigned char bytes[AT_ONCE];
 };
 
 #define OUT_SIZE                                                                                   \
@@ -89,22 +99,45 @@ static bool is_tso(struct living_job *job, uint64_t at, uint64_t info)
 	return info == job->info;
 }
 
-static int read_list(struct living_job *job, uint64_t at, struct target_living *out)
+/* What ends the list is smaller, and may be the last of its mapping: *ret_short, one word then. */
+static int read_tso(struct living_job *job, uint64_t at, unsigned char *ret_tso, bool *ret_short)
+{
+	uint64_t from = at - at % AT_ONCE;
+
+	*ret_short = false;
+	if (at - from <= AT_ONCE - TSO_HEAD) {
+		if (job->side_by_side != from) {
+			job->side_by_side = 0;
+			if (!mem__read(job->mem.pid, from, job->bytes, AT_ONCE))
+				job->side_by_side = from;
+		}
+		if (job->side_by_side) {
+			memcpy(ret_tso, job->bytes + (at - from), TSO_HEAD);
+			return 0;
+		}
+	}
+	*ret_short = mem__read(job->mem.pid, at, ret_tso, TSO_HEAD) < 0;
+	return *ret_short ? mem__read(job->mem.pid, at, ret_tso, 8) : 0;
+}
+
+/* To the end of the list (until 0), or to until: -EAGAIN if that is not in it. */
+static int read_list(struct living_job *job, uint64_t at, uint64_t until, struct target_living *out)
 {
 	const struct wire_layout *l = &job->layout;
 	unsigned char tso[TSO_HEAD] = {0};
 	uint64_t seen = 0;
 
-	for (uint64_t n = 1;; n++) {
-		bool short_read = mem__read(job->mem.pid, at, tso, sizeof(tso)) < 0;
-		/* what ends the list is smaller, and may be the last of its mapping */
-		if (short_read && mem__read(job->mem.pid, at, tso, 8) < 0)
+	job->side_by_side = 0;
+	for (uint64_t n = 1; !until || at != until; n++) {
+		bool short_read;
+
+		if (read_tso(job, at, tso, &short_read) < 0)
 			return -EAGAIN;
 		if (!is_tso(job, at, get(tso, 0, 8)))
 			break;
 		if (short_read)
 			return -EAGAIN;
-		out->n_read++;
+		job->n_read++;
 		if (!wire_tso_has_ended(get(tso, l->tso_stackobj + 8U, 2))) {
 			if (out->n == TARGET_LIVING_MAX)
 				return -E2BIG;
@@ -122,6 +155,8 @@ static int read_list(struct living_job *job, uint64_t at, struct target_living *
 		if (at == seen)
 			return -EAGAIN;
 	}
+	if (until)
+		return at == until ? 0 : -EAGAIN;
 	if (job->end && at != job->end)
 		return -EAGAIN;
 	job->end = at;
@@ -159,16 +194,17 @@ static int find_generations(struct living_job *job)
 }
 
 /*
- * A collection takes the generations' blocks and their lists of threads away as it begins
- * (rts/sm/GC.c, prepare_collected_gen). The blocks stay in old_blocks until all threads that live
- * are back in a list, and then it is counted (GarbageCollect). -EAGAIN: one goes on; otherwise
- * *ret_over is another number after the next one.
+ * How many collections of a generation are over: those of an older one are of it, too. A collection
+ * takes the blocks and the lists of threads of its generations away as it begins (rts/sm/GC.c,
+ * prepare_collected_gen). The blocks stay in old_blocks until all threads that live are back in a
+ * list, and then it is counted (GarbageCollect). -EAGAIN: one goes on; otherwise *ret_over is
+ * another number after the next one.
  */
-static int count_collections(const struct living_job *job, uint32_t *ret_over)
+static int count_collections(const struct living_job *job, unsigned no, uint32_t *ret_over)
 {
 	uint32_t over = 0, n;
 
-	for (unsigned i = 0; i < job->n_gens; i++) {
+	for (unsigned i = no; i < job->n_gens; i++) {
 		uint64_t gen = job->gens[i], old;
 
 		if (mem__read_u64(job->mem.pid, gen + job->gen_size - GEN_OLD_BLOCKS_BACK, &old) <
@@ -191,48 +227,136 @@ static bool is_first(const struct living_job *job)
 	       old != job->end;
 }
 
-/* All lists, while no collection moves threads from one to another, or the threads themselves. */
+/* What has come to the list since it was read; at first all of it. */
+static int read_older(struct living_job *job, unsigned no, struct target_living *out)
+{
+	uint64_t head, n = out->n;
+	int err = mem__read_u64(job->mem.pid, job->gens[no] + HEAP_GEN_THREADS, &head) < 0
+			  ? -EAGAIN
+			  : read_list(job, head, job->heads[no], out);
+
+	if (err)
+		out->n = n;
+	else
+		job->heads[no] = head;
+	return err;
+}
+
+/* Whether the older generations' threads are where they were read. */
+static bool is_torn(const struct living_job *job)
+{
+	uint32_t over;
+
+	for (unsigned no = 1; no < job->n_gens; no++)
+		if (count_collections(job, no, &over) < 0 || over != job->over[no])
+			return true;
+	return false;
+}
+
+/* What has come to the older ones' lists, and the youngest's, while no collection moves any. */
+static int read_youngest(struct living_job *job, struct target_living *out)
+{
+	struct target_living_quiet quiet = {.start_ns = time__monotonic_ns()};
+	uint32_t before, after;
+	uint64_t head, n;
+	int err = count_collections(job, 0, &before);
+
+	for (unsigned no = job->n_gens; !err && --no;)
+		err = read_older(job, no, out);
+	n = out->n;
+	if (!err)
+		err = mem__read_u64(job->mem.pid, job->gens[0] + HEAP_GEN_THREADS, &head) < 0
+			      ? -EAGAIN
+			      : read_list(job, head, 0, out);
+	if (!err)
+		err = count_collections(job, 0, &after);
+	if (!err && (before != after || (!after && is_first(job)) || is_torn(job)))
+		err = -EAGAIN;
+	quiet.end_ns = time__monotonic_ns();
+	if (err)
+		out->n = n;
+	else
+		out->quiet[out->n_quiet++] = quiet;
+	return err;
+}
+
+/*
+ * The older generations' lists. What lives through a collection of the youngest is put in front of
+ * an older one's (rts/sm/MarkWeak.c, tidyThreadList), of which the rest stays as it is: where tens
+ * of thousands of threads live, they are not read anew after each of these.
+ */
+static int read_all_older(struct living_job *job, struct target_living *out)
+{
+	int err = 0;
+
+	out->began_ns = time__monotonic_ns();
+	out->n = 0;
+	job->end = 0;
+	memset(job->heads, 0, sizeof(job->heads));
+	for (unsigned no = job->n_gens; !err && --no;) {
+		err = count_collections(job, no, &job->over[no]);
+		if (!err)
+			err = read_older(job, no, out);
+	}
+	return err;
+}
+
+/* Of this child, since it began. */
+static uint64_t cpu_time(void)
+{
+	struct timespec cpu = {0};
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+	return (uint64_t)cpu.tv_sec * 1000000000 + (uint64_t)cpu.tv_nsec;
+}
+
+/* -EAGAIN, unless they were read at least once while no collection moved any. */
 static int read_all(struct living_job *job, struct target_living *out)
 {
-	uint32_t before, after;
-	uint64_t at;
-	int err = count_collections(job, &before);
+	const struct timespec pause = {.tv_nsec = PAUSE_NS}, quiet = {.tv_nsec = PAUSE_QUIET_NS};
+	int readings = 0, err = -EAGAIN;
+	bool torn = true;
 
-	job->end = 0;
-	out->n = 0;
-	for (unsigned i = 0; !err && i < job->n_gens; i++)
-		err = mem__read_u64(job->mem.pid, job->gens[i] + HEAP_GEN_THREADS, &at) < 0
-			      ? -EAGAIN
-			      : read_list(job, at, out);
-	if (!err)
-		err = count_collections(job, &after);
-	if (!err && (before != after || (!after && is_first(job))))
-		err = -EAGAIN;
+	for (int i = 0; i < MOST_WAITS && readings < MOST_READINGS; i++) {
+		uint64_t before = job->n_read;
+
+		if (i)
+			nanosleep(&pause, NULL);
+		err = torn ? read_all_older(job, out) : 0;
+		if (!err)
+			err = read_youngest(job, out);
+		if (err != -EAGAIN || time__monotonic_ns() > job->until_ns)
+			break;
+		torn = is_torn(job);
+		readings += job->n_read != before;
+	}
+	for (uint64_t n = out->n; !err; n = out->n) {
+		uint64_t before = job->n_read;
+
+		if (out->n_quiet == TARGET_LIVING_QUIETS)
+			break;
+		nanosleep(&quiet, NULL);
+		/* what an attempt in vain has found is nothing */
+		if (read_youngest(job, out) < 0)
+			out->n = n;
+		if (job->n_read - before > MOST_AGAIN || is_torn(job))
+			break;
+	}
 	return err;
 }
 
 static int run(void *ctx, void *shared)
 {
-	const struct timespec pause = {.tv_nsec = PAUSE_NS};
 	struct living_job *job = ctx;
 	struct target_living *out = shared;
-	int readings = 0, err = find_generations(job);
+	int err = find_generations(job);
 
 	if (err)
 		return err;
-	for (int i = 0; i < MOST_WAITS && readings < MOST_READINGS; i++) {
-		uint64_t before = out->n_read;
-
-		if (i)
-			nanosleep(&pause, NULL);
-		out->began_ns = time__monotonic_ns();
-		err = read_all(job, out);
-		if (err != -EAGAIN || time__monotonic_ns() > job->until_ns)
-			break;
-		readings += out->n_read != before;
-	}
+	err = read_all(job, out);
 	out->ended_ns = time__monotonic_ns();
-	return err == -EAGAIN ? -EBUSY : err;
+	out->cpu_ns = cpu_time();
+	return err == -EAGAIN || err == -EBUSY ? 0 : err;
 }
 
 /* ── outside ─────────────────────────────────────────────────────────────────────────────── */
@@ -272,14 +396,16 @@ static int by_id(const void *pa, const void *pb)
 /* The child read hostile memory: what it wrote is bounded once more. */
 static int copy_out(const struct target_living *out, struct target_living **ret_living)
 {
-	size_t n = MIN(out->n, (uint64_t)TARGET_LIVING_MAX), kept = 0;
+	size_t n = out->n_quiet ? MIN(out->n, (uint64_t)TARGET_LIVING_MAX) : 0, kept = 0;
 	struct target_living *living = malloc(sizeof(*living) + n * sizeof(living->v[0]));
 
 	if (!living)
 		return -ENOMEM;
 	living->began_ns = out->began_ns;
-	living->n_read = MIN(out->n_read, MOST_READ);
 	living->ended_ns = MAX(out->began_ns, out->ended_ns);
+	living->n_quiet = MIN(out->n_quiet, (uint64_t)TARGET_LIVING_QUIETS);
+	memcpy(living->quiet, out->quiet, sizeof(living->quiet));
+	living->cpu_ns = MIN(out->cpu_ns, living->ended_ns - living->began_ns);
 	memcpy(living->v, out->v, n * sizeof(living->v[0]));
 	array__sort(living->v, n, sizeof(living->v[0]), by_id);
 	for (size_t i = 0; i < n; i++) {

@@ -185,9 +185,8 @@ struct target_living;
  * places of its lists are not known; -EBUSY as above.
  */
 int target__start_living(struct target *target, int timeout_ms);
-/* -EINPROGRESS; 0: *ret_living is to be freed. -E2BIG: more than TARGET_LIVING_MAX; -EBUSY: a
- * collection came in between each time; -ETIMEDOUT, -EIO, -EFAULT, -ENOMEM; -EINVAL: none goes on.
- */
+/* -EINPROGRESS; 0: *ret_living is to be freed. -E2BIG: more than TARGET_LIVING_MAX; -ETIMEDOUT,
+ * -EIO, -EFAULT, -ENOMEM; -EINVAL: none goes on. */
 int target__take_living(struct target *target, struct target_living **ret_living);
 
 /* Whether a look goes on. */
@@ -395,16 +394,25 @@ struct target_living_thread {
 	uint16_t pad[3];
 };
 
+/* So often is found what no collection of the youngest generation has moved. */
+#define TARGET_LIVING_QUIETS 8
+
+struct target_living_quiet {
+	uint64_t start_ns, end_ns;
+};
+
 /*
  * Haskell threads that had not ended at some moment from began_ns to ended_ns (CLOCK_MONOTONIC):
- * all that lived all the time, by id. Threads without pointers: captures have them. Meanwhile no
- * collection moved any. What one resurrects, to get an exception, is missing until its end; and
- * while a concurrent mark of the non-moving collector goes on, old ones may be (rts/sm/NonMoving.c,
- * nonmoving_old_threads).
+ * all that lived all the time, by id, if in one of the quiet spans no collection was at work.
+ * Threads without pointers: captures have them. In these spans no collection moved any, but what
+ * one resurrects, to get an exception, is missing until its end; and while a concurrent mark of the
+ * non-moving collector goes on, old ones may be (rts/sm/NonMoving.c, nonmoving_old_threads).
  */
 struct target_living {
 	uint64_t began_ns, ended_ns;
-	uint64_t n_read; /* with those that have ended, and in readings that were torn */
+	uint64_t cpu_ns; /* that it took, no more than all of the time */
+	struct target_living_quiet quiet[TARGET_LIVING_QUIETS];
+	uint64_t n_quiet; /* 0: a collection came in between each time, and n is 0 */
 	uint64_t n;
 	struct target_living_thread v[];
 };
