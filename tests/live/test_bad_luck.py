@@ -54,6 +54,14 @@ def test_not_ghc(t):
     check(target.process.poll() is None, "the refused process did not survive")
 
 
+def test_little_memory(t):
+    """The limit is named: there is nothing to be tried again."""
+    target = t.target("Server", ready="waiting")
+    line = refused(t, FAILED, "--pid", target.pid, "-d", 1, "-o", t.stem, prefix=("prlimit", f"--as={70 << 20}"),
+                   says=[str(target.pid), "memory", "RLIMIT_AS"])
+    check("try again" not in line, f"it advises: {line}")
+
+
 def test_32_bit(t):
     try:
         target = Target([program("plain32.S")])

@@ -346,6 +346,37 @@ static void test_disk_full(void **state)
 	assert_int_equal(count_entries(), 1);
 }
 
+/* Another place would help as little as this one. */
+static void test_no_descriptors(void **state)
+{
+	struct rlimit limit, none;
+	char line[512];
+	struct outfile *out;
+	int ends[2], kept, err;
+	ssize_t len;
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+	assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	err = outfile__open("a", NOBODY, NOBODY, &out);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(dup2(kept, STDERR_FILENO), STDERR_FILENO);
+	len = read(ends[0], line, sizeof(line) - 1);
+	close(kept);
+	close(ends[0]);
+	close(ends[1]);
+	assert_int_equal(err, -EMFILE);
+	assert_true(len > 0);
+	line[len] = '\0';
+	assert_non_null(strstr(line, "RLIMIT_NOFILE"));
+	assert_null(strstr(line, "place"));
+}
+
 static void put(const char *path, mode_t mode)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -481,6 +512,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_owner, enter, leave),
 		cmocka_unit_test_setup_teardown(test_devices, enter, leave),
 		cmocka_unit_test_setup_teardown(test_disk_full, enter, leave),
+		cmocka_unit_test_setup_teardown(test_no_descriptors, enter, leave),
 		cmocka_unit_test_setup_teardown(test_sweep, enter, leave),
 		cmocka_unit_test_setup_teardown(test_own_files, enter, leave),
 		cmocka_unit_test_setup_teardown(test_own_directories, enter, leave),

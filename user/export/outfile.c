@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/limit.h"
 #include "export.h"
 
 #define TEMP_ATTEMPTS 16
@@ -236,6 +237,15 @@ static int open_destination(struct outfile *out, const char *path, int *ret_fd,
 	return -EINVAL;
 }
 
+/* What this process lacks it would lack at any other place, too. */
+static void report_failure(const char *path, int err, const char *advice)
+{
+	bool lacks = err == -ENOMEM || err == -EMFILE || err == -ENFILE;
+
+	log_error("%s: cannot be written: %s%s%s", path, strerror(-err),
+		  lacks ? limit__why(err).text : "; ", lacks ? "" : advice);
+}
+
 int outfile__open(const char *path, uid_t owner, gid_t group, struct outfile **ret_out)
 {
 	const char *advice = "choose another place";
@@ -243,7 +253,7 @@ int outfile__open(const char *path, uid_t owner, gid_t group, struct outfile **r
 	int err;
 
 	if (!out) {
-		log_error("%s: cannot be written: %s", path, strerror(ENOMEM));
+		report_failure(path, -ENOMEM, advice);
 		return -ENOMEM;
 	}
 	out->dir = out->fd = -1;
@@ -256,7 +266,7 @@ int outfile__open(const char *path, uid_t owner, gid_t group, struct outfile **r
 		err = out->stream ? 0 : -ENOMEM;
 	}
 	if (err) {
-		log_error("%s: cannot be written: %s; %s", path, strerror(-err), advice);
+		report_failure(path, err, advice);
 		outfile__abort(out);
 		return err;
 	}

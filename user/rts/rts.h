@@ -62,8 +62,8 @@ struct rts {
 	struct callsites callsites; /* n 0, votes 0: not looked for, the symbols have it */
 };
 
-/* -ENOEXEC: none of the files holds a runtime. -EBUSY: there was no time to look into one of them,
- * and no other one does. */
+/* -ENOEXEC: none of the files holds a runtime. What retry__shows_nothing(): why one of them could
+ * not be looked into, and no other one does. */
 int rts__find(pid_t pid, const struct images *images, struct rts *ret_rts);
 void rts__free(struct rts *rts);
 

@@ -233,7 +233,8 @@ static bool is_known(pid_t pid, struct image *image, const struct rts **ret_rts)
 	return !early || !has_debug(image);
 }
 
-/* -EBUSY: there may be time for it later. Else what is found is known from now on. */
+/* What retry__shows_nothing(): there may be an answer later. Else what is found is known from now
+ * on. */
 static int find(pid_t pid, struct image *image, const struct rts **ret_rts)
 {
 	struct file *file = image->file;
@@ -247,7 +248,7 @@ static int find(pid_t pid, struct image *image, const struct rts **ret_rts)
 		return -EBUSY;
 	err = analyse(pid, image, &made);
 	if (err == -EBUSY || (err && file__put_off(file, err)))
-		return -EBUSY;
+		return err;
 	made = slots__put(&file->slots, has_debug(image) ? &rts_key : &early_rts_key,
 			  err ? NULL : made);
 	if (!made)
@@ -257,7 +258,7 @@ static int find(pid_t pid, struct image *image, const struct rts **ret_rts)
 }
 
 /* What the file was found to hold, now or before, moved to where this process has it. -ENOEXEC: no
- * runtime; -EBUSY: there was no time to look. */
+ * runtime; what retry__shows_nothing(): why nobody could look. */
 static int look_into(pid_t pid, struct image *image, struct rts *rts)
 {
 	const struct rts *in_file = NULL;
@@ -293,7 +294,7 @@ int rts__find(pid_t pid, const struct images *images, struct rts *ret_rts)
 			if (preference(image) != want)
 				continue;
 			err = look_into(pid, image, &rts);
-			none = err == -EBUSY ? err : none;
+			none = retry__shows_nothing(err) ? err : none;
 			if (err)
 				continue;
 			image->stays = true;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/limit.h"
 #include "base/retry.h"
 #include "elf/arch.h"
 #include "process/debugfile.h"
@@ -192,6 +193,19 @@ static bool is_packed(const struct target *t)
 	return false;
 }
 
+/* -EBUSY, with its line. A limit does not pass. */
+static int refuse_for_now(struct target *t, const char *name, int err)
+{
+	const char *lacked = err == -ENOMEM			? "memory"
+			     : err == -EMFILE || err == -ENFILE ? "descriptor"
+								: "time";
+	struct limit_text why = limit__why(err);
+
+	target__refuse(t, "there was no %s to look into %s%s", lacked, name,
+		       why.text[0] ? why.text : "; try again");
+	return -EBUSY;
+}
+
 /* -ENOEXEC or -ENOTSUP with its line. */
 static int not_ghc(struct target *t, pid_t pid)
 {
@@ -202,11 +216,10 @@ static int not_ghc(struct target *t, pid_t pid)
 	int fd;
 
 	for (size_t i = 0; i < t->images.n; i++) {
-		if (!file__may_be_read_later(t->images.images[i]->file))
-			continue;
-		target__refuse(t, "there was no time to look into %s; try again",
-			       t->images.images[i]->name);
-		return -EBUSY;
+		const struct image *image = t->images.images[i];
+
+		if (file__may_be_read_later(image->file))
+			return refuse_for_now(t, image->name, image->file->elf_err);
 	}
 	if (images__left_out(&t->images, IMAGE_NOT_YET)) {
 		target__refuse(t, "there was no descriptor, memory or time to open what it maps; "
@@ -420,10 +433,8 @@ static int find_runtime(struct target *t)
 	err = rts__find(pid, &t->images, &t->rts);
 	if (!err)
 		return 0;
-	if (err == -EBUSY) {
-		target__refuse(t, "there was no time to look into %s; try again", t->exe);
-		return err;
-	}
+	if (retry__shows_nothing(err))
+		return refuse_for_now(t, t->exe, err);
 	return (t->starting || t->unchecked) && awaits_library(t) ? -EAGAIN : not_ghc(t, pid);
 }
 
