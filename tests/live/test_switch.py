@@ -5,10 +5,12 @@
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
 
+from bad_server import Server
 from harness import SAFESCOPED, SLOWNESS, cases, check, run
 from kernel_side import held_by
 from test_windows import attach, windows
@@ -82,6 +84,44 @@ def test_no_place_when_it_is_switched_on(t, how):
     session.signal(signal.SIGTERM)
     check(session.wait() == 1 and windows(folder), f"safescoped ended so: {session.err.seen}")
     check(sum("it goes on, and tries again" in line for line in session.err.seen) == 1, f"it said {session.err.seen}")
+
+
+@cases("archives", "queue")
+def test_gone_when_it_is_switched_on(t, what):
+    """It goes on without the archives, and pushes again once there is a place for the queue."""
+    switch, place = t.dir / "off", t.dir / "place"
+    place.mkdir(mode=0o755)
+    subprocess.run(["ar", "rc", place / "libnone.a"], check=True)
+    server = Server(t)
+    options = ("--archives", place) if what == "archives" else ("--push", server.url(), "--push-queue", place)
+    target = t.target("Calls", 2, "safe_sleep_1ms=30000")
+    target.go()
+    session, folder = attach(t, target, "--off-file", switch, *options, window="0.5")
+    switch.write_text("")
+    check(session.err.until("switched off", 30 * SLOWNESS) is not None, f"it printed {session.err.seen}")
+    deadline = time.monotonic() + 60 * SLOWNESS
+    while not windows(folder) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    shutil.rmtree(place)
+    place.write_text("a file")
+    switch.unlink()
+    check(session.err.until("it goes on", 30 * SLOWNESS) is not None, f"it printed {session.err.seen}")
+    session.wait_attached()
+    if what == "queue":
+        check(session.err.until("a window is not pushed", 30 * SLOWNESS) is not None, f"it printed {session.err.seen}")
+        place.unlink()
+        check(session.err.until("can be read again", 30 * SLOWNESS) is not None, f"it printed {session.err.seen}")
+        before = len(server.taken())
+        while len(server.taken()) == before and time.monotonic() < deadline:
+            time.sleep(0.1)
+        check(len(server.taken()) > before, "nothing is pushed again")
+    have = len(windows(folder))
+    while len(windows(folder)) < have + 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    session.signal(signal.SIGTERM)
+    check(session.wait() == 1, f"safescoped ended so: {session.err.seen}")
+    missing = windows(folder)[-1].target(target.pid)["missing"]
+    check(any("--archives" in line for line in missing) == (what == "archives"), f"missing are {missing}")
 
 
 @cases("before", "meanwhile")

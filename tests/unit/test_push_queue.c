@@ -188,6 +188,27 @@ static void test_whose(void **state)
 	assert_int_equal(queue__open(in_dir("file/queue"), 1000, 1000, &other), -ENOTDIR);
 }
 
+/* What stands in its place now may be gone when it is looked at again. */
+static void test_later(void **state)
+{
+	char path[PATH_MAX];
+	struct queue *q;
+
+	(void)state;
+	put_text(in_dir("file"), "x", 1);
+	assert_int_equal(queue__open_later(in_dir("file/queue"), 1000000, 1000, &q), 0);
+	assert_int_equal(queue__look(q), -ENOTDIR);
+	assert_int_equal(queue__path(q, 1, 0, path), -ENOENT);
+	assert_int_equal(queue__state(q).n, 0);
+	assert_int_equal(unlink(in_dir("file")), 0);
+	assert_int_equal(queue__look(q), 0);
+	put_file(q, 1, 0, 'a', SMALL);
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(queue__state(q).removed, 0);
+	assert_int_equal(take_first(q), 'a');
+	queue__free(q);
+}
+
 /* Their times were of a clock that was set back: each new window would be older. */
 static void test_ahead(void **state)
 {
@@ -399,6 +420,7 @@ int main(void)
 		WITH_DIR(test_kept),	   WITH_DIR(test_oldest_go),
 		WITH_DIR(test_too_large),  WITH_DIR(test_vanished),
 		WITH_DIR(test_replaced),   WITH_DIR(test_whose),
+		WITH_DIR(test_replaced),   WITH_DIR(test_later),
 		WITH_DIR(test_ahead),	   WITH_DIR(test_many),
 		WITH_DIR(test_disk_space), WITH_DIR(test_not_removable),
 		WITH_DIR(test_again),	   WITH_DIR(test_left_over),

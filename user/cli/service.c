@@ -410,6 +410,7 @@ static _Noreturn void be_child(struct service *sv, pid_t parent, int alive_fd)
 	opts.n_pids = named__running(&sv->named, pids);
 	opts.pids = pids;
 	named__close(&sv->named);
+	opts.archives_may_lack = o->output.place_may_come;
 	opts.metrics = sv->metrics;
 	opts.alive = report_to_parent;
 	opts.alive_ctx = &alive_fd;
@@ -491,6 +492,7 @@ int service__run(struct options **options)
 		/* whoever starts it learns what is wrong; later nobody is there to start it again
 		 */
 		(*options)->output.place_may_come = began || waited;
+		(*options)->push.place_may_come = began || waited;
 		began = true;
 		code = run_child(&sv);
 		off = code & EXIT_SWITCHED_OFF;

@@ -450,13 +450,18 @@ void destination__report(const struct destination *d)
 
 static int open_queue(struct destination *d, const struct push_opts *opts)
 {
+	uint64_t bytes = opts->queue_bytes ? opts->queue_bytes : PUSH_QUEUE_BYTES;
 	char path[PATH_MAX];
 	int err = queues__path(opts, d->url.shown, path);
 
 	if (err)
 		return err;
-	return queue__open(path, opts->queue_bytes ? opts->queue_bytes : PUSH_QUEUE_BYTES,
-			   PUSH_QUEUE_FILES, &d->queue);
+	err = queue__open(path, bytes, PUSH_QUEUE_FILES, &d->queue);
+	if (!err || err == -ENOMEM || !opts->place_may_come)
+		return err;
+	log_warn("it goes on, and tries again for each window");
+	d->lost_queue = true;
+	return queue__open_later(path, bytes, PUSH_QUEUE_FILES, &d->queue);
 }
 
 static int open_sender(struct destination *d, const struct push_opts *opts)

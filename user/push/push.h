@@ -40,7 +40,9 @@ struct push_opts {
 	const char *queue_dir; /* NULL: PUSH_QUEUE_DIR */
 	uint64_t queue_bytes;  /* of each destination; 0: PUSH_QUEUE_BYTES */
 	uint64_t timeout_ns;   /* of one attempt; 0: PUSH_TIMEOUT_NS */
-	uid_t owner;	       /* whose files are taken besides root's and our own user's */
+	/* A queue may not be to be had at first: it is tried again for each window. */
+	bool place_may_come;
+	uid_t owner; /* whose files are taken besides root's and our own user's */
 };
 
 struct push;
@@ -62,7 +64,8 @@ int push__check_queues(const struct push_opts *opts);
 uint64_t push__stamp(const struct push_opts *opts);
 /*
  * Opens the queues, and starts the processes that send: before there is anything that they should
- * not know. Prints a line on failure. -EBUSY: another session has one of the queues.
+ * not know. Prints a line on failure. -EBUSY: another session has one of the queues, which
+ * place_may_come then makes no failure.
  */
 int push__open(const struct push_opts *opts, struct push **ret_push);
 /* What is still in the queues stays there. NULL is fine. */

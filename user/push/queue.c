@@ -117,18 +117,31 @@ int queue__check(const char *path)
 	return err;
 }
 
-int queue__open(const char *dir, uint64_t max_bytes, size_t max_files, struct queue **ret_queue)
+int queue__open_later(const char *dir, uint64_t max_bytes, size_t max_files,
+		      struct queue **ret_queue)
 {
 	struct queue *q = calloc(1, sizeof(*q));
-	int err = -ENOMEM;
 
-	if (q) {
-		q->dir = -1;
-		q->max_bytes = max_bytes;
-		q->max_files = max_files;
-		q->path = strdup(dir);
+	if (!q)
+		return -ENOMEM;
+	q->dir = -1;
+	q->max_bytes = max_bytes;
+	q->max_files = max_files;
+	q->path = strdup(dir);
+	if (!q->path) {
+		queue__free(q);
+		return -ENOMEM;
 	}
-	if (q && q->path)
+	*ret_queue = q;
+	return 0;
+}
+
+int queue__open(const char *dir, uint64_t max_bytes, size_t max_files, struct queue **ret_queue)
+{
+	struct queue *q = NULL;
+	int err = queue__open_later(dir, max_bytes, max_files, &q);
+
+	if (!err)
 		err = open_directory(dir, &q->dir);
 	for (int ms = 0; err == -EBUSY && ms < BUSY_WAIT_MS; ms += BUSY_STEP_MS) {
 		usleep(BUSY_STEP_MS * 1000);
@@ -161,6 +174,8 @@ void queue__free(struct queue *q)
 
 int queue__path(const struct queue *q, uint64_t unix_ns, unsigned n, char ret_path[PATH_MAX])
 {
+	if (q->dir < 0)
+		return -ENOENT;
 	/* what has the name may be on its way: its removal must not be another one's */
 	for (unsigned i = 0; i < MAX_NUMBER; i++) {
 		int len = snprintf(ret_path, PATH_MAX, "%s/" NAME_FORMAT, q->path, unix_ns,
@@ -295,21 +310,27 @@ static void forget_held(struct queue *q)
 
 /*
  * Files are put by the directory's name: where another one has it by now, since somebody removed or
- * replaced it or mounted something there, that one is the queue.
+ * replaced it or mounted something there, that one is the queue. So it is with the first one that
+ * is to be had.
  */
 static int follow_name(struct queue *q)
 {
 	struct stat ours, there;
 	int dir, err;
 
-	if (fstat(q->dir, &ours))
+	if (q->dir >= 0 && fstat(q->dir, &ours))
 		return -errno;
-	if (stat(q->path, &there) == 0 && there.st_dev == ours.st_dev &&
+	if (q->dir >= 0 && stat(q->path, &there) == 0 && there.st_dev == ours.st_dev &&
 	    there.st_ino == ours.st_ino)
 		return 0;
 	err = open_directory(q->path, &dir);
 	if (err)
 		return err;
+	if (q->dir < 0) {
+		q->dir = dir;
+		outfile__sweep(dir, (uid_t)-1);
+		return 0;
+	}
 	fd__close(&q->dir);
 	q->dir = dir;
 	q->gone[0] = '\0';

@@ -178,6 +178,15 @@ static void note_refused(struct session *s, bool whole)
 	}
 }
 
+static void note_no_archives(struct session *s, bool whole)
+{
+	if (!s->no_archives)
+		return;
+	add_to_all(s, whole,
+		   "functions of archives have no names: those of --archives could not be had");
+	intake__set_exit_code(s->in, EXIT_PARTIAL);
+}
+
 /* What members that go on were refused; of the others it was noted as they ended. */
 static void note_room(struct session *s, bool whole)
 {
@@ -200,6 +209,7 @@ static void note(struct session *s, bool whole)
 	note_held_up(s, &n, whole);
 	note_refused(s, whole);
 	note_no_files(s, whole);
+	note_no_archives(s, whole);
 	note_room(s, whole);
 	s->noted = now;
 }

@@ -226,6 +226,18 @@ static int open_command(struct session *s)
 	return command__go(s->command);
 }
 
+static int open_archives(struct session *s)
+{
+	const struct session_opts *o = s->opts;
+	int err = target_cache__open_archives(s->cache, o->archives, o->n_archives);
+
+	if (!err || err == -ENOMEM || !o->archives_may_lack)
+		return err;
+	log_warn("it goes on without archives");
+	s->no_archives = true;
+	return 0;
+}
+
 int open__all(struct session *s)
 {
 	int err = target_cache__new(&s->cache);
@@ -247,7 +259,7 @@ int open__all(struct session *s)
 		log_error("the session cannot begin: %s%s", strerror(-err), limit__why(err).text);
 		return err;
 	}
-	err = target_cache__open_archives(s->cache, s->opts->archives, s->opts->n_archives);
+	err = open_archives(s);
 	if (err)
 		return err;
 	target_cache__ask(s->cache, s->debuginfod);

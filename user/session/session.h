@@ -52,6 +52,7 @@ struct session_opts {
 	bool force;		     /* a twin with another build-id is accepted */
 	const char *const *archives; /* directories of static archives */
 	size_t n_archives;
+	bool archives_may_lack;	       /* the session goes on without them where there are none */
 	const char *const *debuginfod; /* servers; none: those of DEBUGINFOD_URLS */
 	size_t n_debuginfod;
 	bool no_eventlogs;    /* none is joined */

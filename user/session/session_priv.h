@@ -113,9 +113,10 @@ struct session {
 	unsigned n_signals;  /* that a command has got from us */
 	uint64_t n_left_out; /* GHC programs that could not be profiled */
 	struct no_files no_files;
-	bool stopped;	/* by a signal, or what follows */
-	bool cut_short; /* the kernel side has gone */
-	bool renewed;	/* it ends so that the next one may begin */
+	bool stopped;	  /* by a signal, or what follows */
+	bool cut_short;	  /* the kernel side has gone */
+	bool no_archives; /* that were asked for */
+	bool renewed;	  /* it ends so that the next one may begin */
 	uint64_t began_ns;
 	bool switched_off;  /* by opts->off_path: nothing is to be on any more */
 	bool off_ignored;   /* there is such a file, but not one that counts */
