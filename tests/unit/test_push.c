@@ -57,6 +57,8 @@ static void test_urls(void **state)
 		"otlp+http://",
 		"otlp+http://h:port",
 		"otlp+http://h:99999",
+		"otlp+http://h:0",
+		"otlp+https://h:00/a",
 		"otlp+http://user@h",
 		"otlp+http://user:secret@h",
 		"otlp+http://h/?key=secret",

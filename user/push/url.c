@@ -37,11 +37,23 @@ static bool has(CURLU *u, CURLUPart part)
 	return there;
 }
 
+static bool is_port_zero(CURLU *u)
+{
+	char *text = NULL;
+	bool zero = curl_url_get(u, CURLUPART_PORT, &text, 0) == CURLUE_OK && text &&
+		    strspn(text, "0") == strlen(text);
+
+	curl_free(text);
+	return zero;
+}
+
 /* NULL: it may be used. */
 static const char *judge(CURLU *u)
 {
 	if (has(u, CURLUPART_USER) || has(u, CURLUPART_PASSWORD))
 		return "credentials belong into a file of headers, not into a URL";
+	if (is_port_zero(u))
+		return "nobody listens on port 0";
 	if (has(u, CURLUPART_QUERY) || has(u, CURLUPART_FRAGMENT))
 		return "takes no query and no fragment";
 	return NULL;
