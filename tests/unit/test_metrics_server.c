@@ -183,15 +183,33 @@ static void other_requests(void **state)
 
 /* ── addresses ───────────────────────────────────────────────────────────────────────────── */
 
+#define TEN "0123456789"
+
 static void addresses(void **state)
 {
 	static const char *const good[] = {"9464",	":9464",       "127.0.0.1:9464",
 					   "[::1]:1",	"localhost:0", "0.0.0.0:65535",
-					   "unix:/a/b", "unix:a"};
-	static const char *const bad[] = {"",	   ":",	  "a",	   "65536",  "::1:80",
-					  "[::1]", "1:a", "unix:", "-1",     "example.org:80",
-					  "1 ",	   ":+1", "[]:80", "[a]:80", "127.0.0.1",
-					  "::"};
+					   "unix:/a/b", "unix:a",      "[fe80::1%lo]:1"};
+	static const char *const bad[] = {"",
+					  ":",
+					  "a",
+					  "65536",
+					  "::1:80",
+					  "[::1]",
+					  "1:a",
+					  "unix:",
+					  "-1",
+					  "example.org:80",
+					  "1 ",
+					  ":+1",
+					  "[]:80",
+					  "[a]:80",
+					  "127.0.0.1",
+					  "::",
+					  "[fe80::1]:80",
+					  "unix:/a/",
+					  "unix:..",
+					  "unix:/a/" TEN TEN TEN TEN TEN TEN TEN TEN TEN};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++)

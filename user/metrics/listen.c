@@ -18,6 +18,10 @@
 #define LOOPBACK "127.0.0.1"
 #define BACKLOG	 SERVER_CONNECTIONS
 #define UNIX	 "unix:"
+/* A socket is bound by its directory's descriptor, which may have any number. */
+#define BY_FD "/proc/self/fd/%d/%s"
+#define NAME_MOST                                                                                  \
+	(sizeof(((struct sockaddr_un *)0)->sun_path) - sizeof("/proc/self/fd/2147483647/"))
 
 /* ── addresses ───────────────────────────────────────────────────────────────────────────── */
 
@@ -61,17 +65,38 @@ static int resolve(const struct address *a, struct addrinfo **ret_info)
 	return getaddrinfo(a->host, a->port, &hints, ret_info) ? -EINVAL : 0;
 }
 
+/* One that each link has is to name the link: "[fe80::1%eth0]:9464". */
+static bool lacks_link(const struct addrinfo *info)
+{
+	struct sockaddr_in6 v6;
+
+	if (info->ai_family != AF_INET6)
+		return false;
+	memcpy(&v6, info->ai_addr, sizeof(v6));
+	return IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr) && !v6.sin6_scope_id;
+}
+
+static bool is_socket(const char *path)
+{
+	const char *name = path__base(path);
+
+	return *name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
+	       strlen(name) <= NAME_MOST;
+}
+
 bool metrics_server__is_address(const char *text)
 {
 	struct addrinfo *info;
 	struct address a;
+	bool lacks;
 
 	if (!strncmp(text, UNIX, strlen(UNIX)))
-		return text[strlen(UNIX)] != '\0';
+		return is_socket(text + strlen(UNIX));
 	if (!split(text, &a) || resolve(&a, &info))
 		return false;
+	lacks = lacks_link(info);
 	freeaddrinfo(info);
-	return true;
+	return !lacks;
 }
 
 /* ── TCP ─────────────────────────────────────────────────────────────────────────────────── */
@@ -138,8 +163,7 @@ static int bind_unix(struct listener *l)
 	int n, err;
 
 	/* by the directory's descriptor: nobody can put a link there meanwhile */
-	n = snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/%s", l->dir_fd,
-		     l->name);
+	n = snprintf(addr.sun_path, sizeof(addr.sun_path), BY_FD, l->dir_fd, l->name);
 	if (n < 0 || (size_t)n >= sizeof(addr.sun_path))
 		return -ENAMETOOLONG;
 	remove_left_over(l, &addr);
