@@ -132,10 +132,12 @@ def test_no_configuration(t, case):
     check(code == 64 and len(lines) == 1 and why in lines[0], f"it said {lines}")
 
 
-def test_not_a_file(t):
+@cases("--check-config", "--list")
+def test_not_a_file(t, mode):
+    """It fails as any other file does that is not there: nothing is wrong with the usage."""
     for path in (t.dir, "/dev/null", t.dir / "none"):
-        done = subprocess.run([SAFESCOPED, "--check-config", f"--config={path}"], capture_output=True, text=True, timeout=60)
-        check(done.returncode == 64 and str(path) in done.stderr and done.stderr.count("\n") == 1,
+        done = subprocess.run([SAFESCOPED, mode, f"--config={path}"], capture_output=True, text=True, timeout=60)
+        check(done.returncode == 2 and str(path) in done.stderr and done.stderr.count("\n") == 1,
               f"{path}: ended with {done.returncode}: {done.stderr}")
 
 

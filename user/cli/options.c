@@ -224,13 +224,16 @@ static int set_file(struct option_input *in)
 	err = config__read(o->config_path, o->push.owner, &o->config);
 	if (err == -ENOMEM)
 		return err;
-	if (err)
-		return options__wrong(in, "cannot be read: %s",
-				      err == -EINVAL   ? "not a regular file"
-				      : err == -EPERM  ? "another user may write it"
-				      : err == -EFBIG  ? "too large for a configuration"
-				      : err == -EILSEQ ? "not a text"
-						       : strerror(-err));
+	if (err) {
+		options__wrong(in, "cannot be read: %s",
+			       err == -EINVAL	? "not a regular file"
+			       : err == -EPERM	? "another user may write it"
+			       : err == -EFBIG	? "too large for a configuration"
+			       : err == -EILSEQ ? "not a text"
+						: strerror(-err));
+		/* one that has been read, but is none, is wrong like any other */
+		return err == -EFBIG || err == -EILSEQ ? -EINVAL : -EIO;
+	}
 	for (size_t i = 0; i < o->config->n; i++)
 		wrong |= set_line(in, &o->config->lines[i]);
 	/* what does not go together is the file's as a whole */
@@ -292,7 +295,7 @@ static int make_options(const struct command_line *line, struct option_input *in
 	return err ? err : options__check(in);
 }
 
-/* -EINVAL: what is wrong is in `wrong`. */
+/* -EINVAL: what is wrong is in `wrong`; -EIO: why the file cannot be read is. */
 static int make(const struct command_line *line, struct buf *wrong, struct options **ret_options)
 {
 	struct option_input in = {.o = calloc(1, sizeof(*in.o)), .wrong = *wrong};
@@ -353,7 +356,7 @@ struct options *options__parse(int argc, char **argv)
 	if (err == -ENOMEM)
 		exit_without_memory();
 	if (err)
-		exit(EX_USAGE);
+		exit(err == -EIO ? EXIT_FAILED : EX_USAGE);
 	if (has_key(line, OPT_CHECK_CONFIG)) {
 		/* they are as much a part of it; where files go may be made only by the service */
 		err = push__check(&o->push);

@@ -89,12 +89,13 @@ const char *options__mode(enum mode mode);
 
 /*
  * Reads the command line, and the file that it names. Exits by itself on --help, --version,
- * --completion and wrong usage (64), and after --check-config. The caller frees the options.
+ * --completion and wrong usage (64), where the file cannot be read (EXIT_FAILED), and after
+ * --check-config. The caller frees the options.
  */
 struct options *options__parse(int argc, char **argv);
 /*
  * The same command line, with what is in the file now. Needs `old`->config_path. -EINVAL: something
- * is wrong, or the file cannot be read, which is printed; -ENOMEM.
+ * is wrong; -EIO: the file cannot be read; either is printed. -ENOMEM.
  */
 int options__again(const struct options *old, struct options **ret_options);
 /* Whether they were made of the same lines, and the files for --push have not changed since. */

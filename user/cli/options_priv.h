@@ -63,7 +63,7 @@ int options__check(struct option_input *in);
 
 /*
  * What the file alone makes. -EINVAL: `wrong`, which the caller frees, has a line for everything
- * that is wrong in it; -ENOMEM.
+ * that is wrong in it; -EIO: one for why it cannot be read; -ENOMEM.
  */
 int options__read_config(const char *path, struct buf *wrong, struct options **ret_options);
 
