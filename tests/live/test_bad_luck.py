@@ -306,6 +306,18 @@ def test_interrupt_at_once(t, milliseconds):
     check(target.result()["safe_sleep_1ms"]["calls"] == 100, "the target did not go on as before")
 
 
+@cases(100, 300)
+def test_interrupt_before_it_has_looked(t, milliseconds):
+    """That nothing ran nobody knows then."""
+    t.target("Server", ready="waiting")
+    session = t.session("--comm", "Server", "--window", "1", "-f", "json", "-o", t.dir)
+    time.sleep(milliseconds / 1000)
+    session.signal(signal.SIGTERM)
+    code = session.wait(20)
+    check(code in (0, 1), f"exit code {code}; it said {session.err.seen}")
+    check(not any("no GHC program ran" in line for line in session.err.seen), f"it said {session.err.seen}")
+
+
 @cases("SIGINT", "SIGTERM")
 def test_interrupt_in_the_middle(t, name):
     target = t.target("Calls", 2, "safe_sleep_1ms=100000")

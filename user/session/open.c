@@ -199,8 +199,10 @@ static int open_system(struct session *s)
 	/* the kernel reports execs from now on: what begins too late for this scan comes by them */
 	err = records__scan(s);
 	progress__task(s->opts->quiet, NULL);
-	if (err == -ECANCELED)
+	if (err == -ECANCELED) {
+		s->not_scanned = true;
 		return 0;
+	}
 	if (err) {
 		log_error("/proc: %s", strerror(-err));
 		return err;

@@ -61,6 +61,8 @@ static void note_nobody(struct session *s)
 		log_warn("nothing was profiled: %llu GHC program%s ran, which could not be; "
 			 "safescoped --doctor has more",
 			 (unsigned long long)s->n_left_out, s->n_left_out == 1 ? "" : "s");
+	else if (s->not_scanned || candidates__n_checked(s->candidates))
+		log_warn("nothing was profiled: it ended before all processes had been looked at");
 	else
 		log_warn("nothing was profiled: no GHC program ran%s",
 			 s->opts->select ? " that was to be" : "");

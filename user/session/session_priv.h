@@ -113,6 +113,7 @@ struct session {
 	unsigned n_signals;  /* that a command has got from us */
 	uint64_t n_left_out; /* GHC programs that could not be profiled */
 	struct no_files no_files;
+	bool not_scanned; /* it was to end before all processes had been found */
 	bool stopped;	  /* by a signal, or what follows */
 	bool cut_short;	  /* the kernel side has gone */
 	bool no_archives; /* that were asked for */
