@@ -85,6 +85,15 @@ def test_request(t):
     check("not taken" not in pushed.said and "refused" not in pushed.said, pushed.said)
 
 
+def test_short_outages(t):
+    """Of those that follow the first one nothing is reported."""
+    server = Server(t, [answer(503, b""), answer(200)] * 3)
+    pushed = Pushed(t, server.url())
+    check(pushed.code == 0 and len(server.requests) > 6, f"{pushed.code}: {pushed.said}")
+    for line in ("is kept, and tried again", "it takes profiles again"):
+        check(pushed.said.count(line) == 1, f"{line}: {pushed.said}")
+
+
 @cases("400", "401", "404", "413", "302", "501")
 def test_refused(t, status):
     """What is refused for good is not sent again; it is counted, and said once."""

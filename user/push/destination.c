@@ -27,6 +27,10 @@
  */
 #define TRIES_ALONE 4U
 #define MOST_BESIDE 4U
+/* Of outages that follow one that was reported so lately only those have a line that last so long.
+ */
+#define OUTAGE_AGAIN_NS 3600000000000ULL
+#define OUTAGE_LONG_NS	60000000000ULL
 /* Taken in one turn: an honest sender has one for each file. */
 #define MOST_ANSWERS 16
 
@@ -41,6 +45,11 @@ struct destination {
 	uint64_t task;
 	uint64_t due_ns; /* not before then; 0: at once */
 	unsigned failed; /* attempts in a row */
+	struct outage {
+		uint64_t began_ns;    /* of the first of them */
+		uint64_t reported_ns; /* when one was last; 0: none was */
+		bool reported;	      /* this one is */
+	} outage;
 	/* of the first file: such answers, failures in a row, those while others were taken */
 	unsigned n_500, n_failed, n_beside;
 	bool beside;	   /* it is the second one that was sent last */
@@ -101,8 +110,10 @@ static void goes_on(struct destination *d)
 {
 	queue__let_go(d->queue, true);
 	/* beside one that it does not take, that still waits */
-	if (!d->beside)
+	if (!d->beside) {
 		d->failed = 0;
+		d->outage.reported = false;
+	}
 	d->due_ns = 0;
 }
 
@@ -133,7 +144,7 @@ static void on_rejected(struct destination *d, const struct sender_answer *a)
 static void on_delivered(struct destination *d, const struct sender_answer *a)
 {
 	d->takes_others |= d->beside;
-	if (d->failed && !d->beside)
+	if (d->outage.reported && d->failed && !d->beside)
 		log_info("push to %s: it takes profiles again", d->url.shown);
 	d->delivered++;
 	if (a->rejected) {
@@ -186,6 +197,21 @@ static bool is_hopeless(struct destination *d, const struct sender_answer *a)
 	return d->takes_others && ++d->n_beside >= MOST_BESIDE;
 }
 
+/* A server that takes most of what it is sent, but not all at once, would fill the log. */
+static void report_outage(struct destination *d, const char *why, uint64_t now)
+{
+	struct outage *o = &d->outage;
+
+	if (d->failed == 1)
+		o->began_ns = now;
+	if (o->reported || (o->reported_ns && now - o->reported_ns < OUTAGE_AGAIN_NS &&
+			    now - o->began_ns < OUTAGE_LONG_NS))
+		return;
+	o->reported = true;
+	o->reported_ns = now;
+	log_warn("push to %s: %s; what is not taken is kept, and tried again", d->url.shown, why);
+}
+
 static void on_failed(struct destination *d, const struct sender_answer *a, uint64_t now)
 {
 	uint64_t wait;
@@ -199,9 +225,7 @@ static void on_failed(struct destination *d, const struct sender_answer *a, uint
 	d->failures++;
 	queue__let_go(d->queue, false);
 	status_text(a, why, sizeof(why));
-	if (d->failed == 1)
-		log_warn("push to %s: %s; what is not taken is kept, and tried again", d->url.shown,
-			 why);
+	report_outage(d, why, now);
 	log_verbose("push to %s: %s; again in %s", d->url.shown, why, human__duration(wait).s);
 }
 
