@@ -75,6 +75,30 @@ static struct sketch host(void)
 	return sketch;
 }
 
+/* As long as its threads were seen: the lane of those without a lane is as long as all of these. */
+static void test_length(void **state)
+{
+	const struct export_opts opts = {.width = 160};
+	struct pic_lane lanes[ARRAY_SIZE(service_lanes) + 1];
+	struct sketch sketch = service;
+	struct pic_target target = service_target;
+	char *text;
+
+	(void)state;
+	memcpy(lanes, service_lanes, sizeof(service_lanes));
+	lanes[2] = (struct pic_lane){.kind = LANE_THREAD,
+				     .name = "[ended threads]",
+				     .threads = 70000,
+				     .start_ns = T0,
+				     .end_ns = T0 + 700000 * MS,
+				     .states_ns = {[ST_IDLE] = 700000 * MS}};
+	target.lanes[LANE_THREAD] = (struct pic_lanes)LANES(lanes);
+	sketch.targets = &target;
+	text = render(&sketch, &opts);
+	assert_non_null(strstr(text, "\n  1.00 s at "));
+	free(text);
+}
+
 /* A number that is of the whole session is not that of so many processes. */
 static void test_missing_of_all(void **state)
 {
@@ -420,6 +444,7 @@ int main(void)
 		cmocka_unit_test(test_bars_show_shares),
 		cmocka_unit_test(test_letters_are_explained),
 		cmocka_unit_test(test_missing_of_all),
+		cmocka_unit_test(test_length),
 		cmocka_unit_test(test_where_functions_are_from),
 		cmocka_unit_test(test_calls_without_news),
 		cmocka_unit_test(test_no_line_is_too_wide),

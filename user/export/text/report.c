@@ -121,6 +121,9 @@ static uint64_t seen_ns(const struct text *t)
 
 	/* A log has all its time, but OS threads only in annotated calls. */
 	for (size_t i = 0; !t->log_alone && i < threads->n; i++) {
+		/* as long as many threads together */
+		if (!threads->v[i].tid)
+			continue;
 		start = MIN(start, threads->v[i].start_ns);
 		end = MAX(end, threads->v[i].end_ns);
 	}
