@@ -291,6 +291,31 @@ static void test_report(void **state)
 	diff_report__free(r);
 }
 
+/* One process is as long as its threads were seen, not as the session that looked for it. */
+static void test_length(void **state)
+{
+	static const char seen[] =
+		"{\"comm\":\"x\",\"cost\":{\"probes_paused_ns\":1e9},\"lanes\":["
+		"{\"kind\":\"thread\",\"tid\":7,\"start_ns\":2e9,\"end_ns\":4e9,\"cpu_ns\":300},"
+		"{\"kind\":\"thread\",\"tid\":8,\"start_ns\":3e9,\"end_ns\":6e9,\"cpu_ns\":300},"
+		"{\"kind\":\"thread\",\"tid\":0,\"start_ns\":1e9,\"end_ns\":9e12,\"cpu_ns\":1},"
+		"{\"kind\":\"capability\",\"cap\":0,\"start_ns\":0,\"end_ns\":9e9}]}";
+	struct diff_report *r;
+	char json[2048];
+
+	(void)state;
+	for (int n = 1; n <= 2; n++) {
+		snprintf(
+			json, sizeof(json),
+			"{\"safescope\":{},\"session\":{\"duration_ns\":9e9},\"targets\":[%s%s%s]}",
+			seen, n > 1 ? "," : "", n > 1 ? seen : "");
+		assert_int_equal(read(json, &r), 0);
+		assert_int_equal(r->duration_ns, n > 1 ? 9 * S : 4 * S);
+		assert_int_equal(r->programs[0].calls_unsure, DIFF_WHOLE / 4);
+		diff_report__free(r);
+	}
+}
+
 static void test_no_report(void **state)
 {
 	struct diff_report *r;
@@ -431,6 +456,7 @@ int main(void)
 		cmocka_unit_test(test_calls_and_collections),
 		cmocka_unit_test(test_pairs),
 		cmocka_unit_test(test_report),
+		cmocka_unit_test(test_length),
 		cmocka_unit_test(test_no_report),
 		cmocka_unit_test(test_long_name),
 		cmocka_unit_test(test_stacks),

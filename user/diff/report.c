@@ -215,12 +215,29 @@ static void leave_out_parts(struct diff_report *r)
 	}
 }
 
+/* From the first to the last moment that any of its threads was seen, as the text report has it:
+ * that lane is left out which is as long as many threads together. 0: there is none. */
+static uint64_t seen_ns(const cJSON *target)
+{
+	const cJSON *lane;
+	uint64_t start = UINT64_MAX, end = 0;
+
+	cJSON_ArrayForEach (lane, cJSON_GetObjectItemCaseSensitive(target, "lanes")) {
+		if (strcmp(string(lane, "kind"), "thread") != 0 || !number(lane, "tid"))
+			continue;
+		start = MIN(start, number(lane, "start_ns"));
+		end = MAX(end, number(lane, "end_ns"));
+	}
+	return end > start ? end - start : 0;
+}
+
 static void read_target(struct diff_report *r, const cJSON *target)
 {
 	const cJSON *gc = cJSON_GetObjectItemCaseSensitive(target, "gc");
 	const cJSON *cost = cJSON_GetObjectItemCaseSensitive(target, "cost");
 	char comm[sizeof(r->programs[0].comm)];
 	struct diff_program *p;
+	uint64_t ns = seen_ns(target);
 	double paused;
 	uint32_t i = 0;
 
@@ -241,7 +258,8 @@ static void read_target(struct diff_report *r, const cJSON *target)
 	p->parallel |= number(target, "capabilities") > 1;
 	add_gcs(p, gc);
 	/* of calls that were never seen, too */
-	paused = (double)number(cost, "probes_paused_ns") / (double)MAX(r->duration_ns, 1U);
+	paused = (double)number(cost, "probes_paused_ns") /
+		 (double)MAX(ns ? ns : r->duration_ns, 1U);
 	p->calls_unsure = MAX(p->calls_unsure, (uint32_t)(MIN(paused, 1) * DIFF_WHOLE));
 	read_lanes(p, target);
 	r->cut |= !read_functions(r->functions, &r->n_functions, DIFF_MAX_FUNCTIONS, i,
@@ -268,6 +286,9 @@ static int read_report(void *ctx, void *out)
 	r->frequency_hz = number(session, "frequency_hz");
 	cJSON_ArrayForEach (target, targets)
 		read_target(r, target);
+	/* the session began before the probes were on, and may have gone on without it */
+	if (cJSON_GetArraySize(targets) == 1 && seen_ns(cJSON_GetArrayItem(targets, 0)))
+		r->duration_ns = seen_ns(cJSON_GetArrayItem(targets, 0));
 	leave_out_parts(r);
 	cJSON_Delete(root);
 	return 0;
