@@ -99,6 +99,39 @@ static void test_length(void **state)
 	free(text);
 }
 
+/* Growth with an error that is larger is none that is known; how rare collections are is where. */
+static void test_heap_and_samples(void **state)
+{
+	const struct export_opts opts = {.width = 200};
+	struct sketch sketch = service;
+	struct pic_target target = service_target;
+	char *text;
+
+	(void)state;
+	sketch.targets = &target;
+	target.heap = (struct pic_heap){.known = true,
+					.majors = 5,
+					.growth_known = true,
+					.growth = -2e6,
+					.growth_error = 1e6};
+	target.alloc = (struct pic_alloc){.known = true,
+					  .bytes = 1000,
+					  .samples = 246,
+					  .sampled_bytes = 1000,
+					  .tick_samples = 3};
+	text = render(&sketch, &opts);
+	assert_non_null(strstr(text, "major collections, −2.00 MB ± 1.00 MB a minute; at most"));
+	assert_non_null(strstr(text,
+			       "; 3 of these are the sampler's, where collections were over 50 "
+			       "ms apart: it prefers"));
+	free(text);
+	target.heap.growth_error = 2.1e6;
+	text = render(&sketch, &opts);
+	assert_non_null(strstr(text, "major collections; at most"));
+	assert_null(strstr(text, "a minute"));
+	free(text);
+}
+
 /* A number that is of the whole session is not that of so many processes. */
 static void test_missing_of_all(void **state)
 {
@@ -445,6 +478,7 @@ int main(void)
 		cmocka_unit_test(test_letters_are_explained),
 		cmocka_unit_test(test_missing_of_all),
 		cmocka_unit_test(test_length),
+		cmocka_unit_test(test_heap_and_samples),
 		cmocka_unit_test(test_where_functions_are_from),
 		cmocka_unit_test(test_calls_without_news),
 		cmocka_unit_test(test_no_line_is_too_wide),

@@ -42,8 +42,8 @@ static void put_quality(const struct text *t)
 		human__bytes(alloc->sampled_bytes / alloc->samples).s, 100 * alloc__error(alloc));
 	if (alloc->tick_samples)
 		fprintf(t->out,
-			"; %s of these %s the sampler's, as collections are rare: it prefers "
-			"functions that take long",
+			"; %s of these %s the sampler's, where collections were over 50 ms apart: "
+			"it prefers functions that take long",
 			human__count(alloc->tick_samples).s,
 			plural(alloc->tick_samples, "is", "are"));
 	if (alloc->samples < FEW_SAMPLES)

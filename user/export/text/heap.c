@@ -8,11 +8,13 @@
 #define CURVE  60 /* columns */
 #define N_BARS 8
 
-/* Growth is reported with its sign. */
+/* Growth is reported with its sign; where the error is larger, not even that is known. */
 static void put_growth(const struct text *t, const struct pic_heap *heap)
 {
 	double growth = fabs(heap->growth), error = heap->growth_error;
 
+	if (growth <= error)
+		return;
 	fprintf(t->out, ", %s%s ± %s a minute", heap->growth < 0 ? "−" : "+",
 		human__bytes(human__whole(growth)).s, human__bytes(human__whole(error)).s);
 }
