@@ -339,6 +339,9 @@ static void test_off_states(void **state)
 		assert_int_equal(lane->states_ns[cases[i].expect], 800);
 		assert_int_equal(lane->states_ns[ST_PREEMPTED], 100);
 		assert_int_equal(lane->states_ns[ST_UNKNOWN], 0);
+		/* which no idleness of its own is */
+		assert_int_equal(!strcmp(lane->off_cpu[0].reason, "tracer: held at its start"),
+				 cases[i].prev_state != 1);
 		timeline__free(kit.tl);
 	}
 }

@@ -4,6 +4,7 @@
  * that it slept in, the capability that it was to get back, or the place in the runtime.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "lanes_priv.h"
 
@@ -27,6 +28,9 @@ static uint32_t called(const struct lanes *l, const struct ev *ev)
 	return UINT32_MAX;
 }
 
+/* In the place of a system call: it was stopped before it had a runtime. */
+#define HELD 0
+
 int off__book(struct lanes *l, const struct thread_lane *lane, enum thread_state state,
 	      const struct ev *ev, uint64_t ns)
 {
@@ -39,6 +43,8 @@ int off__book(struct lanes *l, const struct thread_lane *lane, enum thread_state
 	/* it waits for the one that it left (rts/Schedule.c, resumeThread: suspended_cap) */
 	if (ev && state == ST_CAP_WAIT && ev->left != NO_CAP)
 		syscall = ev->left;
+	if (ev && state == ST_IDLE && ev->where == WIRE_WHERE_NOT_READY && ev->flags & EV_TRACED)
+		syscall = HELD;
 	if (site && state == ST_SAFE_CALL_BLOCKED)
 		function = site->function;
 	if (ev && state == ST_UNSAFE_CALL_BLOCKED)
@@ -72,6 +78,13 @@ static const char *text_of(struct lanes *l, const struct ledger_reason *r)
 			return state__title(LANE_THREAD, r->state);
 		snprintf(text, sizeof(text), "capability %u", r->syscall);
 		return picture__string(l->pic, text);
+	case ST_IDLE:
+		/* nothing but us traces a command */
+		if (r->syscall == HELD)
+			return !strcmp(picture__session(l->pic)->mode, "command")
+				       ? "safescoped: held at its start"
+				       : "tracer: held at its start";
+		return state__title(LANE_THREAD, r->state);
 	default:
 		return state__title(LANE_THREAD, r->state);
 	}
