@@ -6,6 +6,7 @@
 #include "picture/make.h"
 #include "test_timeline_kit.h"
 
+#define MS 1000000ULL
 #define MB 1000000ULL
 
 /* A sample of capability `cap`: h(leaf), called from h(0). */
@@ -57,6 +58,18 @@ static inline void put_heap(struct kit *kit, uint64_t ns, uint64_t number, uint6
 {
 	struct heap_end r = end_of(ns, number, a, b, large);
 
+	assert_int_equal(intake__record(kit->in, &r, sizeof(r)), 0);
+}
+
+static inline void put_tick(struct kit *kit, uint64_t ns, unsigned leaf, uint64_t allocated)
+{
+	const struct wire_allocated r = {
+		.h = {.ns = ns, .tgid = PID, .tid = 7, .type = WIRE_ALLOCATED, .size = sizeof(r)},
+		.allocated = allocated,
+		.cap_no = 1};
+	union rec sample;
+
+	put(kit, mk_sample(&sample, 7, ns, WIRE_WHERE_HASKELL, HS(leaf), IP(HS(leaf)), STOP));
 	assert_int_equal(intake__record(kit->in, &r, sizeof(r)), 0);
 }
 

@@ -51,6 +51,26 @@ static void test_no_sample(void **state)
 	timeline__free(kit.tl);
 }
 
+/* A collection is of what ticks had taken, in the window before as well. */
+static void test_ticks_before(void **state)
+{
+	const struct pic_target *t;
+	struct picture *first;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	put_tick(&kit, T0 + 60 * MS, 1, 10 * MB);
+	put_tick(&kit, T0 + 70 * MS, 2, 14 * MB);
+	t = window_to(&kit, T0 + 80 * MS, &first);
+	assert_int_equal(t->heap.minor_bytes, 0);
+	put_heap(&kit, T0 + 91 * MS, 0, 0, 17 * MB, 0);
+	t = finish_at(&kit, T0 + 200 * MS);
+	assert_int_equal(t->heap.minor_bytes, 17 * MB);
+	picture__free(first);
+	timeline__free(kit.tl);
+}
+
 /* Nothing that is allocated ever has a sample, as the program calls for all collections: each
  * window has its own part, and the last one not that of all. */
 static void test_never_sampled(void **state)
@@ -162,9 +182,9 @@ static void test_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_sample), cmocka_unit_test(test_never_sampled),
-		cmocka_unit_test(test_late_cut),  cmocka_unit_test(test_late_reading),
-		cmocka_unit_test(test_end),
+		cmocka_unit_test(test_no_sample),     cmocka_unit_test(test_ticks_before),
+		cmocka_unit_test(test_never_sampled), cmocka_unit_test(test_late_cut),
+		cmocka_unit_test(test_late_reading),  cmocka_unit_test(test_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

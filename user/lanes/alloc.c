@@ -117,7 +117,9 @@ int allocated__take(struct lanes *l, uint64_t until)
 	for (size_t i = 0; !err && i < seen->n_readings; i++)
 		if (seen->readings[i].ns <= until) {
 			add_reading(&l->allocated.sums, &seen->readings[i]);
-			if (!err && !seen->readings[i].ticked)
+			if (seen->readings[i].ticked)
+				l->allocated.heap.ticked += seen->readings[i].bytes;
+			else
 				err = heap_curve__add(&l->allocated.heap, &seen->readings[i],
 						      l->allocated.sums.bytes);
 		}

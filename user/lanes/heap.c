@@ -72,9 +72,10 @@ int heap_curve__add(struct heap_curve *c, const struct alloc_reading *r, uint64_
 	h->copied_bytes += r->copied + r->skipped_copied;
 	h->most_live_bytes = MAX(h->most_live_bytes, r->live);
 	if (r->generation == 0) {
-		h->minor_bytes += r->bytes;
+		h->minor_bytes += r->bytes + c->ticked;
 		h->minor_copied_bytes += r->copied + r->skipped_copied;
 	}
+	c->ticked = 0;
 	if (point.major || !h->majors)
 		h->last = point;
 	if (point.major) {

@@ -553,6 +553,7 @@ int lanes__cut(struct lanes *l, uint64_t end_ns)
 {
 	const struct heap_curve *heap = &l->allocated.heap;
 	bool collected = heap->heap.known || heap->collected_before;
+	uint64_t ticked = heap->ticked;
 	int err;
 
 	l->pic = intake__picture(l->in);
@@ -561,6 +562,8 @@ int lanes__cut(struct lanes *l, uint64_t end_ns)
 	l->dropped = l->dropped_ns = 0;
 	err = new_books(l);
 	l->allocated.heap.collected_before = collected;
+	/* what the next collection is of, wherever it comes */
+	l->allocated.heap.ticked = ticked;
 	for (size_t i = 0; !err && i < l->n_threads; i++)
 		if (l->threads[i].seen)
 			err = cut_thread(l, &l->threads[i], end_ns);

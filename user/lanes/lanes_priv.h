@@ -95,6 +95,7 @@ struct heap_curve {
 	struct pic_heap_point last;
 	struct heap_points points, majors;
 	bool collected_before; /* in an earlier window */
+	uint64_t ticked; /* bytes in readings of ticks, which no collection's has since then */
 };
 
 /* What was allocated, as far as the picture has it by now. */
