@@ -9,7 +9,7 @@ static void test_came_off(void **state)
 	const struct cJSON *o, *target;
 	struct kit kit;
 	union rec r;
-	size_t len;
+	size_t len, curves = 0;
 	cJSON *root;
 	char *text;
 
@@ -38,6 +38,10 @@ static void test_came_off(void **state)
 	free(text);
 	text = render(kit.pic, "html", WEIGHT_CPU, false, &len);
 	assert_has(text, "by samples of allocation, in the first 200 µs, before");
+	/* after the last collection that was seen nothing is known: live, held, and the rate */
+	for (const char *at = text; (at = strstr(at, ",\"to\":160000}")); at++)
+		curves++;
+	assert_int_equal(curves, 3);
 	free(text);
 	text = render(kit.pic, "json", WEIGHT_CPU, false, &len);
 	root = cJSON_Parse(text);

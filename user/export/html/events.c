@@ -223,6 +223,16 @@ static void put_point(const struct html *h, uint64_t *at, uint64_t ns, uint64_t 
 	*at = ns;
 }
 
+/* Ends a curve of what collections show: it goes no further than these were seen. */
+static void end_heap(const struct html *h, const struct pic_target *target, uint64_t last_ns)
+{
+	if (target->alloc.observed_ns) {
+		fputs(",\"to\":", h->out);
+		html__put_int(h->out, html__time(h, last_ns));
+	}
+	fputc('}', h->out);
+}
+
 static uint64_t live_at(const struct pic_heap_point *point)
 {
 	return point->live_bytes;
@@ -234,10 +244,11 @@ static uint64_t held_at(const struct pic_heap_point *point)
 }
 
 /* After each collection; of too many the highest, as above. */
-static void put_heap(const struct html *h, const struct pic_heap *heap, const char *name,
+static void put_heap(const struct html *h, const struct pic_target *target, const char *name,
 		     uint64_t (*value)(const struct pic_heap_point *point), uint64_t max,
 		     size_t most)
 {
+	const struct pic_heap *heap = &target->heap;
 	size_t stride = heap->n_points / MAX(most, (size_t)1) + 1;
 	uint64_t at = h->zero_ns;
 	bool any = false;
@@ -251,12 +262,13 @@ static void put_heap(const struct html *h, const struct pic_heap *heap, const ch
 			bytes = MAX(bytes, value(&heap->points[k]));
 		put_point(h, &at, heap->points[i].ns, bytes, &any);
 	}
-	fputs("]}", h->out);
+	fputc(']', h->out);
+	end_heap(h, target, heap->points[heap->n_points - 1].ns);
 }
 
-static void put_allocation(const struct html *h, const struct pic_heap *heap)
+static void put_allocation(const struct html *h, const struct pic_target *target)
 {
-	struct alloc_rates rates = alloc_rates__of(heap, ALLOCATION_PARTS);
+	struct alloc_rates rates = alloc_rates__of(&target->heap, ALLOCATION_PARTS);
 	uint64_t at = h->zero_ns, max = 0, from_ns, rate;
 	bool any = false;
 
@@ -269,7 +281,7 @@ static void put_allocation(const struct html *h, const struct pic_heap *heap)
 	put_point(h, &at, rates.last->ns, 0, &any);
 	fputs("],\"max\":", h->out);
 	put_u64(h->out, max);
-	fputc('}', h->out);
+	end_heap(h, target, rates.last->ns);
 }
 
 static size_t put_curves(const struct html *h, const struct pic_target *target, size_t most)
@@ -298,14 +310,14 @@ static size_t put_curves(const struct html *h, const struct pic_target *target, 
 	}
 	if (heap->known && heap->n_points) {
 		fputs(n ? "," : "", h->out);
-		put_heap(h, heap, "live heap", live_at, heap->most_live_bytes, most);
+		put_heap(h, target, "live heap", live_at, heap->most_live_bytes, most);
 	}
 	if (heap->known && heap->n_points && heap->held_bytes) {
 		fputc(',', h->out);
-		put_heap(h, heap, "held from the system", held_at, heap->most_held_bytes, most);
+		put_heap(h, target, "held from the system", held_at, heap->most_held_bytes, most);
 	}
 	if (heap->known && heap->n_points > 1)
-		put_allocation(h, heap);
+		put_allocation(h, target);
 	fputc(']', h->out);
 	return target->n_counters - n;
 }

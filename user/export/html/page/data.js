@@ -29,11 +29,12 @@ data.lanes.forEach(function (lane, i) {
 	lane.bins = Int32Array.from(lane.bins);
 });
 
-/* Points as [time since the one before, value, …] */
+/* Points as [time since the one before, value, …]; to: later ones are not known. */
 for (const target of data.targets)
 	for (const curve of target.curves || []) {
 		let ns = 0;
 		curve.n = curve.points.length / 2;
+		curve.to = curve.to === undefined ? Infinity : curve.to;
 		curve.times = new Float64Array(curve.n);
 		curve.values = new Float64Array(curve.n);
 		for (let i = 0; i < curve.n; i++) {

@@ -333,7 +333,7 @@ function paintCurve(g, row, y, width) {
 	const first = Math.max(firstOf(curve.n, function (i) { return curve.times[i] > view.from; }) - 1, 0);
 	const step = (view.to - view.from) / width;
 	let i = first, value = curve.times[first] <= view.from ? curve.values[first] : 0, last = -1;
-	for (let x = 0; x < width; x++) {
+	for (let x = 0; x < width && view.from + x * step < curve.to; x++) {
 		const end = view.from + (x + 1) * step;
 		let low = value, top = value, at = end - step, sum = 0;
 		for (; i < curve.n && curve.times[i] < end; i++) {

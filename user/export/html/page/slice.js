@@ -36,7 +36,8 @@ function hover(row, ns) {
 		const gc = gcAt(row.gcs, ns);
 		text = gc ? gcText(gc) : "";
 	} else if (row && row.curve) {
-		text = row.curve.name + ": " + amount(curveAt(row.curve, ns), row.curve.unit) + " at " + moment(ns, 1000);
+		text = row.curve.name + ": " + (ns > row.curve.to ? "not known" : amount(curveAt(row.curve, ns), row.curve.unit)) +
+			" at " + moment(ns, 1000);
 	} else if (row && row.marks) {
 		const slack = (view.to - view.from) / bandWidth() * 8;
 		const near = row.marks.find(function (m) { return Math.abs(m[0] - ns) < slack; });
