@@ -294,6 +294,41 @@ static void test_flows(void **state)
 	timeline__free(kit.tl);
 }
 
+/* A call that is open at the end is in flight up to there, though no record has it. */
+static void test_open_in_flight(void **state)
+{
+	struct wire_thread final = {.tgid = PID, .on_since_ns = T0 + 50000, .depth = 1};
+	const struct pic_counter *c;
+	struct picture *first;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_call(&r, 7, T0 + 10000, T0 + 30000, SITE(1), RET(HS(1)), STOP));
+	final.open[0] = (struct wire_open){.start_ns = T0 + 50000, .site = SITE(1)};
+	assert_int_equal(intake__thread_state(kit.in, 7, &final), 0);
+	assert_int_equal(timeline__window(kit.tl, T0 + 70000, &first), 0);
+	c = &picture__target(first, 0)->counters[0];
+	assert_int_equal(c->kind, TC_SAFE_CALLS);
+	assert_int_equal(c->n_points, 3);
+	assert_int_equal(c->points[2].ns, T0 + 50000);
+	assert_int_equal(c->last_value, 1);
+	picture__free(first);
+	/* the window in which it ends has the rest of it */
+	put(&kit, mk_call(&r, 7, T0 + 50000, T0 + 80000, SITE(1), RET(HS(1)), STOP));
+	final.depth = 0;
+	assert_int_equal(intake__thread_state(kit.in, 7, &final), 0);
+	assert_int_equal(timeline__finish(kit.tl, END), 0);
+	c = &picture__target(timeline__picture(kit.tl), 0)->counters[0];
+	assert_int_equal(c->n_points, 2);
+	assert_int_equal(c->points[0].ns, T0 + 70000);
+	assert_int_equal(c->points[1].ns, T0 + 80000);
+	assert_int_equal(c->last_value, 0);
+	timeline__free(kit.tl);
+}
+
 /* More Haskell threads than may have lanes: how much of their time that is, is reported, and after
  * a cut there is room again. */
 static void test_too_many(void **state)
@@ -337,10 +372,10 @@ static void test_too_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_states),	     cmocka_unit_test(test_between),
-		cmocka_unit_test(test_sampled_gcs),  cmocka_unit_test(test_not_asked_for),
-		cmocka_unit_test(test_flows),	     cmocka_unit_test(test_too_many),
-		cmocka_unit_test(test_after_a_call),
+		cmocka_unit_test(test_open_in_flight), cmocka_unit_test(test_states),
+		cmocka_unit_test(test_between),	       cmocka_unit_test(test_sampled_gcs),
+		cmocka_unit_test(test_not_asked_for),  cmocka_unit_test(test_flows),
+		cmocka_unit_test(test_too_many),       cmocka_unit_test(test_after_a_call),
 	};
 
 	return cmocka_run_group_tests_name("timeline_tsos", tests, NULL, NULL);

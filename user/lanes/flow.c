@@ -73,11 +73,72 @@ static int by_ns(const void *pa, const void *pb)
 	return CMP(a->ns, b->ns) ?: a->by - b->by;
 }
 
+/* Whether a record shows how its last call went on after the end; flows are by thread and end. */
+static bool is_recorded_later(const struct pic_flow *flows, size_t n, pid_t tid, uint64_t end_ns)
+{
+	size_t at = search__first(
+		n, k, flows[k].tid > tid || (flows[k].tid == tid && flows[k].end_ns > end_ns));
+
+	return at < n && flows[at].tid == tid;
+}
+
+/* Those of a thread that are open at the end. Returns how many; `to` may be NULL. */
+static size_t open_of(const struct lanes *l, const struct thread_lane *lane, struct change *to)
+{
+	uint64_t attach = l->seen->pub->attach_ns;
+	const struct seen_thread *th = lane->seen;
+	uint32_t depth = th->has_final ? MIN(th->final->depth, (uint32_t)WIRE_OPEN_MAX) : 0;
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < depth; i++) {
+		/* the state is read after the end */
+		if (th->final->open[i].start_ns >= l->end_ns)
+			continue;
+		if (to)
+			to[n] = (struct change){MAX(th->final->open[i].start_ns, attach), 1};
+		n++;
+	}
+	/* a replay knows the record of one that ends in a later window */
+	for (size_t i = 0; l->goes_on && i < th->calls.n; i++) {
+		const struct ev *ev = &th->calls.v[i];
+
+		if (ev->t0 >= l->end_ns || ev->t1 <= l->end_ns ||
+		    (depth && seen__has_open(th->final, ev->t0)))
+			continue;
+		if (to)
+			to[n] = (struct change){MAX(ev->t0, attach), 1};
+		n++;
+	}
+	if (n || depth || !lane->in_first_call)
+		return n;
+	if (to)
+		to[n] = (struct change){attach, 1};
+	return 1;
+}
+
+/* Calls that are open at the end, of which there is no record by then. */
+static size_t open_at_end(const struct lanes *l, const struct pic_flow *flows, size_t n,
+			  struct change *to)
+{
+	size_t open = 0;
+
+	for (size_t i = 0; i < l->n_threads; i++) {
+		const struct thread_lane *lane = &l->threads[i];
+		const struct seen_thread *th = lane->seen;
+
+		if (!th || th->end_ns || is_recorded_later(flows, n, th->tid, l->end_ns))
+			continue;
+		open += open_of(l, lane, to ? to + open : NULL);
+	}
+	return open;
+}
+
 static int in_flight(struct lanes *l, const struct pic_flow *flows, size_t n,
 		     struct pic_counter *counter)
 {
-	struct change *changes = calloc(2 * n + 1, sizeof(*changes));
-	struct pic_point *points = picture__alloc(l->pic, 2 * n, sizeof(*points));
+	size_t n_changes = 2 * n + open_at_end(l, flows, n, NULL);
+	struct change *changes = calloc(n_changes + 1, sizeof(*changes));
+	struct pic_point *points = picture__alloc(l->pic, n_changes, sizeof(*points));
 	int64_t value = 0;
 
 	if (!changes || !points) {
@@ -92,10 +153,11 @@ static int in_flight(struct lanes *l, const struct pic_flow *flows, size_t n,
 		changes[2 * i] = (struct change){flows[i].start_ns, 1};
 		changes[2 * i + 1] = (struct change){flows[i].end_ns, -1};
 	}
-	qsort(changes, 2 * n, sizeof(*changes), by_ns);
-	for (size_t i = 0; i < 2 * n; i++) {
+	open_at_end(l, flows, n, changes + 2 * n);
+	qsort(changes, n_changes, sizeof(*changes), by_ns);
+	for (size_t i = 0; i < n_changes; i++) {
 		value += changes[i].by;
-		if (i + 1 < 2 * n && changes[i + 1].ns == changes[i].ns)
+		if (i + 1 < n_changes && changes[i + 1].ns == changes[i].ns)
 			continue;
 		points[counter->n_points++] = (struct pic_point){changes[i].ns, (uint64_t)value};
 		counter->max_value = MAX(counter->max_value, (uint64_t)value);
@@ -147,10 +209,10 @@ int flow__fill(struct lanes *l)
 	qsort(flows, s->n_flows, sizeof(*flows), by_thread);
 	for (size_t i = 0; i < threads->n; i++)
 		find_ends(&threads->v[i], flows, s->n_flows);
-	qsort(flows, s->n_flows, sizeof(*flows), by_start);
 	if (s->queued.n)
 		queued(points, s->queued.n, &counters[pub->n_counters++]);
-	if (s->n_flows)
+	if (s->n_flows || open_at_end(l, flows, 0, NULL))
 		err = in_flight(l, flows, s->n_flows, &counters[pub->n_counters++]);
+	qsort(flows, s->n_flows, sizeof(*flows), by_start);
 	return err;
 }
