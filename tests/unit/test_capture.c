@@ -64,7 +64,7 @@ static void put_session(struct kit *kit, unsigned rounds)
 	put(kit, mk_gc(&r, 20, WIRE_GC_END, T0 + 600500));
 	put_thread(kit, 21, rounds);
 	put(kit, mk_event(&r, WIRE_THREAD_EXIT, 21, T0 + 700000));
-	assert_int_equal(intake__site_counters(kit->in, &key, &site), 0);
+	assert_int_equal(intake__site_counters(kit->in, &key, &site, 0), 0);
 	final.off_since_ns = T0 + 800000;
 	final.has_stack = 1;
 	assert_int_equal(intake__thread_state(kit->in, 20, &final), 0);

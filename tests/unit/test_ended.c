@@ -54,7 +54,7 @@ static void live(struct kit *kit, pid_t pid, uint64_t at)
 			 STOP));
 	put_of(kit, pid, mk_event(&r, WIRE_THREAD_EXIT, pid, at + LIFE_NS));
 	put_of(kit, pid, mk_event(&r, WIRE_PROC_EXIT, pid, at + LIFE_NS));
-	assert_int_equal(intake__site_counters(kit->in, &key, &site), 0);
+	assert_int_equal(intake__site_counters(kit->in, &key, &site, 0), 0);
 }
 
 struct sums {
@@ -121,7 +121,7 @@ static void end(struct kit *kit, pid_t pid, bool keep)
 	assert_int_equal(intake__site_counters(
 				 kit->in,
 				 &(struct wire_site_key){.site = SITE(9), .tgid = (uint32_t)pid},
-				 &(struct wire_site){0}),
+				 &(struct wire_site){0}, 0),
 			 0);
 	assert_int_equal(kit->named, named);
 }

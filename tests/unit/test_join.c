@@ -285,7 +285,7 @@ static void join_calls(struct joined *j, unsigned n, unsigned lack, const struct
 		site.calls++;
 		site.wall_ns += MS;
 	}
-	assert_int_equal(intake__site_counters(j->kit.in, &key, &site), 0);
+	assert_int_equal(intake__site_counters(j->kit.in, &key, &site, 0), 0);
 	log_begin(&w);
 	log_calls(&w, 0, n + 60);
 	w_block_end(&w, in_log(call_at(n + 60)));

@@ -130,7 +130,7 @@ static void test_row(void **state)
 
 	(void)state;
 	kit_new(&kit);
-	assert_int_equal(intake__site_counters(kit.in, &key, &site), 0);
+	assert_int_equal(intake__site_counters(kit.in, &key, &site, 0), 0);
 	t = finish(&kit);
 	assert_int_equal(t->n_calls, 1);
 	assert_int_equal(t->calls[0].wall_ns, 9000);
@@ -164,7 +164,7 @@ static void put_hist(struct kit *kit, uint64_t short_calls, uint64_t long_calls)
 	site.wall_ns = site.calls * 1000;
 	site.hist[0] = (uint32_t)short_calls;
 	site.hist[hist_slot(4000000)] = (uint32_t)long_calls;
-	assert_int_equal(intake__site_counters(kit->in, &key, &site), 0);
+	assert_int_equal(intake__site_counters(kit->in, &key, &site, 0), 0);
 }
 
 /* Late enough for the counters to be of the part that goes on (seen__counters_are_of). */
@@ -233,7 +233,7 @@ static void test_cap_waits(void **state)
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
 	put_cap_wait(&kit, T0 + 10000, 1000, 5000);
 	put_cap_wait(&kit, T0 + 20000, 2000, 4000);
-	assert_int_equal(intake__site_counters(kit.in, &key, &site), 0);
+	assert_int_equal(intake__site_counters(kit.in, &key, &site, 0), 0);
 	assert_int_equal(timeline__window(kit.tl, cut, &window), 0);
 	t = picture__target(window, 0);
 	assert_int_equal(t->n_calls, 1);
@@ -243,7 +243,7 @@ static void test_cap_waits(void **state)
 	put_cap_wait(&kit, cut + 40000, 500, 3000);
 	site.calls++;
 	site.cap_wait_ns += 3000;
-	assert_int_equal(intake__site_counters(kit.in, &key, &site), 0);
+	assert_int_equal(intake__site_counters(kit.in, &key, &site, 0), 0);
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, cut + 60000));
 	assert_int_equal(timeline__window(kit.tl, 2 * cut, &window), 0);
 	t = picture__target(window, 0);

@@ -113,7 +113,7 @@ static void test_site_of_next_window(void **state)
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
 	put(&kit, mk_call(&r, 7, T0 + 1000, T0 + 50000, SITE(3), RET(HS(3)), STOP));
 	kit.no_sites = false;
-	assert_int_equal(intake__site_counters(kit.in, &key, &site), 0);
+	assert_int_equal(intake__site_counters(kit.in, &key, &site, 0), 0);
 	assert_int_equal(timeline__window(kit.tl, cut, &pic), 0);
 	kit.pic = timeline__picture(kit.tl);
 	t = picture__target(pic, 0);
@@ -123,7 +123,7 @@ static void test_site_of_next_window(void **state)
 	put(&kit, mk_call(&r, 7, cut + 1000, cut + 50000, SITE(3), RET(HS(3)), STOP));
 	site.calls = 2;
 	site.wall_ns *= 2;
-	assert_int_equal(intake__site_counters(kit.in, &key, &site), 0);
+	assert_int_equal(intake__site_counters(kit.in, &key, &site, 0), 0);
 	t = finish(&kit);
 	assert_int_equal(t->n_calls, 1);
 	assert_string_equal(t->calls[0].function, "c3");

@@ -243,7 +243,7 @@ static void test_calls(void **state)
 
 	(void)state;
 	kit_new(&kit);
-	assert_int_equal(intake__site_counters(kit.in, &key, &site), 0);
+	assert_int_equal(intake__site_counters(kit.in, &key, &site, 0), 0);
 	site.calls = 100;
 	site.wall_ns = 100000;
 	site.blocked_ns = 60000;
@@ -254,13 +254,13 @@ static void test_calls(void **state)
 	site.abandoned = 2;
 	site.hist[1 + (9 - 4) * 8 + 7] = 100; /* 960 … 1023 */
 	/* The later values replace the earlier ones. */
-	assert_int_equal(intake__site_counters(kit.in, &key, &site), 0);
+	assert_int_equal(intake__site_counters(kit.in, &key, &site, 0), 0);
 	key.flags = WIRE_CALL_INTERRUPTIBLE;
 	site.wall_ns = 10;
 	site.blocked_ns = 1000; /* damaged: longer than the whole */
-	assert_int_equal(intake__site_counters(kit.in, &key, &site), 0);
+	assert_int_equal(intake__site_counters(kit.in, &key, &site, 0), 0);
 	key.tgid = 1;
-	assert_int_equal(intake__site_counters(kit.in, &key, &site), -ENOENT);
+	assert_int_equal(intake__site_counters(kit.in, &key, &site, 0), -ENOENT);
 	t = finish(&kit);
 	assert_int_equal(t->n_calls, 2);
 	assert_string_equal(t->calls[0].function, "c1");

@@ -216,7 +216,7 @@ static void test_calls(void **state)
 		begin(&kit, &capture);
 		put_call(&kit, 2, 6);
 		if (counted)
-			assert_int_equal(intake__site_counters(kit.in, &key, &counters), 0);
+			assert_int_equal(intake__site_counters(kit.in, &key, &counters, 0), 0);
 		put_call(&kit, 31, 59);
 		put_call(&kit, 85, 125);
 		put_call(&kit, 130, 330);
@@ -232,12 +232,36 @@ static void test_calls(void **state)
 	}
 }
 
+/* A call that ends right before its counters are read has a record right after: it counts once. */
+static void test_late_record(void **state)
+{
+	static const struct wire_site_key key = {.site = SITE(1), .tgid = PID};
+	static const struct wire_site counters = {
+		.calls = 2, .wall_ns = 34 * MS, .blocked_ns = 17 * MS};
+	struct capture *capture;
+	struct sums whole;
+	struct kit kit;
+
+	(void)state;
+	begin(&kit, &capture);
+	put_call(&kit, 2, 6);
+	assert_int_equal(intake__site_counters(kit.in, &key, &counters, T0 + 62 * MS), 0);
+	put_call(&kit, 31, 61);
+	put_call(&kit, 85, 125);
+	put_samples(&kit, 200, LAST_MS);
+	whole = end(&kit, capture);
+	assert_int_equal(whole.calls, 3);
+	assert_int_equal(whole.call_ns, 74 * MS);
+	assert_int_equal(whole.blocked_ns, 37 * MS);
+	assert_false(whole.exact);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_silent),	cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_goes_on), cmocka_unit_test(test_later_collection),
-		cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_calls),	cmocka_unit_test(test_late_record),
 	};
 
 	log__set_level(LOG_LVL_QUIET);

@@ -39,7 +39,7 @@ static void put_counters(struct kit *kit, uint64_t abandoned, uint64_t open, uin
 	const struct wire_site site = {
 		.abandoned = abandoned, .open_at_exit = open, .exit_wall_ns = wall_ns};
 
-	assert_int_equal(intake__site_counters(kit->in, &key, &site), 0);
+	assert_int_equal(intake__site_counters(kit->in, &key, &site, 0), 0);
 }
 
 /* Of a thread with one open call. */

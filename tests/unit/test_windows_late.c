@@ -14,7 +14,7 @@ static void put_counters(struct kit *kit, uint64_t calls, uint64_t wall_ns)
 	const struct wire_site site = {
 		.calls = calls, .wall_ns = wall_ns, .min_ns = 1, .max_ns = wall_ns};
 
-	assert_int_equal(intake__site_counters(kit->in, &key, &site), 0);
+	assert_int_equal(intake__site_counters(kit->in, &key, &site, 0), 0);
 }
 
 /* What the kernel had counted of a call by the cut is not taken off what it counts later. */

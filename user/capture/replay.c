@@ -76,8 +76,8 @@ static int add_site_counters(struct replay *r, const struct intake_input *in)
 		return -EBADMSG;
 	memcpy(&key, in->data, sizeof(key));
 	memcpy(&site, (const char *)in->data + sizeof(key), in->size - sizeof(key));
-	err = intake__site_counters(r->in, &key, &site);
-	return err ? err : replay__counters(r, &key, &site);
+	err = intake__site_counters(r->in, &key, &site, in->a);
+	return err ? err : replay__counters(r, &key, &site, in->a);
 }
 
 static int set_cost(struct replay *r, const struct intake_input *in)

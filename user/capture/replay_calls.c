@@ -94,7 +94,7 @@ int replay__call(struct replay *r, const struct intake_input *in)
 }
 
 int replay__counters(struct replay *r, const struct wire_site_key *key,
-		     const struct wire_site *value)
+		     const struct wire_site *value, uint64_t at_ns)
 {
 	struct counted_site *site;
 	int err = find(r, key, &site);
@@ -103,7 +103,8 @@ int replay__counters(struct replay *r, const struct wire_site_key *key,
 		return err == -ENOMEM ? err : 0;
 	site->value = *value;
 	site->since = (struct wire_site){0};
-	site->read_ns = r->last_ns;
+	/* records of calls that ended by then may come later */
+	site->read_ns = at_ns ?: r->last_ns;
 	return 0;
 }
 
@@ -132,7 +133,7 @@ static int count_site(struct replay *r, struct counted_site *site)
 	if (!site->since.calls)
 		return 0;
 	add(&site->value, &site->since);
-	err = intake__site_counters(r->in, &site->key, &site->value);
+	err = intake__site_counters(r->in, &site->key, &site->value, 0);
 	/* what is not taken is not known, as without it */
 	return err == -ENOMEM ? err : 0;
 }

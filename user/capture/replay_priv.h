@@ -75,9 +75,9 @@ void replay__report_lanes(struct replay *r);
 
 /* A record of a call was taken. -EBADMSG, -ENOMEM. */
 int replay__call(struct replay *r, const struct intake_input *in);
-/* Counters were taken. -ENOMEM. */
+/* Counters were taken, which had been read at at_ns; 0: not known. -ENOMEM. */
 int replay__counters(struct replay *r, const struct wire_site_key *key,
-		     const struct wire_site *value);
+		     const struct wire_site *value, uint64_t at_ns);
 /* Where the capture ends without the session's end: what came after the last counters is counted by
  * the records. -ENOMEM. */
 int replay__count_calls(struct replay *r);

@@ -122,9 +122,9 @@ int intake__living_ahead(struct intake *in, pid_t pid, const struct target_livin
 			 size_t n, uint64_t began_ns, uint64_t at_ns);
 /* In the same way, a record shows the Haskell thread to live at ns. */
 int intake__seen_ahead(struct intake *in, pid_t pid, uint64_t tso, uint64_t ns);
-/* The latest values replace earlier ones. */
+/* The latest values replace earlier ones. at_ns: when they were read; 0: not known. */
 int intake__site_counters(struct intake *in, const struct wire_site_key *key,
-			  const struct wire_site *site);
+			  const struct wire_site *site, uint64_t at_ns);
 /* A thread's entry in the kernel's map, read at the end: closes its lane. */
 int intake__thread_state(struct intake *in, pid_t tid, const struct wire_thread *state);
 /* The stack of the off-CPU interval that the thread is still in. After its state. */

@@ -277,14 +277,14 @@ static int take_counters(struct intake *in, const struct wire_site_key *key,
 }
 
 int intake__site_counters(struct intake *in, const struct wire_site_key *key,
-			  const struct wire_site *site)
+			  const struct wire_site *site, uint64_t at_ns)
 {
 	const struct {
 		struct wire_site_key key;
 		struct wire_site site;
 	} both = {*key, *site};
 	const struct intake_input input = {
-		.kind = TI_SITE_COUNTERS, .data = &both, .size = sizeof(both)};
+		.kind = TI_SITE_COUNTERS, .data = &both, .size = sizeof(both), .a = at_ns};
 
 	return tap__report(in, take_counters(in, key, site), &input);
 }

@@ -25,7 +25,7 @@ enum intake_input_kind {
 	TI_UPDATE_TARGET = 2, /* pid, info */
 	TI_RECORD = 3,	      /* data */
 	TI_SNAPSHOT = 4,      /* pid, snapshot; a: at_ns, n: at_end */
-	TI_SITE_COUNTERS = 5, /* data: the key, then the value */
+	TI_SITE_COUNTERS = 5, /* data: the key, then the value; a: when they were read */
 	TI_THREAD_STATE = 6,  /* tid, data */
 	TI_OFF_STACK = 7,     /* pid, tid, data */
 	TI_COST = 8,	      /* pid, data: struct intake_cost */

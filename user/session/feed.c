@@ -43,7 +43,7 @@ void feed__record(struct feed *feed, const void *record, size_t size)
 int feed__site(void *ctx, const struct wire_site_key *key, const struct wire_site *site)
 {
 	struct feed *feed = ctx;
-	int err = intake__site_counters(feed->in, key, site);
+	int err = intake__site_counters(feed->in, key, site, time__monotonic_ns());
 
 	return err == -ENOMEM ? err : 0;
 }
