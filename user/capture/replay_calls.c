@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 #include "base/hash.h"
+#include "hist.bpf.h"
 #include "replay_priv.h"
 
 #define MAX_SITES 65536
@@ -42,20 +43,6 @@ static int find(struct replay *r, const struct wire_site_key *key, struct counte
 	return HASH_INSERT(r->sites, key, sizeof(site->key), site);
 }
 
-/* As the kernel's: bpf/hist.bpf.h, hist_slot. */
-static unsigned slot_of(uint64_t ns)
-{
-	unsigned log2;
-
-	if (ns < 1ULL << WIRE_HIST_MIN_LOG2)
-		return 0;
-	log2 = 63 - (unsigned)__builtin_clzll(ns);
-	if (log2 >= WIRE_HIST_MAX_LOG2)
-		return WIRE_HIST_SLOTS - 1;
-	return MIN(1 + (log2 - WIRE_HIST_MIN_LOG2) * 8 + (unsigned)(ns >> (log2 - 3) & 7),
-		   (unsigned)WIRE_HIST_SLOTS - 1);
-}
-
 static void count(struct wire_site *sums, const struct wire_call *rec)
 {
 	uint64_t handover = MIN(rec->handover_ns, rec->h.ns - rec->start_ns);
@@ -68,7 +55,7 @@ static void count(struct wire_site *sums, const struct wire_call *rec)
 	sums->handover_ns += handover;
 	sums->blocked_ns += rec->blocked_ns;
 	sums->runnable_ns += rec->runnable_ns;
-	sums->hist[slot_of(wall)]++;
+	sums->hist[hist_slot(wall)]++;
 }
 
 int replay__call(struct replay *r, const struct intake_input *in)
