@@ -79,6 +79,28 @@ static void paused(bool at_end, bool asleep, uint64_t want_open, uint64_t want_w
 	timeline__free(kit.tl);
 }
 
+/* The snapshot at the end may not find out what a thread does: nothing happened to this one. */
+static void test_unknown_at_end(void **state)
+{
+	struct snap_thread snap = kit_snap(7, WIRE_WHERE_SAFE_CALL, 'S');
+	const struct pic_target *t;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	snap.site = SITE(1);
+	put_snap(&kit, &snap, 1, false);
+	snap = kit_snap(7, WIRE_WHERE_UNKNOWN, 'S');
+	put_snap(&kit, &snap, 1, true);
+	t = finish(&kit);
+	check_lane(kit.pic, lane_of(t, 7));
+	assert_int_equal(t->n_calls, 1);
+	assert_int_equal(t->calls[0].open_at_start, 1);
+	assert_int_equal(t->calls[0].open_at_end, 1);
+	assert_int_equal(t->calls[0].open_wall_ns, END - T0);
+	timeline__free(kit.tl);
+}
+
 static void test_paused(void **state)
 {
 	(void)state;
@@ -257,9 +279,13 @@ static void test_cap_waits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_handover),     cmocka_unit_test(test_paused),
-		cmocka_unit_test(test_known_at_end), cmocka_unit_test(test_row),
-		cmocka_unit_test(test_many_calls),   cmocka_unit_test(test_cap_waits),
+		cmocka_unit_test(test_handover),
+		cmocka_unit_test(test_paused),
+		cmocka_unit_test(test_unknown_at_end),
+		cmocka_unit_test(test_known_at_end),
+		cmocka_unit_test(test_row),
+		cmocka_unit_test(test_many_calls),
+		cmocka_unit_test(test_cap_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

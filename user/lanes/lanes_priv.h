@@ -312,11 +312,12 @@ int thread__fold(struct lanes *l, struct thread_lane *lane);
 int thread__complete(struct lanes *l, struct thread_lane *lane, uint64_t session_end);
 /*
  * Where the last part of the thread's lane ends nobody has looked at what it does: at a cut, and
- * where the last snapshot is missing, as in a capture that was not finished.
+ * where the last snapshot is missing, as in a capture that was not finished, or could not find out.
  */
 static inline bool thread__goes_on(const struct lanes *l, const struct seen_thread *th)
 {
-	return l->goes_on || (!th->has_end && !th->end_ns);
+	return l->goes_on ||
+	       (!th->end_ns && (!th->has_end || th->at_end.where == WIRE_WHERE_UNKNOWN));
 }
 
 void bounds__of(const struct seen *seen, const struct seen_thread *th, uint64_t session_end,
