@@ -54,6 +54,17 @@ def test_open_at_start(t, way):
     check_lanes(report)
 
 
+def test_joined_threads_at_start(t):
+    """Threads that called in, and were joined, have left their Tasks: the others are found by theirs all the same."""
+    target = t.target("Lanes", "callin", 0.2, rts=("-N2",))
+    target.go()
+    target.wait_for("}", 60)
+    session = t.attach(target, *ALWAYS, "-d", "1")
+    check(session.wait() == 0, f"safescoped: {session.err.seen}")
+    waits = t.report().call("epoll_wait")
+    check(waits["open_at_start"] >= 2, f"the I/O managers' calls: {waits}")
+
+
 @cases("thr", "dyn")
 def test_running_at_start(t, way):
     """A call that is on the CPU at the attach, and in the first of the windows all the time."""

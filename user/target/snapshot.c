@@ -144,7 +144,8 @@ static int collect_tasks(struct snap_ctx *c)
 
 /*
  * How many of the words at one offset of all TCBs are tids of this process, no two the same; the
- * others must be 0, as the C library leaves them when a thread ends. 0: they are something else.
+ * others must be 0, as the kernel leaves them when a thread ends, or -1, as the C library does when
+ * it was joined. 0: they are something else.
  */
 static size_t count_tids(const struct snap_ctx *c, uint32_t (*tcbs)[TCB_SCAN / 4], size_t word)
 {
@@ -153,7 +154,7 @@ static size_t count_tids(const struct snap_ctx *c, uint32_t (*tcbs)[TCB_SCAN / 4
 	for (size_t t = 0; t < c->n_tasks; t++) {
 		uint32_t v = tcbs[t][word];
 
-		if (!v)
+		if (!v || v == UINT32_MAX)
 			continue;
 		if (!tid_of(c, v))
 			return 0;
