@@ -33,6 +33,7 @@ struct lacks {
 	unsigned reports, with;
 	uint64_t open; /* calls at their ends */
 	uint64_t open_ns, gc_wait_ns;
+	uint64_t call_ns; /* in those that ended */
 	int exit_code;
 };
 
@@ -50,6 +51,7 @@ static void look(struct lacks *lacks, const struct picture *pic)
 	for (size_t i = 0; i < t->n_calls; i++) {
 		lacks->open += t->calls[i].open_at_end;
 		lacks->open_ns += t->calls[i].open_wall_ns;
+		lacks->call_ns += t->calls[i].wall_ns;
 	}
 }
 
@@ -352,6 +354,39 @@ static void test_asleep(void **state)
 	assert_int_equal(many.open_ns, END - T0);
 }
 
+/* A call that ends after the session's last counters and states were read, and its record comes. */
+static void test_ends_late(void **state)
+{
+	static const struct wire_site_key key = {.site = SITE(1), .tgid = PID};
+	static const struct wire_site counters = {.calls = 1, .wall_ns = 2 * WINDOW};
+	const uint64_t start = END - WINDOW - EITHER_SIDE;
+	const struct wire_thread open = {.tgid = PID,
+					 .epoch = 1,
+					 .on_since_ns = T0 + 1,
+					 .depth = 1,
+					 .open = {{.start_ns = start, .site = SITE(1)}}};
+	struct snap_thread snap = kit_snap(7, WIRE_WHERE_SAFE_CALL, 'R');
+	struct capture *capture;
+	struct replay_notes notes;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin(&kit, false, &capture);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_call(&r, 7, T0 + 1000, T0 + 1000 + 2 * WINDOW, SITE(1), STOP));
+	put_snap(&kit, &snap, 1, true);
+	assert_int_equal(intake__site_counters(kit.in, &key, &counters, END), 0);
+	assert_int_equal(intake__thread_state(kit.in, 7, &open), 0);
+	put(&kit, mk_call(&r, 7, start, END + EITHER_SIDE, SITE(1), STOP));
+	end(&kit, capture);
+	for (uint64_t window = 0; window <= WINDOW; window += WINDOW) {
+		struct lacks found = replay("", window, 0, &notes);
+
+		assert_int_equal(found.reports, window ? 4 : 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -360,6 +395,7 @@ int main(void)
 		cmocka_unit_test(test_answers),	   cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_too_far),	   cmocka_unit_test(test_no_lanes),
 		cmocka_unit_test(test_collection), cmocka_unit_test(test_asleep),
+		cmocka_unit_test(test_ends_late),
 	};
 
 	log__set_level(LOG_LVL_QUIET);

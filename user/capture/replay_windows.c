@@ -90,10 +90,18 @@ static int cut(struct replay_windows *w, struct timeline *tl)
 	return err || !pic ? err : w->take(w->ctx, pic);
 }
 
+/* The session's last records may be of a time after its end. */
+static bool is_last(const struct replay_windows *w)
+{
+	uint64_t end_ns = w->ahead ? ahead__end(w->ahead) : 0;
+
+	return w->latest_ns <= w->next_ns || (end_ns && w->next_ns >= end_ns);
+}
+
 /* Makes the windows up to latest_ns of which all records are there. */
 static int make(struct replay_windows *w, struct timeline *tl)
 {
-	while (!w->stopped && w->latest_ns > w->next_ns) {
+	while (!w->stopped && !is_last(w)) {
 		/* the kernel's records are nearly in the order of time */
 		if (w->ahead && ahead__last_before(w->ahead, w->next_ns) >= w->n_records)
 			break;
