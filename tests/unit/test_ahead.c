@@ -384,6 +384,7 @@ static void test_ends_late(void **state)
 		struct lacks found = replay("", window, 0, &notes);
 
 		assert_int_equal(found.reports, window ? 4 : 1);
+		assert_int_equal(found.call_ns + found.open_ns, 2 * WINDOW + END - start);
 	}
 }
 

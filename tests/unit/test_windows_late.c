@@ -180,6 +180,41 @@ static void test_call_ends_before_the_drain(void **state)
 	call_ends_before_the_drain(true, false);
 }
 
+/* Open at two cuts, it ends after the second one's counters and states were read: these do not have
+ * it. */
+static void test_call_ends_in_the_drain(void **state)
+{
+	const uint64_t cut = T0 + 3000000000ULL, begin = cut - 1300000000, end = cut + 100000;
+	struct pic_call calls;
+	struct picture *pic;
+	uint64_t wall = 0;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_call(&r, 7, T0 + 1000, T0 + 51000, SITE(1), STOP));
+	for (uint64_t at = cut - 1000000000; at <= cut; at += 1000000000) {
+		put_counters(&kit, 1, 50000);
+		put_state(&kit, begin, 0);
+		if (at == cut)
+			put(&kit, mk_call(&r, 7, begin, end, SITE(1), STOP));
+		kit_window(&kit, at, &pic);
+		calls = calls_of(pic);
+		assert_int_equal(calls.open_at_end, 1);
+		wall += calls.wall_ns + calls.open_wall_ns;
+		assert_int_equal(wall, 50000 + at - begin);
+		picture__free(pic);
+	}
+	put_counters(&kit, 2, 50000 + end - begin);
+	put_state(&kit, 0, 0);
+	assert_int_equal(timeline__finish(kit.tl, cut + 1000000), 0);
+	calls = calls_of(kit.pic);
+	assert_int_equal(wall + calls.wall_ns + calls.open_wall_ns, 50000 + end - begin);
+	timeline__free(kit.tl);
+}
+
 /* A process's end that was held back, too. */
 static void test_end(void **state)
 {
@@ -528,6 +563,7 @@ int main(void)
 		cmocka_unit_test(test_call),
 		cmocka_unit_test(test_call_over_a_cut),
 		cmocka_unit_test(test_call_ends_before_the_drain),
+		cmocka_unit_test(test_call_ends_in_the_drain),
 		cmocka_unit_test(test_end),
 		cmocka_unit_test(test_end_after_the_cut),
 		cmocka_unit_test(test_begin),

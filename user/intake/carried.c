@@ -55,6 +55,11 @@ void carried__record(const struct intake *in, struct seen *s, struct seen_thread
 
 	bool first = (rec->flags & WIRE_CALL_OPEN_AT_START) != 0;
 
+	/* It ended after the counters were read, and the state, which shows it open: in a replay
+	 * that is the session's last one. */
+	if (seen__has_open(th->final, rec->start_ns) ||
+	    (in->looks_ahead && seen__has_open(th->before, rec->start_ns)))
+		return;
 	/* a replay has states of calls that never end only, but knew the record at the cut */
 	if (in->looks_ahead || (first ? th->first_call_goes_on : !th->before)) {
 		add_share(part, rec, MAX(begin, s->joined_ns), cut);
