@@ -165,6 +165,26 @@ static void test_goes_on(void **state)
 	assert_int_equal(whole.states_ns[ST_IDLE], 855 * MS);
 }
 
+/* A thread's first record is of a call: what it did before a cut that comes earlier is known by it.
+ */
+static void test_begins(void **state)
+{
+	struct capture *capture;
+	struct sums whole;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin(&kit, &capture);
+	put(&kit, mk_off(&r, 7, 0, 0, T0 + 25 * MS, WIRE_WHERE_UNKNOWN, STOP));
+	put(&kit, mk_call(&r, 7, T0 + 35 * MS, T0 + 45 * MS, SITE(1), STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 46 * MS));
+	put_samples(&kit, 50, LAST_MS);
+	whole = end(&kit, capture);
+	assert_int_equal(whole.cpu_ns, 21 * MS);
+	assert_int_equal(whole.states_ns[ST_UNKNOWN], 1 * MS);
+}
+
 /* One that sleeps in the runtime waits for none of the collections that come much later. */
 static void test_later_collection(void **state)
 {
@@ -259,9 +279,10 @@ static void test_late_record(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_silent),	cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_goes_on), cmocka_unit_test(test_later_collection),
-		cmocka_unit_test(test_calls),	cmocka_unit_test(test_late_record),
+		cmocka_unit_test(test_silent),		 cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_goes_on),		 cmocka_unit_test(test_begins),
+		cmocka_unit_test(test_later_collection), cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_late_record),
 	};
 
 	log__set_level(LOG_LVL_QUIET);

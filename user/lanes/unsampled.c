@@ -103,6 +103,28 @@ static void by_off(const struct thread_builder *b, const struct seg *seg, const 
 	}
 }
 
+/* Of a thread of which nothing came before a cut a replay knows what comes after it. */
+static enum thread_state by_ahead(const struct thread_builder *b, struct ev *ev)
+{
+	const struct seen_thread *th = b->th;
+	const struct ev *sample = b->sample < th->samples.n ? &th->samples.v[b->sample] : NULL;
+	const struct ev *call = NULL;
+
+	for (size_t i = 0; i < th->calls.n && !call; i++)
+		if (th->calls.v[i].t0 >= b->cursor)
+			call = &th->calls.v[i];
+	if (sample && (!call || sample->t0 < call->t0)) {
+		*ev = *sample;
+		return ev__state_on(ev, b->l->seen, sample->t0, sample->t0);
+	}
+	if (!call)
+		return ST_UNKNOWN;
+	/* a safe call is made by Haskell code */
+	*ev = *call;
+	ev->c = 0;
+	return ST_HASKELL;
+}
+
 /* The same at the lane's end, where no off-CPU interval follows. */
 static void by_past(const struct thread_builder *b, const struct seg *seg, struct finding_out *p,
 		    struct ev *ev)
@@ -110,7 +132,6 @@ static void by_past(const struct thread_builder *b, const struct seg *seg, struc
 	const struct seen_thread *th = b->th;
 
 	p->ev = NULL;
-	p->state = ST_UNKNOWN;
 	if (th->has_end && !(th->at_end.flags & EV_SLEEPS))
 		*ev = th->at_end;
 	else if (b->sample)
@@ -119,9 +140,9 @@ static void by_past(const struct thread_builder *b, const struct seg *seg, struc
 		*ev = *b->prev;
 	else if (th->has_start)
 		*ev = th->at_start;
-	else
-		return;
 	p->state = ev__state_on(ev, NULL, 0, 0);
+	if (p->state == ST_UNKNOWN)
+		p->state = by_ahead(b, ev);
 	/* A call has ended, and so has a collection, or it would cover this piece. */
 	if (p->state == ST_GC_WORK)
 		p->state = ST_RTS;
