@@ -33,9 +33,22 @@ struct lacks {
 	unsigned reports, with;
 	uint64_t open; /* calls at their ends */
 	uint64_t open_ns, gc_wait_ns;
-	uint64_t call_ns; /* in those that ended */
+	uint64_t call_ns;   /* in those that ended */
+	uint64_t stacks_ns; /* of threads off the CPU, with h5 in their stacks */
 	int exit_code;
 };
+
+static void look_at_stacks(struct lacks *lacks, const struct picture *pic,
+			   const struct pic_lanes *threads)
+{
+	for (size_t i = 0; i < threads->n; i++)
+		for (size_t k = 0; k < threads->v[i].n_rows; k++) {
+			const struct pic_row *row = &threads->v[i].rows[k];
+
+			if (!row->on_cpu && strstr(stack_text(pic, row->stack), "Main.h5"))
+				lacks->stacks_ns += row->ns;
+		}
+}
 
 static void look(struct lacks *lacks, const struct picture *pic)
 {
@@ -48,6 +61,7 @@ static void look(struct lacks *lacks, const struct picture *pic)
 	for (size_t i = 0; i < t->n_missing; i++)
 		lacks->with += strstr(t->missing[i], lacks->what) != NULL;
 	lacks->gc_wait_ns += t->gc.wait_ns;
+	look_at_stacks(lacks, pic, &t->lanes[LANE_THREAD]);
 	for (size_t i = 0; i < t->n_calls; i++) {
 		lacks->open += t->calls[i].open_at_end;
 		lacks->open_ns += t->calls[i].open_wall_ns;
@@ -388,6 +402,41 @@ static void test_ends_late(void **state)
 	}
 }
 
+/* The stack of a call that is open all along may be in the session's last snapshot alone. */
+static void test_last_stack(void **state)
+{
+	const uint64_t start = T0 + 1000;
+	const struct wire_thread open = {.tgid = PID,
+					 .epoch = 1,
+					 .on_since_ns = T0 + 1,
+					 .off_since_ns = start + 1000,
+					 .off_state = 1,
+					 .off_rts = {.where = WIRE_WHERE_SAFE_CALL},
+					 .depth = 1,
+					 .open = {{.start_ns = start, .site = SITE(1)}}};
+	struct snap_thread snap = kit_snap(7, WIRE_WHERE_SAFE_CALL, 'S');
+	struct capture *capture;
+	struct replay_notes notes;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	snap.site = SITE(1);
+	snap.stack.nframes = 1;
+	snap.frames[0] = RET(HS(5));
+	begin(&kit, false, &capture);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put_snap(&kit, &snap, 1, true);
+	assert_int_equal(intake__thread_state(kit.in, 7, &open), 0);
+	end(&kit, capture);
+	for (uint64_t window = 0; window <= WINDOW; window += WINDOW) {
+		struct lacks found = replay("", window, 0, &notes);
+
+		assert_int_equal(found.reports, window ? 4 : 1);
+		assert_int_equal(found.stacks_ns, END - start - 1000);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -396,7 +445,7 @@ int main(void)
 		cmocka_unit_test(test_answers),	   cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_too_far),	   cmocka_unit_test(test_no_lanes),
 		cmocka_unit_test(test_collection), cmocka_unit_test(test_asleep),
-		cmocka_unit_test(test_ends_late),
+		cmocka_unit_test(test_ends_late),  cmocka_unit_test(test_last_stack),
 	};
 
 	log__set_level(LOG_LVL_QUIET);

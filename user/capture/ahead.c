@@ -19,6 +19,7 @@
 #define MAX_NEXT  ((size_t)1 << 20)
 #define MAX_CUTS  ((size_t)1 << 22)
 #define MAX_NAMES ((size_t)1 << 20)
+#define MAX_LAST  ((size_t)1 << 20)
 #define MAX_TIME  (UINT64_C(1) << 62)
 
 /* A record that some cut is to know: those from `from` on and before `until`, its own time. */
@@ -39,6 +40,7 @@ struct track {
 	size_t n_targets;	 /* of a process: up to the last one that has its pid */
 	bool born;		 /* at began_ns */
 	size_t name;		 /* of one that was born: its number from 1, 0: not kept */
+	size_t last;		 /* the same of `last` */
 	bool called;
 };
 
@@ -54,6 +56,8 @@ struct ahead {
 	struct ahead_snaps snaps;
 	char (*names)[16]; /* of the threads that are born, in their order */
 	size_t n_names, names_cap, names_taken;
+	struct wire_off_stack *last; /* of threads in safe calls, by the last snapshot */
+	size_t n_last, last_cap;
 	struct ahead_known known;
 	struct ahead_room room;
 	bool haskell;
@@ -93,6 +97,7 @@ void ahead__free(struct ahead *ahead)
 	ahead_states__free(&ahead->states);
 	ahead_snaps__free(&ahead->snaps);
 	free(ahead->names);
+	free(ahead->last);
 	free(ahead->late);
 	ahead_known__free(&ahead->known);
 	ahead_living__free(&ahead->living);
@@ -302,7 +307,24 @@ static int look_at_record(struct ahead *a, const struct intake_input *input)
 	}
 }
 
-/* The last one is given as threads' states, but for the names. */
+static int keep_last(struct ahead *a, struct track *track, const struct snap_thread *thread)
+{
+	int err;
+
+	if (thread->rts.where != WIRE_WHERE_SAFE_CALL || !thread->stack.nframes ||
+	    !ahead_room__takes_bytes(&a->room, AHEAD_CUTS))
+		return 0;
+	err = AHEAD_RESERVE(&a->room, AHEAD_CUTS, a->last, a->last_cap, a->n_last + 1, MAX_LAST);
+	if (err)
+		return err == -E2BIG ? 0 : err;
+	a->last[a->n_last].stack = thread->stack;
+	memcpy(a->last[a->n_last].frames, thread->frames, sizeof(thread->frames));
+	track->last = ++a->n_last;
+	a->room.bytes += sizeof(*a->last);
+	return 0;
+}
+
+/* The last one is given as threads' states, but for the names, and the stacks that these lack. */
 static int look_at_last(struct ahead *a, const struct intake_input *input)
 {
 	struct track *track;
@@ -314,6 +336,8 @@ static int look_at_last(struct ahead *a, const struct intake_input *input)
 		err = track_of(a, (uint32_t)input->pid, (uint32_t)thread->tid, &track);
 		if (!err)
 			look_at_name(a, track, thread->comm);
+		if (!err)
+			err = keep_last(a, track, thread);
 	}
 	return err;
 }
@@ -456,8 +480,15 @@ int ahead__looked(struct ahead *ahead)
 		HASH_FIND(hh, ahead->tracks, &key, sizeof(key), track);
 		if (track && track->began_ns)
 			s->born_ns = track->born ? track->began_ns : UINT64_MAX;
+		if (!track || !track->last || s->has_stack ||
+		    s->thread.off_rts.where != WIRE_WHERE_SAFE_CALL)
+			continue;
+		s->stack = ahead->last[track->last - 1];
+		s->has_stack = true;
 	}
 	HASH_FREE(ahead->tracks);
+	free(ahead->last);
+	ahead->last = NULL;
 	ahead->n_records = ahead->n_targets = 0;
 	return ahead_living__looked(&ahead->living);
 }

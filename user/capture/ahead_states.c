@@ -78,7 +78,8 @@ static int give_state(struct intake *in, const struct ahead_state *s, uint64_t c
 		thread.short_blocked_ns = thread.short_runnable_ns = 0;
 	}
 	err = intake__thread_state(in, s->tid, &thread);
-	if (!err && off && s->has_stack)
+	/* the innermost call's, where it is that one */
+	if (!err && (off || (depth && depth == s->thread.depth)) && s->has_stack)
 		err = intake__off_stack(in, (pid_t)thread.tgid, s->tid, &s->stack);
 	return err == -ENOMEM ? err : 0;
 }
