@@ -23,9 +23,14 @@ void finding__set_class(struct finding_out *p, const struct cover *cover)
 		p->class = LEDGER_CALL;
 }
 
+static bool ended_call(const struct thread_builder *b, const struct seg *seg)
+{
+	return b->cursor == seg->start && seg->kind == SEG_CALL_END;
+}
+
 static bool was_mutator(const struct thread_builder *b, const struct seg *seg)
 {
-	if (b->cursor == seg->start && (seg->kind == SEG_CALL_END || seg->kind == SEG_GC_END))
+	if (ended_call(b, seg) || (b->cursor == seg->start && seg->kind == SEG_GC_END))
 		return true;
 	return b->prev &&
 	       (b->prev->where == WIRE_WHERE_HASKELL || b->prev->where == WIRE_WHERE_RESUMING ||
@@ -85,7 +90,7 @@ static void by_off(const struct thread_builder *b, const struct seg *seg, const 
 		ev->c = 0;
 		break;
 	case WIRE_WHERE_RESUMING:
-		if (b->cursor == seg->start && seg->kind == SEG_CALL_END)
+		if (ended_call(b, seg))
 			break;
 		p->state = ST_HASKELL;
 		ev->c = 0;
@@ -142,7 +147,7 @@ static void by_past(const struct thread_builder *b, const struct seg *seg, struc
 		*ev = th->at_start;
 	p->state = ev__state_on(ev, NULL, 0, 0);
 	if (p->state == ST_UNKNOWN)
-		p->state = by_ahead(b, ev);
+		p->state = ended_call(b, seg) ? ST_HASKELL : by_ahead(b, ev);
 	/* A call has ended, and so has a collection, or it would cover this piece. */
 	if (p->state == ST_GC_WORK)
 		p->state = ST_RTS;
@@ -157,7 +162,7 @@ static bool is_callback(const struct thread_builder *b, const struct seg *seg, c
 		return off->where != WIRE_WHERE_SAFE_CALL && off->where != WIRE_WHERE_UNKNOWN;
 	if (!call_next)
 		return false;
-	return (b->cursor == seg->start && seg->kind == SEG_CALL_END) ||
+	return ended_call(b, seg) ||
 	       (b->prev && b->prev->where == WIRE_WHERE_HASKELL && b->cursor > seg->start);
 }
 
