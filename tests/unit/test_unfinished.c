@@ -15,6 +15,7 @@ struct sums {
 	uint64_t states_ns[LANE_STATES], cpu_ns;
 	uint64_t calls, call_ns, blocked_ns; /* of all threads, with what was open */
 	uint64_t p50_ns;		     /* of a report with one site */
+	uint64_t gc_ns;			     /* collections' pauses */
 	bool exact;
 };
 
@@ -24,6 +25,7 @@ static void add(struct sums *sums, const struct picture *pic)
 	const struct pic_lanes *threads = &t->lanes[LANE_THREAD];
 
 	sums->reports++;
+	sums->gc_ns += t->gc.inferred ? 0 : t->gc.pause_ns;
 	for (size_t i = 0; i < t->n_calls; i++) {
 		sums->calls += t->calls[i].calls;
 		sums->call_ns += t->calls[i].wall_ns + t->calls[i].open_wall_ns;
@@ -99,6 +101,7 @@ static struct sums check_same(void)
 		sums = replay(windows[i]);
 		assert_true(sums.reports > 3);
 		assert_int_equal(sums.cpu_ns, whole.cpu_ns);
+		assert_int_equal(sums.gc_ns, whole.gc_ns);
 		assert_int_equal(sums.calls, whole.calls);
 		assert_int_equal(sums.call_ns, whole.call_ns);
 		assert_int_equal(sums.exact, whole.exact);
@@ -205,6 +208,22 @@ static void test_later_collection(void **state)
 	assert_int_equal(whole.states_ns[ST_RTS_BLOCKED], 995 * MS);
 }
 
+/* A collection that still goes on at the end is no pause, in no window. */
+static void test_open_collection(void **state)
+{
+	struct capture *capture;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin(&kit, &capture);
+	put(&kit, mk_gc(&r, 8, WIRE_GC_START, T0 + 191 * MS));
+	put(&kit, mk_gc(&r, 8, WIRE_GC_END, T0 + 205 * MS));
+	put(&kit, mk_gc(&r, 8, WIRE_GC_START, T0 + 691 * MS));
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 9, T0 + LAST_MS * MS));
+	assert_int_equal(end(&kit, capture).gc_ns, 14 * MS);
+}
+
 /* Thread 7 sleeps for the first half of it. */
 static void put_call(struct kit *kit, unsigned from_ms, unsigned to_ms)
 {
@@ -279,9 +298,13 @@ static void test_late_record(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_silent),		 cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_goes_on),		 cmocka_unit_test(test_begins),
-		cmocka_unit_test(test_later_collection), cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_goes_on),
+		cmocka_unit_test(test_begins),
+		cmocka_unit_test(test_later_collection),
+		cmocka_unit_test(test_open_collection),
+		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_late_record),
 	};
 

@@ -206,7 +206,7 @@ static int look_at_gc(struct ahead *a, struct track *process, const struct intak
 	if (rec.point != WIRE_GC_END)
 		return 0;
 	from = process->gc_ns ?: rec.sync_ns ?: rec.start_ns;
-	from = MIN(from, rec.start_ns);
+	from = rec.start_ns ? MIN(from, rec.start_ns) : from;
 	process->gc_ns = 0;
 	return from && from < rec.h.ns ? add_next(a, from, rec.h.ns, input) : 0;
 }

@@ -110,6 +110,8 @@ int gcs__ahead(struct seen *s, const struct wire_gc *rec)
 		return 0;
 	err = working(s, rec);
 	s->gcs.known |= !err;
+	if (!err)
+		s->gcs.v[s->gcs.n - 1].ends = true;
 	return err == -ENOMEM ? -ENOMEM : 0;
 }
 

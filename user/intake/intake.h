@@ -91,6 +91,7 @@ int intake__record(struct intake *in, const void *rec, size_t size);
 int intake__ahead(struct intake *in, const void *rec, size_t size);
 /* From here on each cut is preceded by the records, of those after it, that cross it. */
 void intake__looks_ahead(struct intake *in);
+bool intake__does_look_ahead(const struct intake *in);
 /*
  * What comes later of the target that was added last with this pid, and is true from its begin on:
  * calls_missed of its costs, and so many capabilities, 0 where none comes. -ENOENT.

@@ -328,6 +328,11 @@ void intake__looks_ahead(struct intake *in)
 	in->looks_ahead = true;
 }
 
+bool intake__does_look_ahead(const struct intake *in)
+{
+	return in->looks_ahead;
+}
+
 int intake__ends_ahead(struct intake *in, pid_t pid, uint64_t ns)
 {
 	struct seen *s = intake__find(in, pid);

@@ -216,6 +216,7 @@ struct gc_span {
 	pid_t tid;
 	bool synced; /* `start` is when the capabilities were asked to stop */
 	bool late;   /* when it began was not known before its end: no cut has a part of it */
+	bool ends;   /* by what a replay in windows knows of later */
 };
 
 struct seen_gcs {

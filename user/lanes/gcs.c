@@ -26,7 +26,9 @@ static int fill_events(struct lanes *l)
 			continue;
 		}
 		if (l->goes_on && gc__end(gc) > l->end_ns) {
-			pub->gc.pause_ns += gc__pause(gc, pub->attach_ns, l->end_ns);
+			/* one that is still going on at the session's end has none in any window */
+			if (gc->end || gc->ends || !intake__does_look_ahead(l->in))
+				pub->gc.pause_ns += gc__pause(gc, pub->attach_ns, l->end_ns);
 			continue;
 		}
 		/* Still collecting: the time counts for the lanes, not as a pause. */
