@@ -75,8 +75,8 @@ struct diff_call {
 #define DIFF_WHOLE 1000000 /* millionths */
 
 struct diff_report {
-	uint64_t duration_ns; /* of the session; where it is of one process, how long that was seen
-			       */
+	/* of the session; where it is of one process, how long that was seen */
+	uint64_t duration_ns;
 	uint64_t frequency_hz;
 	uint32_t n_programs, n_functions, n_allocators, n_calls;
 	bool cut; /* there is more than there is room for */

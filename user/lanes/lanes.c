@@ -439,9 +439,9 @@ static int report_left_out(struct lanes *l)
 		n += ledger__left_out(l->ledger[k]);
 	n += ledger__left_out(l->allocated.ledger);
 	return n ? lanes__lack(l,
-			       "the stacks of %llu pieces of time: there were too many "
+			       "the stacks of %llu piece%s of time: there were too many "
 			       "different ones; the sums are right",
-			       (unsigned long long)n)
+			       (unsigned long long)n, n == 1 ? "" : "s")
 		 : 0;
 }
 
@@ -450,9 +450,9 @@ static int report_early(struct lanes *l)
 	uint64_t n = l->seen->pub->quality.early;
 
 	return n ? lanes__lack(l,
-			       "the stacks of %llu samples of Haskell code, taken before "
+			       "the stacks of %llu sample%s of Haskell code, taken before "
 			       "its runtime could be read",
-			       (unsigned long long)n)
+			       (unsigned long long)n, n == 1 ? "" : "s")
 		 : 0;
 }
 

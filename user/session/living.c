@@ -93,23 +93,22 @@ static void take(struct session *s, struct member *m, uint64_t window)
 	struct target_living *living;
 	uint64_t now, cpu_ns;
 	int err = looks__living_taken(s->looks, m->target, &living);
+	bool found;
 
 	if (err == -EINPROGRESS)
 		return;
 	now = time__monotonic_ns();
 	cpu_ns = err ? now - m->living.began_ns : living->cpu_ns;
+	found = !err && living->n_quiet;
 	m->living.not_before_ns = now + PAUSE_TIMES * cpu_ns;
 	living__drop(m);
-	if (!err && !living->n_quiet) {
-		free(living);
-		err = -EBUSY;
-	}
-	if (!err)
+	if (found)
 		m->living.took_ns = living->ended_ns - living->began_ns;
 	else if (target__alive(m->target))
-		log_debug("pid %d: its Haskell threads are not known: %s", m->pid, strerror(-err));
+		log_debug("pid %d: its Haskell threads are not known: %s", m->pid,
+			  strerror(err ? -err : EBUSY));
 	/* at another one's end it would count for that */
-	if (!err && m->living.window_ns == window)
+	if (found && m->living.window_ns == window)
 		m->living.living = living;
 	else if (!err)
 		free(living);
