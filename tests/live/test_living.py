@@ -71,13 +71,14 @@ def test_short_lived_in_windows(t, rts):
 def test_short_lived_in_a_crowd(t):
     """Tens of thousands of threads, which take longer to look through than there is time between two
     collections: the youngest generation's do not move them. Not every look is over in time, and a
-    request's thread that ends after it began waits to the window's end."""
+    request's thread that ends after it began waits to the window's end: on a busy machine that is
+    some hundred milliseconds for each, but without a look all wait, for half a window on average."""
     found = []
     for report in windows_of(t, begin(t, ("-N2", "-A1m"), "crowd", 14), "4")[1:-1]:
         requests = [lane["wall_ns"] for lane in begun_by_main(report) if lane["states"]["safe_call"]]
         check(len(requests) > 10, f"{len(requests)} threads of requests have a lane")
         found.append(sum(requests) / report.json["session"]["duration_ns"])
-    check(min(found) <= 1.3, f"threads, one after the other, lived for {found} times the windows")
+    check(min(found) <= 5, f"threads, one after the other, lived for {found} times the windows")
 
 
 def states_of(reports):
