@@ -168,6 +168,7 @@ struct collector {
 	struct living_heap *heap;
 	unsigned oldest; /* of the generations that are collected */
 	_Atomic unsigned n_threads;
+	unsigned after_us;
 	atomic_bool stops;
 };
 
@@ -284,6 +285,36 @@ static void test_older_collected(void **state)
 	end_collector(&c, thread);
 }
 
+static void *begin_collection(void *ctx)
+{
+	struct collector *c = ctx;
+
+	usleep(c->after_us);
+	living_old_blocks(c->heap, 0, 1);
+	return NULL;
+}
+
+/* One that begins when all has been found, and does not end, is not waited for. */
+static void test_goes_on(void **state)
+{
+	struct collector c = {.heap = living_heap(GENS, 384)};
+	struct target_living *living;
+	pthread_t thread;
+
+	(void)state;
+	for (unsigned i = 1; i <= OLD_THREADS; i++)
+		living_add(c.heap, 1, i, RUNS, 1);
+	for (c.after_us = 0; c.after_us < 10000; c.after_us += 500) {
+		living_old_blocks(c.heap, 0, 0);
+		assert_int_equal(pthread_create(&thread, NULL, begin_collection, &c), 0);
+		assert_int_equal(look(c.heap, &living), 0);
+		assert_int_equal(living->n, living->n_quiet ? OLD_THREADS : 0);
+		free(living);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+	}
+	free(c.heap);
+}
+
 static void test_torn(void **state)
 {
 	struct living_heap *h = living_heap(GENS, 384);
@@ -347,6 +378,7 @@ int main(void)
 		cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_youngest_collected),
 		cmocka_unit_test(test_older_collected),
+		cmocka_unit_test(test_goes_on),
 		cmocka_unit_test(test_torn),
 		cmocka_unit_test(test_hostile),
 	};

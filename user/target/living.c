@@ -330,16 +330,14 @@ static int read_all(struct living_job *job, struct target_living *out)
 		torn = is_torn(job);
 		readings += job->n_read != before;
 	}
-	for (uint64_t n = out->n; !err; n = out->n) {
-		uint64_t before = job->n_read;
+	for (int i = 1; !err && i < TARGET_LIVING_QUIETS; i++) {
+		uint64_t before = job->n_read, n = out->n;
 
-		if (out->n_quiet == TARGET_LIVING_QUIETS)
-			break;
 		nanosleep(&quiet, NULL);
-		/* what an attempt in vain has found is nothing */
-		if (read_youngest(job, out) < 0)
+		torn = read_youngest(job, out) < 0 && is_torn(job);
+		if (torn)
 			out->n = n;
-		if (job->n_read - before > MOST_AGAIN || is_torn(job))
+		if (torn || job->n_read - before > MOST_AGAIN)
 			break;
 	}
 	return err;
