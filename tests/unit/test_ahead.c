@@ -20,6 +20,14 @@ static void begin(struct kit *kit, bool haskell, struct capture **ret_capture)
 	kit_add(kit, PID, T0);
 }
 
+static void begin_with_thread(struct kit *kit, struct capture **ret_capture)
+{
+	union rec r;
+
+	begin(kit, false, ret_capture);
+	put(kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+}
+
 static void end(struct kit *kit, struct capture *capture)
 {
 	assert_int_equal(timeline__finish(kit->tl, END), 0);
@@ -245,8 +253,7 @@ static void test_refused(void **state)
 	union rec r;
 
 	(void)state;
-	begin(&kit, false, &capture);
-	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	begin_with_thread(&kit, &capture);
 	capture__take(capture, &bad);
 	put(&kit, mk_call(&r, 7, T0 + 1000, END - 1000, SITE(1), STOP));
 	end(&kit, capture);
@@ -272,8 +279,7 @@ static void test_too_far(void **state)
 	union rec r;
 
 	(void)state;
-	begin(&kit, false, &capture);
-	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	begin_with_thread(&kit, &capture);
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 8, T0 + WINDOW * 100002));
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 9, T0 + WINDOW * 100003));
 	end(&kit, capture);
@@ -297,8 +303,7 @@ static void test_no_lanes(void **state)
 	union rec r;
 
 	(void)state;
-	begin(&kit, false, &capture);
-	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	begin_with_thread(&kit, &capture);
 	put(&kit, mk_event(&r, WIRE_PROC_EXIT, 7, T0 + WINDOW / 2));
 	assert_int_equal(intake__end_target(kit.in, PID, "exited", T0 + WINDOW / 2), 0);
 	end(&kit, capture);
@@ -327,8 +332,7 @@ static void test_collection(void **state)
 	union rec r;
 
 	(void)state;
-	begin(&kit, false, &capture);
-	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	begin_with_thread(&kit, &capture);
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 8, T0));
 	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 1000));
 	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 2000));
@@ -386,8 +390,7 @@ static void test_ends_late(void **state)
 	union rec r;
 
 	(void)state;
-	begin(&kit, false, &capture);
-	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	begin_with_thread(&kit, &capture);
 	put(&kit, mk_call(&r, 7, T0 + 1000, T0 + 1000 + 2 * WINDOW, SITE(1), STOP));
 	put_snap(&kit, &snap, 1, true);
 	assert_int_equal(intake__site_counters(kit.in, &key, &counters, END), 0);
@@ -418,14 +421,12 @@ static void test_last_stack(void **state)
 	struct capture *capture;
 	struct replay_notes notes;
 	struct kit kit;
-	union rec r;
 
 	(void)state;
 	snap.site = SITE(1);
 	snap.stack.nframes = 1;
 	snap.frames[0] = RET(HS(5));
-	begin(&kit, false, &capture);
-	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	begin_with_thread(&kit, &capture);
 	put_snap(&kit, &snap, 1, true);
 	assert_int_equal(intake__thread_state(kit.in, 7, &open), 0);
 	end(&kit, capture);

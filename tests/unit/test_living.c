@@ -258,31 +258,23 @@ static void look_for_all(struct collector *c, bool certain)
 	free(living);
 }
 
-/* While many threads are read, the youngest generation is collected often: that moves none of
- * them, and each that comes to them is found. */
-static void test_youngest_collected(void **state)
+/*
+ * While many threads are read, the youngest generation is collected often: that moves none of them,
+ * and each that comes to them is found. A collection of the older one moves them all: none is
+ * missed for that.
+ */
+static void test_collected(void **state)
 {
-	struct collector c = {.oldest = 0};
-	pthread_t thread;
-
 	(void)state;
-	start_collector(&c, &thread);
-	for (int i = 0; i < 5; i++)
-		look_for_all(&c, true);
-	end_collector(&c, thread);
-}
+	for (unsigned oldest = 0; oldest < GENS; oldest++) {
+		struct collector c = {.oldest = oldest};
+		pthread_t thread;
 
-/* A collection of the older one moves them all: none is missed for that. */
-static void test_older_collected(void **state)
-{
-	struct collector c = {.oldest = 1};
-	pthread_t thread;
-
-	(void)state;
-	start_collector(&c, &thread);
-	for (int i = 0; i < 10; i++)
-		look_for_all(&c, false);
-	end_collector(&c, thread);
+		start_collector(&c, &thread);
+		for (int i = 0; i < 10; i++)
+			look_for_all(&c, !oldest);
+		end_collector(&c, thread);
+	}
 }
 
 static void *begin_collection(void *ctx)
@@ -371,15 +363,10 @@ static void test_hostile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_found),
-		cmocka_unit_test(test_twice),
-		cmocka_unit_test(test_under_way),
-		cmocka_unit_test(test_first),
-		cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_youngest_collected),
-		cmocka_unit_test(test_older_collected),
-		cmocka_unit_test(test_goes_on),
-		cmocka_unit_test(test_torn),
+		cmocka_unit_test(test_found),	  cmocka_unit_test(test_twice),
+		cmocka_unit_test(test_under_way), cmocka_unit_test(test_first),
+		cmocka_unit_test(test_ends),	  cmocka_unit_test(test_collected),
+		cmocka_unit_test(test_goes_on),	  cmocka_unit_test(test_torn),
 		cmocka_unit_test(test_hostile),
 	};
 

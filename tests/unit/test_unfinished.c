@@ -224,6 +224,8 @@ static void test_open_collection(void **state)
 	assert_int_equal(end(&kit, capture).gc_ns, 14 * MS);
 }
 
+static const struct wire_site_key key = {.site = SITE(1), .tgid = PID};
+
 /* Thread 7 sleeps for the first half of it. */
 static void put_call(struct kit *kit, unsigned from_ms, unsigned to_ms)
 {
@@ -243,7 +245,6 @@ static void put_call(struct kit *kit, unsigned from_ms, unsigned to_ms)
  * The counters have the first one, and one that was too short for a record. */
 static void test_calls(void **state)
 {
-	static const struct wire_site_key key = {.site = SITE(1), .tgid = PID};
 	static const struct wire_site counters = {
 		.calls = 2, .wall_ns = 6 * MS, .blocked_ns = 2 * MS};
 	struct capture *capture;
@@ -274,7 +275,6 @@ static void test_calls(void **state)
 /* A call that ends right before its counters are read has a record right after: it counts once. */
 static void test_late_record(void **state)
 {
-	static const struct wire_site_key key = {.site = SITE(1), .tgid = PID};
 	static const struct wire_site counters = {
 		.calls = 2, .wall_ns = 34 * MS, .blocked_ns = 17 * MS};
 	struct capture *capture;

@@ -265,6 +265,8 @@ int dir__stream(int dir, DIR **ret_stream);
 /* CLOCK_MONOTONIC and CLOCK_REALTIME, in nanoseconds. */
 uint64_t time__monotonic_ns(void);
 uint64_t time__realtime_ns(void);
+/* CPU time of this process so far, by a call that confined children may make (confine/filter.c). */
+uint64_t time__cpu_ns(void);
 /*
  * The CLOCK_MONOTONIC time of a CLOCK_BOOTTIME one, which goes on while the machine is suspended;
  * of a time before the last such pause it is early by that pause. 0: before either clock began.

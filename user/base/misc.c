@@ -118,6 +118,11 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
 }
 
+uint64_t time__cpu_ns(void)
+{
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
 uint64_t time__monotonic_ns(void)
 {
 	return clock_ns(CLOCK_MONOTONIC);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -45,13 +44,11 @@ int confine_server__new(const struct confine_service *service, void *ctx,
 /* How long the child waits for a question; -1: for ever. */
 static int idle_ms(const struct confine_service *of)
 {
-	struct timespec cpu = {0};
 	int64_t ms;
 
 	if (of->idle_ms <= 0)
 		return -1;
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-	ms = (cpu.tv_sec * 1000 + cpu.tv_nsec / 1000000) * CONFINE_IDLE_PER_CPU;
+	ms = (int64_t)(time__cpu_ns() / 1000000) * CONFINE_IDLE_PER_CPU;
 	return MAX(of->idle_ms, (int)MIN(ms, (int64_t)CONFINE_IDLE_MAX_MS));
 }
 

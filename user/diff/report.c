@@ -258,8 +258,7 @@ static void read_target(struct diff_report *r, const cJSON *target)
 	p->parallel |= number(target, "capabilities") > 1;
 	add_gcs(p, gc);
 	/* of calls that were never seen, too */
-	paused = (double)number(cost, "probes_paused_ns") /
-		 (double)MAX(ns ? ns : r->duration_ns, 1U);
+	paused = (double)number(cost, "probes_paused_ns") / (double)MAX(ns ?: r->duration_ns, 1U);
 	p->calls_unsure = MAX(p->calls_unsure, (uint32_t)(MIN(paused, 1) * DIFF_WHOLE));
 	read_lanes(p, target);
 	r->cut |= !read_functions(r->functions, &r->n_functions, DIFF_MAX_FUNCTIONS, i,
@@ -276,6 +275,7 @@ static int read_report(void *ctx, void *out)
 	cJSON *root = cJSON_ParseWithLength(source->json, source->len);
 	const cJSON *session = cJSON_GetObjectItemCaseSensitive(root, "session"), *target;
 	const cJSON *targets = cJSON_GetObjectItemCaseSensitive(root, "targets");
+	uint64_t ns;
 
 	if (!cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(root, "safescope")) ||
 	    !cJSON_IsArray(targets)) {
@@ -287,8 +287,8 @@ static int read_report(void *ctx, void *out)
 	cJSON_ArrayForEach (target, targets)
 		read_target(r, target);
 	/* the session began before the probes were on, and may have gone on without it */
-	if (cJSON_GetArraySize(targets) == 1 && seen_ns(cJSON_GetArrayItem(targets, 0)))
-		r->duration_ns = seen_ns(cJSON_GetArrayItem(targets, 0));
+	ns = cJSON_GetArraySize(targets) == 1 ? seen_ns(cJSON_GetArrayItem(targets, 0)) : 0;
+	r->duration_ns = ns ?: r->duration_ns;
 	leave_out_parts(r);
 	cJSON_Delete(root);
 	return 0;

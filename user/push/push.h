@@ -40,7 +40,7 @@ struct push_opts {
 	const char *queue_dir; /* NULL: PUSH_QUEUE_DIR */
 	uint64_t queue_bytes;  /* of each destination; 0: PUSH_QUEUE_BYTES */
 	uint64_t timeout_ns;   /* of one attempt; 0: PUSH_TIMEOUT_NS */
-	/* A queue may not be to be had at first: it is tried again for each window. */
+	/* A queue that cannot be opened at first is tried again for each window. */
 	bool place_may_come;
 	uid_t owner; /* whose files are taken besides root's and our own user's */
 };

@@ -77,15 +77,15 @@ struct queue;
 /* Makes the directory (dir__open_own(), whose errors it gives). Prints a line on failure; -EBUSY:
  * another process has it. */
 int queue__open(const char *dir, uint64_t max_bytes, size_t max_files, struct queue **ret_queue);
-/* The same of a directory that cannot be had now: queue__look() opens it once it can be, and until
- * then there is nothing in the queue, nor can be put there. */
+/* The same for a directory that cannot be opened now: queue__look() opens it as soon as it can, and
+ * until then the queue is empty and takes nothing. -ENOMEM. */
 int queue__open_later(const char *dir, uint64_t max_bytes, size_t max_files,
 		      struct queue **ret_queue);
 void queue__free(struct queue *queue);
 /* Whether queue__open() could have the directory once nobody else has it. Prints a line if not. */
 int queue__check(const char *dir);
 /* The path of a new file: the n-th of a window, or the next one that is not there. -ENOENT: the
- * directory has not been had so far. */
+ * directory has not been opened so far. */
 int queue__path(const struct queue *queue, uint64_t unix_ns, unsigned n, char ret_path[PATH_MAX]);
 /*
  * Reads the directory anew; another one, if that has its name now. While there are too many bytes,

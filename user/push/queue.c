@@ -310,8 +310,8 @@ static void forget_held(struct queue *q)
 
 /*
  * Files are put by the directory's name: where another one has it by now, since somebody removed or
- * replaced it or mounted something there, that one is the queue. So it is with the first one that
- * is to be had.
+ * replaced it or mounted something there, that one is the queue. So is the first one that can be
+ * opened, where none could.
  */
 static int follow_name(struct queue *q)
 {

@@ -301,15 +301,6 @@ static int read_all_older(struct living_job *job, struct target_living *out)
 	return err;
 }
 
-/* Of this child, since it began. */
-static uint64_t cpu_time(void)
-{
-	struct timespec cpu = {0};
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-	return (uint64_t)cpu.tv_sec * 1000000000 + (uint64_t)cpu.tv_nsec;
-}
-
 /* -EAGAIN, unless they were read at least once while no collection moved any. */
 static int read_all(struct living_job *job, struct target_living *out)
 {
@@ -353,7 +344,7 @@ static int run(void *ctx, void *shared)
 		return err;
 	err = read_all(job, out);
 	out->ended_ns = time__monotonic_ns();
-	out->cpu_ns = cpu_time();
+	out->cpu_ns = time__cpu_ns();
 	return err == -EAGAIN || err == -EBUSY ? 0 : err;
 }
 
