@@ -12,7 +12,7 @@ const struct option_row option_rows[] = {
 	{"pid", 'p', "PID[,PID...]", OPTION_PID | OPTION_MANY,
 	 "these processes (default: every GHC process of this host)", 1, NULL},
 	{"comm", OPT_COMM, "GLOB", OPTION_MANY | OPTION_LIVE,
-	 "of the host's processes, also with --list, those of this name (several: any of them)", 1,
+	 "of the host's processes only those of this name, also with --list (several: any of them)", 1,
 	 NULL},
 	{"exe", OPT_EXE, "GLOB", OPTION_FILE | OPTION_MANY | OPTION_LIVE,
 	 "those whose program has this path", 1, NULL},
@@ -43,7 +43,7 @@ const struct option_row option_rows[] = {
 	 "make the output of a session that --save kept, on any machine", 1, NULL},
 	{"diff", OPT_DIFF, "A B", OPTION_FILE | OPTION_NOT_IN_FILE,
 	 "with two captures or JSON reports: what is slower or faster in the second one than in "
-	 "the first, and what allocates more or less, told from noise (text; of captures also "
+	 "the first, and what allocates more or less, beyond noise (text; of captures also "
 	 "folded, html)",
 	 1, NULL},
 	{"per", OPT_PER, "FUNCTION|gc", OPTION_NOT_IN_FILE,
@@ -51,7 +51,7 @@ const struct option_row option_rows[] = {
 	 "second of CPU time)",
 	 1, NULL},
 	{"list", OPT_LIST, NULL, OPTION_NOT_IN_FILE,
-	 "the GHC processes of this host and what can be learnt of each (also -f json)", 1, NULL},
+	 "the GHC processes of this host and what can be found out about each (also -f json)", 1, NULL},
 	{"doctor", OPT_DOCTOR, NULL, OPTION_NOT_IN_FILE,
 	 "what this kernel, these privileges and the process of --pid allow, and what is missing",
 	 1, NULL},
