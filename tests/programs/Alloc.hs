@@ -16,7 +16,7 @@
 --          collection each half of a second, while 300 threads wait
 --
 -- Prints the bytes that each has allocated by the runtime's own counter for the thread, as one line
--- of JSON; of a leak the bytes that are kept, and the seconds.
+-- of JSON; of a leak the bytes that are kept, when it began by the monotonic clock, and the seconds.
 module Main where
 
 import Control.Concurrent
@@ -101,7 +101,8 @@ leaking rate start end = do
   now <- getMonotonicTime
   n <- length <$> readIORef ref
   replicateM_ 300 (putMVar gate ())
-  putStrLn $ "{\"kept\": " ++ show (48 * min n kept) ++ ", \"seconds\": " ++ show (now - start) ++ "}"
+  putStrLn $ "{\"kept\": " ++ show (48 * min n kept) ++ ", \"start\": " ++ show start ++
+    ", \"seconds\": " ++ show (now - start) ++ "}"
 
 -- | What A and B have allocated when it is over, and the rounds that were counted.
 turns :: String -> Double -> Int -> IO ((Int64, Int64), Int)
