@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* broken: why stacks broke, in the words of the report and in those for people. */
+/* broken: names of the causes of broken stacks, for the JSON report and for people. */
 #include "base/base.h"
 #include "picture.h"
 #include "wire.h"

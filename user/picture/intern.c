@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* intern: frames and stacks stored once, known by number. */
+/* intern: frames and stacks, each stored once and identified by a number. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* intern: frames and stacks stored once and known by number. Part of the picture room. */
+/* intern: frames and stacks, each stored once and identified by a number. Part of the picture
+ * room. */
 #ifndef SAFESCOPED_PICTURE_INTERN_H
 #define SAFESCOPED_PICTURE_INTERN_H
 
@@ -8,7 +9,7 @@
 #include "picture.h"
 
 struct frame_key {
-	uint32_t name, module, package, file; /* in the string table */
+	uint32_t name, module, package, file; /* indices into the string table */
 	uint32_t kind, approximate;
 };
 
@@ -29,9 +30,9 @@ struct frame_table {
 
 int frames__new(struct frame_table *tab);
 void frames__free(struct frame_table *tab);
-/* The strings of *frame are copied. -E2BIG: too many frames. */
+/* Copies the strings of *frame. -E2BIG: too many frames. */
 int frames__add(struct frame_table *tab, const struct pic_frame *frame, uint32_t *ret_id);
-/* As picture__set_place, picture__place. */
+/* See picture__set_place and picture__place. */
 int frames__set_place(struct frame_table *tab, uint32_t id, const struct pic_place *place);
 const struct pic_place *frames__place(const struct frame_table *tab, uint32_t id);
 
@@ -41,7 +42,7 @@ struct stack_entry {
 	uint32_t frames[]; /* root first */
 };
 
-/* Number 0 is the empty stack. Beyond `max` everything becomes stack number `full`. */
+/* Stack 0 is the empty one. Once there are `max` stacks, further ones become stack `full`. */
 struct stack_table {
 	struct stack_entry *hash;
 	struct stack_entry **v;

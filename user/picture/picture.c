@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* picture: what a session's result is kept in, and how it is put there. */
+/* picture: the container of a session's result, and the functions that fill it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #define MAX_TARGETS 65536
 #define MAX_KEPT    ((size_t)1 << 24)
 #define MAX_MISSING 1024
-/* Programs whose ended processes' sums are kept apart. */
+/* Programs whose ended processes have sums of their own. */
 #define MAX_ENDED 1024
 
 struct target_entry {
@@ -58,7 +58,7 @@ static int make_marks(struct picture *pic)
 		err = picture__add_text(pic, marks[i].kind, marks[i].name, &pic->marks[i]);
 	for (unsigned i = 0; !err && i < ST_MAX; i++) {
 		pic->state_frames[i] = UINT32_MAX;
-		/* what runs needs no word for it, and idleness has no stack */
+		/* states on the CPU need no frame, and idleness has no stack */
 		if (state__on_cpu(LANE_THREAD, i) || i == ST_IDLE || i == ST_SAFE_CALL)
 			continue;
 		snprintf(name, sizeof(name), "[%s]", state__title(LANE_THREAD, i));
@@ -162,14 +162,15 @@ size_t picture__n_kept(const struct picture *pic)
 	return pic->n_kept;
 }
 
-/* The sums of a program. The last entry is of all for which there was no other left. */
+/* Finds or adds the sums of a program. The last entry is shared by all programs beyond the
+ * limit. */
 static int get_ended(struct picture *pic, const char *exe, struct pic_ended **ret_ended)
 {
 	struct pic_session *session = &pic->session;
 	size_t i = 0;
 	int err;
 
-	/* strings are the same if they are equal */
+	/* equal interned strings have the same address */
 	while (i < session->n_ended && pic->ended[i].exe != exe)
 		i++;
 	if (i >= MAX_ENDED) {
@@ -367,7 +368,7 @@ uint64_t pic_target__gcs_missed(const struct pic_target *target)
 		return 0;
 	if (target->calls_missed && !gc->before_known)
 		return PIC_GCS_UNKNOWN;
-	/* the count shows those alone that another one was seen after */
+	/* the count reveals missed collections only once a later one has been seen */
 	if (target->held_up_until_ns > MAX(gc->counted_ns, target->attach_ns))
 		return PIC_GCS_UNKNOWN;
 	return gc->missed + (target->calls_missed ? gc->before : 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* slices: putting them down, and merging them. */
+/* slices: appending and merging them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,14 +50,14 @@ static int make_room(struct slices *s, enum lane_kind kind, size_t max)
 
 	if (!s->merged_ns)
 		s->merged_ns = MAX(span / max, (uint64_t)2);
-	/* those that came since the last time may be enough */
+	/* merging only the slices added since the last time may be enough */
 	merge(s, kind);
-	/* in steps of four: each pass over all of them costs */
+	/* widen by a factor of four, since each pass goes over all slices */
 	while (s->n > max / 2 && s->merged_ns <= span) {
 		s->merged_ns *= 4;
 		merge(s, kind);
 	}
-	/* a lane whose limit became lower gives back what it has no use for */
+	/* a lane whose limit was lowered gives back excess memory */
 	if (s->cap > max && s->n < max / 2 + 1) {
 		struct pic_slice *fit = realloc(s->v, (max / 2 + 1) * sizeof(*fit));
 
@@ -98,7 +98,7 @@ int slices__give(struct slices *s, struct picture *pic, struct pic_lane *lane)
 {
 	struct pic_slice *fit = NULL;
 
-	/* it shrinks, or at worst stays as it is */
+	/* shrink the array; if that fails the old one is still valid */
 	if (s->n)
 		fit = realloc(s->v, s->n * sizeof(*s->v));
 	if (fit)

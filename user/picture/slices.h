@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * slices: what a lane of any kind is drawn with: slices in time order in bounded memory. At the
- * limit neighbours are merged (picture/merge.h), as far as they span less than merged_ns together.
- * Nothing is ever added up from them.
+ * slices: the slices that a lane of any kind is drawn with, in time order and bounded memory. At
+ * the limit, neighbours that together span less than merged_ns are merged (picture/merge.h). Totals
+ * are never computed from slices.
  */
 #ifndef SAFESCOPED_PICTURE_SLICES_H
 #define SAFESCOPED_PICTURE_SLICES_H
@@ -16,12 +16,12 @@ struct slices {
 };
 
 /*
- * Adds one after the others, at most `max` of them; it continues the last one where that looks the
- * same. -ENOMEM; -E2BIG: with holes between them they cannot be merged far enough.
+ * Appends a slice, up to `max` in all, or extends the last one if it looks the same. -ENOMEM;
+ * -E2BIG: gaps between the slices keep them from being merged far enough.
  */
 int slices__put(struct slices *s, enum lane_kind kind, const struct pic_slice *slice, size_t max);
 void slices__free(struct slices *s);
-/* They become the lane's, and the picture's. -ENOMEM: they stay whose they were. */
+/* Moves the slices to the lane; the picture owns them then. On -ENOMEM they stay in *s. */
 int slices__give(struct slices *s, struct picture *pic, struct pic_lane *lane);
 
 #endif

@@ -5,9 +5,9 @@
 #include "base/base.h"
 #include "spans.h"
 
-/* What is nearer is one from the first time on that there are too many. */
+/* The grain of the first merge. */
 #define LEAST_GRAIN_NS UINT64_C(1000000)
-/* Some 13 days: what does not fit then differs in more than time. */
+/* About 13 days: spans that are too many even then differ in more than time. */
 #define MOST_GRAIN_NS (UINT64_C(1) << 50)
 
 static int by_thread(const struct pic_alloc_span *a, const struct pic_alloc_span *b)
@@ -50,7 +50,7 @@ int alloc_spans__put(struct alloc_spans *s, const struct pic_alloc_span *span, s
 {
 	int err;
 
-	/* a fourth of the room, so that it is not needed again at once */
+	/* free a quarter of the array, so that the next merge is not due at once */
 	if (s->n >= max)
 		for (uint64_t grain = MAX(s->grain_ns, LEAST_GRAIN_NS);
 		     s->n > max - max / 4 && grain <= MOST_GRAIN_NS; grain *= 2)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * state: the names of lanes' states, as in the contract and for people, and what they make of an OS
- * thread.
+ * state: the names of the lanes' states, for the JSON report and for people, and how an OS thread
+ * is judged by its time in them.
  */
 #include <string.h>
 
@@ -110,13 +110,15 @@ unsigned state__count(enum lane_kind kind)
 	return (unsigned)kind < LANE_KINDS ? kinds[kind].n : 0;
 }
 
-/* Percent of its wall time that a thread ran, and that it was anything but what it is left for:
- * with less of both it is no more than that. On a machine that is not ours alone even a timer's
- * thread has to wait for its CPU. */
+/*
+ * Percent of a thread's wall time: on the CPU, and in anything but idleness. A thread below both is
+ * housekeeping. The second leaves room for waiting for a CPU: on a shared machine even a timer
+ * thread does.
+ */
 #define QUIET_CPU  0.5
 #define QUIET_REST 5.0
-/* Percent of the time in which it had a CPU or needed none: one that manages for most of it, and
- * runs for more than this, does the program's work, too. */
+/* Percent of the time in which the thread had a CPU or needed none. One that waits for events for
+ * most of that time but is on the CPU for more than this also does the program's work. */
 #define MANAGER_CPU 10.0
 
 uint64_t lane__busy_ns(const struct pic_lane *lane)
