@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What reports have of samples of allocation, of the heap and of collections. */
+/* Figures about allocation samples, the heap and collections that several reports show. */
 #ifndef SAFESCOPED_EXPORT_ALLOC_H
 #define SAFESCOPED_EXPORT_ALLOC_H
 
@@ -7,37 +7,38 @@
 
 #include "export_priv.h"
 
-/* The standard error of a share of all that was sampled, relative to the share itself where that is
- * half: one over the root of their number. < 0: there is no sample. */
+/* The relative standard error of a share of the samples, at a share of one half: 1 / sqrt(samples).
+ * < 0: there are no samples. */
 static inline double alloc__error(const struct pic_alloc *alloc)
 {
 	return alloc->samples ? 1 / sqrt((double)alloc->samples) : -1;
 }
 
-/* All probes were off for a while, and of no collection afterwards anything was seen that has what
- * was allocated meanwhile. */
+/* True if all probes were off for a while and no later collection was seen whose count covers what
+ * was allocated in the meantime. */
 static inline bool alloc__held_up_to_end(const struct pic_target *target)
 {
 	return target->held_up_until_ns > MAX(target->alloc.to_ns, target->attach_ns);
 }
 
-/* Whether it is all that the runtime counted from one collection to another; else that is more. */
+/* True if the figures are all that the runtime counted from one collection to another; else they
+ * are a lower bound. */
 static inline bool alloc__exact(const struct pic_target *target)
 {
 	return !target->alloc.caps_left_out && !target->alloc.observed_ns &&
 	       !alloc__held_up_to_end(target);
 }
 
-/* It began in the session, and had collections before the first one that was seen, for all that is
- * known: what was allocated by then is not in it. */
+/* True if the process started during the session and may have had collections before the first one
+ * that was seen: what it allocated until then is not in the figures. */
 static inline bool alloc__began_unseen(const struct pic_target *target)
 {
 	return target->calls_missed && (!target->gc.before_known || target->gc.before) &&
 	       target->alloc.from_ns > target->attach_ns;
 }
 
-/* "in the first 1.37 s, before …": what of the session it is about where the probes on collections
- * came off meanwhile; "": all of it. */
+/* "in the first 1.37 s, before …": the part of the session that the figures cover, if the probes on
+ * collections came off; "": all of it. */
 struct alloc_part {
 	char s[160];
 };
@@ -54,7 +55,7 @@ static inline struct alloc_part alloc__part(const struct pic_alloc *alloc)
 	return part;
 }
 
-/* The same of a profile of all processes, or `only` one, if that is not UINT32_MAX. */
+/* The same for a profile of all processes, or of process `only` if that is not UINT32_MAX. */
 static inline struct alloc_part alloc__part_of(const struct picture *pic, uint32_t only)
 {
 	const struct pic_alloc *first = NULL;
@@ -81,15 +82,15 @@ static inline struct alloc_part alloc__part_of(const struct picture *pic, uint32
 }
 
 /*
- * How fast was allocated from one collection's end to another's, which are not nearer to each other
- * than a part of the whole: else one that follows at once would be all that a curve shows.
+ * Iterates over the allocation rate between the ends of collections that are at least least_ns
+ * apart: two collections in quick succession would otherwise dominate a curve.
  */
 struct alloc_rates {
 	const struct pic_heap_point *from, *to, *last;
 	uint64_t least_ns;
 };
 
-/* Of a heap that has points; at most so many parts. */
+/* The rates of a heap that has at least one point, in at most `parts` steps. */
 static inline struct alloc_rates alloc_rates__of(const struct pic_heap *heap, uint64_t parts)
 {
 	const struct pic_heap_point *first = heap->points, *last = first + heap->n_points - 1;
@@ -97,7 +98,7 @@ static inline struct alloc_rates alloc_rates__of(const struct pic_heap *heap, ui
 	return (struct alloc_rates){first, first + 1, last, (last->ns - first->ns) / parts};
 }
 
-/* false: there is no more. In bytes a second, from that time on. */
+/* Returns the rate in bytes per second and when it begins. False: there are no more. */
 static inline bool alloc_rates__next(struct alloc_rates *r, uint64_t *ret_from_ns,
 				     uint64_t *ret_rate)
 {
@@ -116,7 +117,7 @@ static inline bool alloc_rates__next(struct alloc_rates *r, uint64_t *ret_from_n
 	return false;
 }
 
-/* The share of the session's collections that was seen, where that is not all; < 0: not known. */
+/* The share of the session's collections that was seen, 1 if that is all; < 0: not known. */
 static inline double gc__observed_share(const struct pic_target *target)
 {
 	double missed = (double)pic_target__gcs_missed(target), seen = (double)target->gc.count;
@@ -127,8 +128,8 @@ static inline double gc__observed_share(const struct pic_target *target)
 	return missed > 0 ? seen / (seen + missed) : 1;
 }
 
-/* What of the bytes that were allocated for a collection of the youngest generation it has copied;
- * < 0: there was none. */
+/* The share of bytes allocated before collections of the youngest generation that these copied; <
+ * 0: there were none. */
 static inline double heap__survival(const struct pic_heap *heap)
 {
 	return heap->minor_bytes

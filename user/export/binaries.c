@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "export_priv.h"
 
-/* A picture's equal strings are one. */
+/* Equal strings in a picture have the same address, so a key compares as bytes. */
 struct known {
 	UT_hash_handle hh;
 	struct known_key {
@@ -52,7 +52,7 @@ static int add_executables(const struct picture *pic, struct binaries *m)
 	return err;
 }
 
-/* An executable that is seen for the first time, or a new one. */
+/* Fills in an executable's entry when its first mapping is seen, or adds an entry. */
 static int place(struct binaries *m, size_t n_executables, const struct known_key *key,
 		 uint32_t *ret_no)
 {

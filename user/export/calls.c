@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is remarked about safe calls, in the text report and on the page. */
+/* Notes on safe calls, for the text report and the page. */
 #include "calls.h"
 
 #include <stdarg.h>
@@ -19,7 +19,7 @@ static void add_note(struct buf *notes, const char *fmt, ...)
 	buf__addf(notes, "%s%s", notes->len ? ", " : "", note);
 }
 
-/* base, GHC.Event.Manager, .EPoll and so on; since 9.10 GHC.Internal.Event. */
+/* In base: GHC.Event.Manager, .EPoll and so on; since GHC 9.10 GHC.Internal.Event. */
 bool call__is_io_manager(const struct pic_call *call)
 {
 	const char *caller = or_empty(call->caller);

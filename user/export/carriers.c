@@ -132,7 +132,7 @@ uint64_t carriers__upto(uint64_t whole, uint64_t done, uint64_t all)
 
 static uint64_t part_of(const struct division *d, const struct division_sums *sums, uint64_t whole)
 {
-	/* what comes after the last one is nothing, whether or not any has a part */
+	/* the last carrier gets the rest, even if none has a share */
 	uint64_t to = d->left ? carriers__upto(whole, sums->upto, sums->all) : whole;
 
 	return to - carriers__upto(whole, sums->before, sums->all);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * carriers: which capability and Haskell thread a lane's time belongs to. The account's rows have
- * neither; the slices do. What a row has is divided as the slices of its state and stack are.
+ * carriers: which capability and Haskell thread a lane's time belongs to. Only the slices record
+ * that, not the account's rows, so a row's values are divided in proportion to the slices of its
+ * state and stack.
  */
 #ifndef SAFESCOPED_EXPORT_CARRIERS_H
 #define SAFESCOPED_EXPORT_CARRIERS_H
 
 #include "lanes.h"
 
-/* What the slices of one state and stack add up to on one capability and for one Haskell thread. */
+/* The sum of the slices of one state and stack on one capability and for one Haskell thread. */
 struct carrier {
 	uint64_t ns, samples;
 	uint64_t tso; /* 0: none, or not known */
@@ -22,35 +23,37 @@ struct carriers {
 	size_t n, room;
 };
 
-/* Of a lane. -ENOMEM, -E2BIG. The caller frees. */
+/* Computes the carriers of a lane, which the caller frees. -ENOMEM, -E2BIG. */
 int carriers__of(const struct pic_lane *lane, struct carriers *ret_carriers);
 void carriers__free(struct carriers *carriers);
-/* Of each view; of none but threads there are any. -ENOMEM, -E2BIG. */
+/* Computes the carriers of each view; only those of OS threads have any. -ENOMEM, -E2BIG. */
 int carriers__of_threads(const struct views *views, struct carriers **ret_carriers);
 void carriers__free_all(struct carriers *carriers, size_t n);
-/* Those of a state and stack, by capability and Haskell thread. NULL and *ret_n = 0: none. */
+/* Finds the carriers of a state and stack, sorted by capability and Haskell thread. NULL and *ret_n
+ * = 0: none. */
 const struct carrier *carriers__find(const struct carriers *carriers, unsigned state,
 				     uint32_t stack, size_t *ret_n);
 /*
- * `whole` times `done` of `all`, without overflow; 0 where `all` is. Differences of two of these
- * are parts that add up to the whole.
+ * whole * done / all, without overflow; 0 if `all` is 0. Differences between successive values are
+ * parts that add up to the whole.
  */
 uint64_t carriers__upto(uint64_t whole, uint64_t done, uint64_t all);
 
-/* A row on its way through its carriers. */
+/* Divides a row's values among its carriers, one after the other. */
 struct division {
 	const struct carrier *next;
 	size_t left;
 	struct division_sums {
-		uint64_t before, upto, all; /* of the carriers before this one, up to it, of all */
+		uint64_t before, upto, all; /* sums over the carriers before this one, up to and
+					       including it, and all */
 	} ns, samples;
 };
 
 struct division carriers__divide(const struct carrier *carriers, size_t n);
-/* The next carrier; NULL: there are no more. */
+/* Returns the next carrier; NULL: there are no more. */
 const struct carrier *division__next(struct division *d);
-/* What this carrier has of the row's time, or of what goes by that, and of its samples. What all of
- * them have adds up to the whole. */
+/* This carrier's part of the row's time (or a value proportional to it) and of its samples. The
+ * parts of all carriers add up to the whole. */
 uint64_t division__time(const struct division *d, uint64_t whole);
 uint64_t division__samples(const struct division *d, uint64_t whole);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The columns of tables that are in several formats.
- */
+/* The columns of tables that several formats have. */
 #include "columns.h"
 
 #define CALL(member) offsetof(struct call_row, call.member)
@@ -23,7 +21,7 @@ static const struct column calls[] = {
 };
 const struct columns call_columns = {calls, ARRAY_SIZE(calls)};
 
-/* Sampled: an unsafe call has no event of its own. */
+/* The times are sampled, since an unsafe call causes no event. */
 #define UNSAFE(member) offsetof(struct pic_unsafe, member)
 static const struct column unsafe_calls[] = {
 	{"function", "function", CELL_NAME, UNSAFE(function), 0, 0},

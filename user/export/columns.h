@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * columns: what a table's columns are called and where their cells come from, declared once for the
+ * columns: the titles of a table's columns and the sources of their cells, declared once for the
  * text report and the page.
  */
 #ifndef SAFESCOPED_EXPORT_COLUMNS_H
@@ -8,13 +8,14 @@
 
 #include "export_priv.h"
 
-/* What a cell is made of: a member of the row. In text a number of UINT64_MAX is "–". */
+/* The type of the row's member that a cell shows. In text a number of UINT64_MAX is "–". */
 enum cell {
-	CELL_TEXT,     /* const char * */
-	CELL_NAME,     /* the same; in text `?` without one, and `~` in front if the mark is set */
-	CELL_COUNT,    /* uint64_t; in text `≥` in front if there is a mark that is not set */
-	CELL_NS,       /* the same */
-	CELL_ABOUT_NS, /* the same; in text `~` in front */
+	CELL_TEXT,  /* const char * */
+	CELL_NAME,  /* const char *; in text `?` if empty, and prefixed with `~` if the mark is set
+		     */
+	CELL_COUNT, /* uint64_t; in text prefixed with `≥` if there is a mark that is not set */
+	CELL_NS,    /* the same */
+	CELL_ABOUT_NS, /* the same; in text prefixed with `~` */
 	CELL_KNOWN_NS, /* the same; in text empty if not known */
 	CELL_SHARE,    /* double, percent */
 };
@@ -22,8 +23,9 @@ enum cell {
 struct column {
 	const char *text, *page; /* titles; NULL: not in that format */
 	enum cell cell;
-	uint16_t offset, mark; /* of the member; of a bool that marks it, 0: none */
-	uint8_t worth;	       /* in a text that is too narrow; 0: never left out */
+	uint16_t offset, mark; /* of the member; of the bool that marks it, 0: none */
+	uint8_t worth; /* columns worth least go first if the text is too narrow; 0: never left out
+			*/
 };
 
 struct columns {

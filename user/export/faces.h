@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * faces: how states look, in the text report, in Chrome's trace and in the html page: one table of
- * letters, words and colours. States of different kinds of lanes that mean the same have one face.
+ * faces: how states look in the text report, in Chrome's trace and in the html page: one table of
+ * letters, words and colours. States of different kinds of lanes that mean the same share one face.
  *
- * The page's colours are told apart by people who see fewer colours, too (Okabe and Ito's set and
- * lighter tints of it); the terminal's and catapult's are those of their palettes that are nearest.
- * No colour stands alone: what runs, waits and rests also differs by height on the page, and by
- * capital and small letters in text.
+ * The page's colours are distinguishable with impaired colour vision as well (Okabe and Ito's set
+ * and lighter tints of it); the terminal's and catapult's are the nearest ones in their palettes.
+ * Colour is never the only distinction: running, waiting and resting also differ in height on the
+ * page, and in capital and small letters in text.
  */
 #ifndef SAFESCOPED_EXPORT_FACES_H
 #define SAFESCOPED_EXPORT_FACES_H
 
 #include "picture/picture.h"
 
-/* In the order in which a bar shows them. */
+/* In the order of a bar. */
 enum face {
 	FACE_HASKELL,
 	FACE_UNSAFE,
@@ -36,22 +36,22 @@ enum face {
 	FACE_DISABLED,
 	FACE_UNKNOWN,
 	FACES,
-	FACE_WAITING = FACE_IN_UNSAFE, /* the first that waits */
+	FACE_WAITING = FACE_IN_UNSAFE, /* the first waiting one */
 	FACE_RESTING = FACE_IDLE,      /* the first that neither runs nor waits */
 };
 
 struct face_look {
 	const char *letter, *title;
-	unsigned terminal; /* of a terminal's 256 colours, as the background; 0: faint instead */
+	unsigned terminal; /* background, one of a terminal's 256 colours; 0: faint text instead */
 	const char *page;  /* "#rrggbb" */
-	/* a name that catapult has a colour for, and has had since 2016: it refuses a file with
-	 * another one; NULL: a gap */
+	/* a colour name that catapult has known since 2016: it refuses a file with any other; NULL:
+	 * a gap */
 	const char *chrome;
 };
 
 extern const struct face_look face_looks[FACES];
 
-/* FACE_UNKNOWN for what is no state of the kind. */
+/* FACE_UNKNOWN if `state` is not a state of the kind. */
 enum face face__of(enum lane_kind kind, unsigned state);
 
 #endif

@@ -3,9 +3,9 @@
  * Folded stacks: `COMM-PID;NAME-TID;root;…;leaf N`, read by flamegraph.pl, inferno, speedscope.
  *
  * N is in microseconds (samples or bytes with --weight samples, alloc). Idle time is left out: a
- * flame graph in which sleeping worker threads are the widest tower hides all that happened. Of an
- * eventlog alone the capabilities' stacks are there too (`COMM-PID;capability-N`), of a report that
- * GHC wrote the cost centres' (`COMM-PID`): no OS thread's lane has them. Long names and deep paths
+ * flame graph whose widest tower is sleeping worker threads hides everything else. For an eventlog
+ * alone the capabilities' stacks are added (`COMM-PID;capability-N`), for a report that GHC wrote
+ * the cost centres' (`COMM-PID`), since no OS thread's lane has them. Long names and deep paths
  * lose their middle, unless -v asks for all.
  */
 #include <inttypes.h>
@@ -18,20 +18,21 @@ struct writer {
 	FILE *out;
 	const struct picture *pic;
 	enum export_weight weight;
-	bool all;	 /* -v: paths are whole, however deep */
-	char **names;	 /* of a picture's frame: as printed */
-	uint32_t *map;	 /* of a picture's frame: number, in the names' order */
+	bool all;	 /* -v: paths are complete, however deep */
+	char **names;	 /* of a picture's frames, as printed */
+	uint32_t *map;	 /* maps a picture's frame to a number, in order of the names */
 	char **prefixes; /* of an owner: "COMM-PID;NAME-TID" */
 	size_t n_prefixes;
 	struct sums sums;
 	struct views views;
 };
 
-/* A name of C++, or of a type class's dictionary, may be longer than a page: its ends are shown. */
+/* Names from C++, or of type class dictionaries, may be longer than a page: only their ends are
+ * shown. */
 #define NAME_MAX_SHOWN 120
 #define NAME_HEAD      80
-/* Of deeper paths so many frames from the root, a mark, and the rest up to the leaf: what lies
- * between is a recursion, or below what a screen shows. */
+/* Deeper paths show PATH_HEAD frames from the root, a mark, and the rest down to the leaf: what
+ * lies in between is a recursion, or does not fit on a screen. */
 #define PATH_MAX_SHOWN 96
 #define PATH_HEAD      32
 
@@ -49,13 +50,13 @@ static bool is_number(const char *s)
 	return !*s;
 }
 
-/* The first byte of a character of UTF-8, or a byte that is none. */
+/* True for the first byte of a UTF-8 character, or a byte that is not UTF-8. */
 static bool begins_character(char c)
 {
 	return ((unsigned char)c & 0xc0) != 0x80;
 }
 
-/* The name, or, if it is long, its two ends with … between. */
+/* Returns the name, or its two ends with … in between if it is long. */
 static const char *shorten(const char *name, char *out, size_t size)
 {
 	size_t len = strlen(name), head = NAME_HEAD, tail = NAME_MAX_SHOWN - NAME_HEAD;
@@ -71,9 +72,10 @@ static const char *shorten(const char *name, char *out, size_t size)
 }
 
 /*
- * A name that a reader cannot take for anything else: no separator, no line end, no blank at the
- * ends, and no number after the last blank (flamegraph.pl reads "leaf 12 34" as two columns, the
- * mark of a differential profile). Spaces inside stay: all readers cut at the last one.
+ * Returns a name that no reader can misparse: without separators or line ends, without blanks at
+ * the ends, and without a number after the last blank (flamegraph.pl reads "leaf 12 34" as two
+ * columns, the mark of a differential profile). Spaces inside are kept: all readers split at the
+ * last one.
  */
 static char *safe_name(const char *full, const char *suffix, bool whole)
 {
@@ -99,8 +101,8 @@ static char *safe_name(const char *full, const char *suffix, bool whole)
 }
 
 /*
- * The first frames of a lane's stacks: the process, and what the lane is (NULL: none).
- * stackcollapse-perf.pl writes blanks of a comm as `_`.
+ * Returns the first frames of a lane's stacks: the process and the lane (NULL: none). Blanks in a
+ * comm become `_`, as in stackcollapse-perf.pl.
  */
 static char *make_prefix(const struct pic_target *target, const struct pic_lane *lane)
 {
@@ -141,7 +143,7 @@ static int name_frames(struct writer *w)
 	for (uint32_t i = 0; i < n; i++) {
 		const struct pic_frame *frame = picture__frame(w->pic, i);
 
-		/* The mark that flamegraph.pl colours kernel frames by. */
+		/* flamegraph.pl colours kernel frames by this suffix. */
 		w->names[i] = safe_name(frame__name(frame), frame->kind == TF_KERNEL ? "_[k]" : "",
 					w->all);
 		if (!w->names[i])
@@ -150,7 +152,7 @@ static int name_frames(struct writer *w)
 	return frames__number(n, cmp_names, w, false, &w->map, &distinct);
 }
 
-/* Of all lanes, and then of the processes. */
+/* Makes the prefixes of all lanes, followed by those of the processes. */
 static int name_owners(struct writer *w)
 {
 	size_t lanes = w->views.n, n = lanes + picture__n_targets(w->pic);
@@ -171,19 +173,19 @@ static int name_owners(struct writer *w)
 
 /* ── lines ───────────────────────────────────────────────────────────────────────────────── */
 
-/* How many frames of a stack are shown. */
+/* The number of frames of a stack that are shown. */
 static uint32_t shown(const struct writer *w, struct pic_stack stack)
 {
 	return w->all ? stack.n : MIN(stack.n, (uint32_t)PATH_MAX_SHOWN);
 }
 
-/* The i-th of them. */
+/* The i-th of the `n` frames that are shown. */
 static uint32_t shown_frame(struct pic_stack stack, uint32_t n, uint32_t i)
 {
 	return stack.frames[i < PATH_HEAD ? i : stack.n - n + i];
 }
 
-/* Paths that differ only in what is left out are one. */
+/* Paths that differ only in omitted frames compare equal. */
 static int cmp_paths(const struct writer *w, struct pic_stack a, struct pic_stack b)
 {
 	uint32_t n_a = shown(w, a), n_b = shown(w, b);
@@ -224,11 +226,12 @@ static void put_line(const struct writer *w, const struct sum *sum, uint64_t n)
 	fprintf(w->out, " %" PRIu64 "\n", n);
 }
 
-/* What is left of a division goes to the next line, so that the sum of all lines stays right. */
+/* The remainder of each division is carried to the next line, so that the sum of all lines stays
+ * right. */
 static void put_lines(struct writer *w)
 {
 	uint64_t unit = w->weight == WEIGHT_SAMPLES || w->weight == WEIGHT_ALLOC ? 1 : 1000;
-	uint64_t carry = unit / 2; /* rounds the sum so far to the nearest unit */
+	uint64_t carry = unit / 2; /* rounds the running sum to the nearest unit */
 	bool log_alone = session__log_alone(w->pic);
 	struct sum *v = w->sums.v;
 
@@ -239,7 +242,7 @@ static void put_lines(struct writer *w)
 		size_t k = i;
 
 		for (; k < w->sums.n && !cmp_lines(&v[i], &v[k], w); k++)
-			/* what a log alone does not record has no stack at all */
+			/* time that a log alone does not record has no stack */
 			if (v[k].stack || !log_alone)
 				ns += v[k].by[w->weight];
 		n = (ns + carry) / unit;

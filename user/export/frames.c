@@ -37,7 +37,7 @@ int frames__number(uint32_t n, frame_cmp cmp, void *ctx, bool by_use, uint32_t *
 	for (uint32_t i = 0; i < n; i++)
 		index[i] = i;
 	qsort_r(index, n, sizeof(*index), cmp_index, &order);
-	/* Of equal frames the one with the smallest index comes first and stands for all. */
+	/* The equal frame with the smallest index comes first and stands for all. */
 	for (uint32_t i = 0; i < n; i++) {
 		if (!i || cmp(index[i - 1], index[i], ctx)) {
 			first = index[i];

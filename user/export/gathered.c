@@ -10,7 +10,7 @@ uint32_t pprof_source__target(const struct pprof_source *s, const struct sum *su
 	return owner < s->views.n ? s->views.v[owner].target_no : (uint32_t)(owner - s->views.n);
 }
 
-/* Each process's sums stay in the order in which they are. */
+/* A stable counting sort of the sums by process. */
 static int order_sums(struct pprof_source *s)
 {
 	size_t n = picture__n_targets(s->pic);
@@ -19,7 +19,7 @@ static int order_sums(struct pprof_source *s)
 	s->first = calloc(n + 2, sizeof(*s->first));
 	if (!s->order || !s->first)
 		return -ENOMEM;
-	/* each one's number of sums, two places after its own; then where they begin, one after */
+	/* first count each process's sums two places up, so that first[t + 1] becomes its start */
 	for (size_t i = 0; i < s->sums.n; i++)
 		s->first[pprof_source__target(s, &s->sums.v[i]) + 2]++;
 	for (size_t t = 0; t < n; t++)
@@ -36,7 +36,7 @@ static int find_frames(struct pprof_source *s)
 	s->met_binary = calloc(s->binaries.n + 1, sizeof(*s->met_binary));
 	if (!s->frame || !s->met_location || !s->met_binary)
 		return -ENOMEM;
-	/* numbered in order of first use, so a new number is always the next one */
+	/* numbers are in order of first use, so a number seen for the first time is `next` */
 	for (uint32_t i = 0, next = 0; i < picture__n_frames(s->pic); i++)
 		if (s->map[i] == next)
 			s->frame[next++] = i;
@@ -96,7 +96,7 @@ static int cmp_numbers(const void *a, const void *b)
 	return CMP(*(const uint32_t *)a, *(const uint32_t *)b);
 }
 
-/* Unless it was met in this round. */
+/* Adds a number unless it was already met in this round. */
 static int add_number(struct pprof_source *s, uint32_t *met, uint32_t number,
 		      struct numbers *numbers)
 {

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "lanes.h"
 
-/* Coarser than this no lane is: a session has at least some slices left. */
+/* The coarsest grain: every session keeps at least a few slices. */
 #define MAX_GRAIN_NS (UINT64_C(1) << 40)
 
 /* ── labels ──────────────────────────────────────────────────────────────────────────────── */
@@ -58,7 +58,7 @@ static int add(struct views *views, const struct view *view)
 	if (err)
 		return err;
 	views->v[views->n++] = *view;
-	/* Snapshots may reach beyond the session's own ends by a little; the axis then does too. */
+	/* Snapshots may reach slightly beyond the session's ends; extend the axis to them. */
 	if (lane->n_slices) {
 		views->start_ns = MIN(views->start_ns, lane->slices[0].start_ns);
 		views->end_ns = MAX(views->end_ns, lane->slices[lane->n_slices - 1].end_ns);
@@ -85,7 +85,7 @@ static int add_lanes(struct views *views, const struct pic_target *target, uint3
 			view.busy_ns = view.lane->states_ns[HS_RUNNING];
 			err = add_label(views, view.lane, target_no);
 		}
-		/* of most Haskell threads of a log there are sums only */
+		/* most Haskell threads of a log have sums but no slices */
 		if (!err && (kind != LANE_HASKELL || view.lane->n_slices))
 			err = add(views, &view);
 	}
@@ -159,7 +159,7 @@ void walk__merge(struct walk *w)
 
 		if (s->end_ns <= w->at_ns)
 			continue;
-		/* time without a slice is no slice's */
+		/* stop at a gap: no slice covers that time */
 		if (s->start_ns > w->at_ns || s->end_ns - w->at_ns >= w->grain_ns)
 			break;
 		merge__add(&m, s);

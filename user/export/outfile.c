@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Output files that appear whole or not at all. The daemon writes as root into directories that
- * belong to others, so everything goes through one open directory, which nobody else's link led to,
- * and the file has no name until it is whole: whatever ends the program leaves nothing. Where the
- * file system has no files without a name, it has one that cannot be guessed.
+ * Output files that appear complete or not at all. The daemon writes as root into other users'
+ * directories, so everything goes through one open directory, reached without following anyone
+ * else's link. The file has no name until it is complete: whatever ends the program, nothing is
+ * left. Where the file system has no unnamed files, the file gets a name that cannot be guessed.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -22,20 +22,20 @@
 #define TEMP_ATTEMPTS 16
 #define TEMP_PREFIX   ".safescoped-" /* 32 hexadecimal digits follow */
 #define TEMP_DIGITS   32
-/* Whoever still writes a file does so more often. */
+/* A temporary file not written to for this long has no writer left. */
 #define LEFT_S	    3600
-#define BUFFER_SIZE ((size_t)256 << 10) /* files of a gigabyte are not rare */
+#define BUFFER_SIZE ((size_t)256 << 10) /* files of a gigabyte are common */
 
 struct outfile {
 	FILE *stream;
 	char *path;	  /* as the user gave it, for messages */
-	const char *base; /* in there: the destination's name in the directory */
+	const char *base; /* points into path: the destination's name in the directory */
 	char temp[48];	  /* the temporary file's name; "" if it has none */
-	bool device;	  /* nothing to rename, nothing to hand over */
-	char *buffer;	  /* the stream's: glibc ignores a size that comes without memory */
+	bool device;	  /* nothing to rename or to chown */
+	char *buffer;	  /* the stream's: glibc ignores a buffer size without a buffer */
 	int dir;
 	int fd;
-	int err; /* the first failure of a write: a stream only remembers that there was one */
+	int err; /* the first write error: a stream only records that there was one */
 	uid_t owner;
 	gid_t group;
 };
@@ -102,7 +102,7 @@ void outfile__sweep(int dir, uid_t owner)
 	struct dirent *e;
 	DIR *d;
 
-	/* whoever writes there reports what is wrong with it */
+	/* errors are reported when a file is written there */
 	if (dir__stream(dir, &d))
 		return;
 	while ((e = readdir(d)))
@@ -111,7 +111,7 @@ void outfile__sweep(int dir, uid_t owner)
 	closedir(d);
 }
 
-/* A file with a name, where there are none without. */
+/* Opens a temporary file with a name, where unnamed files are not supported. */
 static int open_named(struct outfile *out, int *ret_fd)
 {
 	for (int i = 0; i < TEMP_ATTEMPTS; i++) {
@@ -125,7 +125,7 @@ static int open_named(struct outfile *out, int *ret_fd)
 			*ret_fd = fd;
 			return 0;
 		}
-		/* Nothing was made, so there is nothing to remove. */
+		/* Nothing was created, so there is nothing to remove. */
 		out->temp[0] = '\0';
 		if (errno != EEXIST)
 			return -errno;
@@ -143,13 +143,13 @@ static int open_temp(struct outfile *out, int *ret_fd)
 	char self[32];
 	int fd;
 
-	/* the name comes at the end: is it one at all? */
+	/* the name is only used at the end: check it now */
 	if (strlen(out->base) > NAME_MAX)
 		return -ENAMETOOLONG;
 	fd = openat(out->dir, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return errno == EOPNOTSUPP || errno == EISDIR ? open_named(out, ret_fd) : -errno;
-	/* without /proc it could not get a name */
+	/* linking the file to a name needs /proc */
 	self_path(fd, self);
 	if (access(self, F_OK)) {
 		close(fd);
@@ -159,7 +159,7 @@ static int open_temp(struct outfile *out, int *ret_fd)
 	return 0;
 }
 
-/* What was written gets a temporary name, under which it can be renamed over another file. */
+/* Links the file to a temporary name, which can then be renamed over another file. */
 static int give_name(struct outfile *out)
 {
 	char self[32];
@@ -179,7 +179,8 @@ static int give_name(struct outfile *out)
 	return -EEXIST;
 }
 
-/* /dev/null and its kind. Looked at before it is opened: a FIFO would wait for its reader. */
+/* Opens a character device such as /dev/null. Its type is checked first, since opening a FIFO would
+ * wait for a reader. */
 static int open_device(struct outfile *out, int *ret_fd)
 {
 	int at = openat(out->dir, out->base, O_PATH | O_NOFOLLOW | O_CLOEXEC), fd = -1, err = 0;
@@ -228,7 +229,7 @@ static int open_destination(struct outfile *out, const char *path, int *ret_fd,
 		return open_device(out, ret_fd);
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
-	/* Renaming over /dev/stdout would replace the link itself, for everybody. */
+	/* Renaming over a link such as /dev/stdout would replace the link, for everybody. */
 	if (S_ISLNK(st.st_mode)) {
 		*ret_advice = "it is a link: name the file itself, or `-` for standard output";
 		return -ELOOP;
@@ -237,7 +238,7 @@ static int open_destination(struct outfile *out, const char *path, int *ret_fd,
 	return -EINVAL;
 }
 
-/* What this process lacks it would lack at any other place, too. */
+/* Shortages of this process are not specific to the path: the advice is left out for them. */
 static void report_failure(const char *path, int err, const char *advice)
 {
 	bool lacks = err == -ENOMEM || err == -EMFILE || err == -ENFILE;
@@ -285,12 +286,12 @@ int outfile__error(const struct outfile *out)
 	return out->err;
 }
 
-/* Everything on the disk: a full one may show only here (delayed allocation). */
+/* Writes everything to the disk: because of delayed allocation ENOSPC may only show here. */
 static int flush(struct outfile *out)
 {
 	if (fflush(out->stream) || out->err)
 		return out->err ? out->err : -EIO;
-	/* Devices know no fsync (EINVAL) and need none. */
+	/* Devices do not support fsync (EINVAL) and need none. */
 	if (fsync(out->fd) && (errno != EINVAL || !out->device))
 		return -errno;
 	return 0;
@@ -307,7 +308,7 @@ static int close_stream(struct outfile *out)
 	return close(fd) ? -errno : out->err;
 }
 
-/* Under its name, in the place of what had it so far. */
+/* Renames the file to its final name, replacing what is there. */
 static int put_in_place(struct outfile *out)
 {
 	int err = out->temp[0] ? 0 : give_name(out);
@@ -323,7 +324,7 @@ static int put_in_place(struct outfile *out)
 	if (renameat(out->dir, out->temp, out->dir, out->base))
 		return -errno;
 	out->temp[0] = '\0';
-	/* The file is whole and in its place; a directory that cannot sync changes neither. */
+	/* The file is complete and in place; failing to sync the directory changes neither. */
 	if (fsync(out->dir) && errno != EINVAL)
 		log_warn("%s: written, but its directory could not be synced: %s", out->path,
 			 strerror(errno));

@@ -7,7 +7,7 @@
 #include <zlib.h>
 
 struct packed {
-	ProtobufCBuffer base; /* first: what protobuf-c appends to */
+	ProtobufCBuffer base; /* must be first: append() casts it back */
 	FILE *out;
 	z_stream stream;
 	uint64_t bytes;
@@ -51,7 +51,7 @@ int packed__new(FILE *out, struct packed **ret_packed)
 		return -ENOMEM;
 	p->base.append = append;
 	p->out = out;
-	/* 16 more than the window's bits: gzip's header, without a name or a time */
+	/* 16 plus the window's bits: a gzip header, without a name or a time */
 	if (deflateInit2(&p->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8,
 			 Z_DEFAULT_STRATEGY) != Z_OK) {
 		free(p);

@@ -10,13 +10,13 @@
 struct packed;
 
 int packed__new(FILE *out, struct packed **ret_packed);
-/* What protobuf-c packs into. Errors are kept until packed__finish(). */
+/* The buffer to give to protobuf-c. Errors are kept until packed__finish(). */
 ProtobufCBuffer *packed__buffer(struct packed *packed);
-/* The error, if there was one so far: what would still be packed is not worth it. */
+/* The first error so far, or 0: after one there is no point in packing more. */
 int packed__error(const struct packed *packed);
-/* What was packed so far, before it is gzipped. */
+/* The bytes packed so far, before compression. */
 uint64_t packed__bytes(const struct packed *packed);
-/* Writes the rest. */
+/* Writes the rest and returns the first error. */
 int packed__finish(struct packed *packed);
 void packed__free(struct packed *packed);
 

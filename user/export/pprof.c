@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * pprof (profile.proto, gzipped), for `go tool pprof` and what reads its files. A sample is a stack
- * of one thread in one state, with its samples, its time on the CPU, its wall time, and what of
- * that passed in safe calls; idle time is left out. Which capability it had, and which Haskell
- * thread it ran, the account does not have: its time is divided as the thread's slices are. What
- * Haskell threads have allocated is in samples of the process, with nothing else, and so is what
- * its heap was made of: a closure type is a stack of one frame.
+ * pprof (profile.proto, gzipped), for `go tool pprof` and other readers of its files. A sample is a
+ * stack of one thread in one state, with its samples, its time on the CPU, its wall time, and the
+ * part of that in safe calls; idle time is left out. The account does not record which capability
+ * the thread had and which Haskell thread it ran: its time is divided in proportion to the thread's
+ * slices. Allocation by Haskell threads is in samples of the process without other values, and so
+ * is the census of the heap: a closure type is a stack of one frame.
  *
- * Protobuf messages may be written in pieces, which their reader puts together: each sample,
- * location and string is a piece, and no more than one is in memory at a time.
+ * Protobuf messages may be written in pieces, which readers merge: each sample, location and string
+ * is a piece, and no more than one is in memory at a time.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,10 +24,10 @@
 
 #define CPU_VALUE  1
 #define WALL_VALUE 2
-/* Where a type is called "wall", Pyroscope files the whole profile under "wall" (its metricName()),
- * and not what it has of the CPU where everybody looks for that. */
+/* If a type is called "wall", Pyroscope files the whole profile under "wall" (its metricName()),
+ * and its CPU time is not where users look for it. */
 #define PYROSCOPE_WALL "wall_time"
-/* What a value is of. */
+/* What a value is taken from. */
 enum part { ALL, SAFE_CALLS, ALLOCATION, CENSUS_COUNT, CENSUS_BYTES };
 static const struct {
 	enum export_weight weight;
@@ -37,7 +37,7 @@ static const struct {
 	      [CPU_VALUE] = {WEIGHT_CPU, "cpu", "nanoseconds", ALL},
 	      [WALL_VALUE] = {WEIGHT_WALL, "wall", "nanoseconds", ALL},
 	      {WEIGHT_WALL, "safe_call", "nanoseconds", SAFE_CALLS},
-	      /* as Go's profiles call them; where there are none they are left out */
+	      /* named as in Go's profiles; left out if there is no such data */
 	      {WEIGHT_ALLOC, "alloc_space", "bytes", ALLOCATION},
 	      {WEIGHTS, "inuse_objects", "count", CENSUS_COUNT},
 	      {WEIGHTS, "inuse_space", "bytes", CENSUS_BYTES}};
@@ -47,20 +47,21 @@ struct writer {
 	struct pprof_source *source;
 	const struct picture *pic;
 	struct strtab *strings;
-	uint32_t only; /* a process; UINT32_MAX: all of them */
-	/* for Pyroscope: the names that the process of that number plus 1 has few of */
+	uint32_t only; /* the number of a process; UINT32_MAX: all of them */
+	/* for Pyroscope: `named` is the number, plus 1, of the process that threads and labels,
+	 * names of which it has few, are of */
 	bool for_pyroscope;
 	uint32_t named;
 	struct series_names threads, labels;
-	uint8_t value[ARRAY_SIZE(values)]; /* those that are there */
+	uint8_t value[ARRAY_SIZE(values)]; /* indices into values[] of those written */
 	size_t n_values;
-	bool any; /* a sample has a value */
+	bool any; /* some sample has a nonzero value */
 	int err;
 };
 
 static int64_t string_of(struct writer *w, const char *s)
 {
-	/* its readers print names to a terminal as they are */
+	/* readers print names to a terminal unescaped */
 	char *safe = text__escaped(or_empty(s));
 	uint32_t id = 0;
 	int err = safe ? strtab__add(w->strings, safe, MIN(strlen(safe), STRTAB_MAX_STRING), &id)
@@ -139,7 +140,7 @@ static void put_mapping(struct writer *w, uint32_t no)
 	put(w, &piece);
 }
 
-/* The executable first, as its readers take the first one for it. used: NULL: all. */
+/* Writes the executable first, since readers take the first mapping for it. used: NULL: all. */
 static void put_mappings(struct writer *w, const struct numbers *used)
 {
 	const struct binaries *m = &w->source->binaries;
@@ -156,7 +157,7 @@ static void put_mappings(struct writer *w, const struct numbers *used)
 	}
 }
 
-/* With its only function. */
+/* Writes a location with its only function. */
 static void put_code(struct writer *w, uint64_t id, Pprof__Location location,
 		     Pprof__Function function, int64_t line_no)
 {
@@ -196,7 +197,7 @@ static void put_location(struct writer *w, uint32_t index, uint32_t number)
 	put_code(w, (uint64_t)number + 1, location, function, line);
 }
 
-/* text: NULL if it is a number. */
+/* text: NULL if the label is a number. */
 static void add_label(struct writer *w, Pprof__Sample *sample, const char *key, const char *text,
 		      int64_t n)
 {
@@ -212,10 +213,10 @@ static void add_label(struct writer *w, Pprof__Sample *sample, const char *key, 
 
 #define LABELS 10
 
-/* Whose a sample's values are. */
+/* The owner of a sample's values. */
 struct whose {
 	const struct sum *sum;
-	const struct carrier *carrier; /* NULL: that is not known */
+	const struct carrier *carrier; /* NULL: not known */
 	const char *few;	       /* for Pyroscope: the Haskell thread's label; "": none */
 };
 
@@ -243,7 +244,7 @@ static void add_lane_labels(struct writer *w, Pprof__Sample *sample, const struc
 	add_state(w, sample, whose, view->lane->kind);
 	if (carrier && carrier->cap != NO_CAP)
 		cap = carrier->cap;
-	/* a number that is 0 would be none to its readers */
+	/* as text, since readers take a numeric 0 for no value */
 	snprintf(name, sizeof(name), "%" PRIu32, cap);
 	if (cap != UINT32_MAX)
 		add_label(w, sample, "capability", name, 0);
@@ -252,8 +253,8 @@ static void add_lane_labels(struct writer *w, Pprof__Sample *sample, const struc
 			  views__thread(&w->source->views, view->target_no, carrier->tso).s, 0);
 }
 
-/* Pyroscope makes a series of each set of texts (its VisitSampleSeries()): those of which there are
- * few, and the same ones in each window. Capabilities would multiply all others. */
+/* Pyroscope makes a series of each set of text labels (its VisitSampleSeries()), so only names that
+ * are few and recur in each window are used. Capabilities would multiply the others. */
 static void add_few_labels(struct writer *w, Pprof__Sample *sample, const struct whose *whose,
 			   const struct view *view)
 {
@@ -306,7 +307,7 @@ static void put_values(struct writer *w, const struct whose *whose, const int64_
 	put(w, &piece);
 }
 
-/* Values of each of the labels that Haskell threads have, and of none of them first. */
+/* Values by Haskell thread label; those of threads without one come first. */
 struct few {
 	int64_t v[SERIES_NAMES + 1][ARRAY_SIZE(values)];
 	bool any[SERIES_NAMES + 1];
@@ -334,7 +335,7 @@ static void put_few(struct writer *w, const struct sum *sum, const struct few *f
 	}
 }
 
-/* As its slices are divided among capabilities and Haskell threads. */
+/* Divides the values among capabilities and Haskell threads as the lane's slices are. */
 static void put_divided(struct writer *w, const struct sum *sum, const int64_t *v, uint64_t *ids,
 			size_t n_ids)
 {
@@ -410,7 +411,7 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 	put_divided(w, sum, v, ids, stack.n);
 }
 
-/* The i-th of all, or of the process's. */
+/* The i-th of all sums, or of the one process's. */
 static const struct sum *sum_at(const struct writer *w, size_t i)
 {
 	const struct pprof_source *s = w->source;
@@ -468,7 +469,7 @@ static void put_closure(struct writer *w, uint32_t target, const struct pic_clos
 	put_values(w, &(struct whose){.sum = &sum, .few = ""}, v, &id, 1);
 }
 
-/* After the locations of frames. */
+/* Closure types are numbered after the frames' locations. */
 static void put_censuses(struct writer *w)
 {
 	uint64_t id = w->source->n;
@@ -481,7 +482,7 @@ static void put_censuses(struct writer *w)
 	}
 }
 
-/* All others have put theirs by now. */
+/* Comes last, when all strings are known. */
 static void put_strings(struct writer *w)
 {
 	for (uint32_t i = 0; i < strtab__count(w->strings); i++) {

@@ -22,7 +22,7 @@ int sums__add(struct sums *sums, const struct sum *sum)
 	return err;
 }
 
-/* A lane's account, but for what has no weight. */
+/* Adds a lane's account, except rows whose weights are all 0. */
 static int add_rows(struct sums *sums, const struct pic_lane *lane, uint32_t owner, bool by_state)
 {
 	int err = 0;
@@ -58,7 +58,7 @@ static int add_centres(struct sums *sums, const struct pic_target *target, uint3
 	return err;
 }
 
-/* Of no lane: which OS threads ran the Haskell threads meanwhile is not asked. */
+/* Allocation belongs to no lane: which OS threads ran the Haskell threads is not recorded here. */
 static int add_allocated(struct sums *sums, const struct pic_alloc *alloc, uint32_t owner)
 {
 	int err = 0;
@@ -109,7 +109,7 @@ void sums__merge(struct sums *sums)
 	sort_and_merge(sums, cmp_ids, NULL);
 }
 
-/* Of what no lane of a target has. */
+/* The owner of a target's sums that belong to no lane. */
 static uint32_t owner_of_target(const struct views *views, size_t t, enum sums_owner owner)
 {
 	if (owner == SUMS_BY_TARGET)

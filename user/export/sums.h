@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sums: what accounts add up to by stack. Aggregates of all formats are made here, from the lanes'
- * accounts and never from their slices.
+ * sums: accounts added up by stack. The aggregates of all formats are computed here, from the
+ * lanes' accounts and never from their slices.
  */
 #ifndef SAFESCOPED_EXPORT_SUMS_H
 #define SAFESCOPED_EXPORT_SUMS_H
 
 #include "lanes.h"
 
-/* One stack of one owner: a lane, a process, whatever the format keeps apart. */
+/* The sum for one stack of one owner: a lane, a process, or whatever the format keeps apart. */
 struct sum {
 	uint32_t owner, stack;
 	uint64_t by[WEIGHTS];
@@ -19,32 +19,35 @@ struct sums {
 	size_t n, cap;
 };
 
-/* A thread is in a safe call, and in no other state meanwhile, as preempted or called back. */
+/* True for states of an OS thread inside a safe call, as opposed to preempted or called back. */
 bool state__in_safe_call(enum lane_kind kind, unsigned state);
-/* The lane's time is in the sums: an OS thread's; a capability's where there are none. */
+/* True if the lane's time is in the sums: an OS thread's, or a capability's if there are no
+ * threads. */
 bool sums__counts(const struct view *view, bool log_alone);
 
 void sums__free(struct sums *sums);
 int sums__add(struct sums *sums, const struct sum *sum);
-/* One for each (owner, stack), in that order. */
+/* Merges the sums into one for each (owner, stack), sorted by these. */
 void sums__merge(struct sums *sums);
 
 enum sums_owner {
-	SUMS_BY_TARGET, /* its number */
-	SUMS_BY_LANE,	/* the view's number; beyond these the target's, where it has no lane */
-	SUMS_BY_STATE,	/* that times LANE_STATES, and the lane's state */
+	SUMS_BY_TARGET, /* the target's number */
+	SUMS_BY_LANE,	/* the view's number; for what belongs to no lane, the number of views plus
+			   the target's */
+	SUMS_BY_STATE,	/* the same times LANE_STATES, plus the lane's state */
 };
 /*
- * All processes, merged: their OS threads; of a log alone, which knows of those in annotated calls
- * only, the capabilities too; of a report that GHC wrote, which has no lanes, its ticks, each worth
- * the time between two. What was allocated is by process, whichever the owner. *ret_title: "all
- * threads", "all capabilities", "all cost centres".
+ * Collects the merged sums of all processes: of their OS threads; for a log alone, which knows OS
+ * threads only in annotated calls, of capabilities as well; for a report that GHC wrote, which has
+ * no lanes, of its ticks, each worth the time between two. Allocation is by process whatever the
+ * owner. *ret_title: "all threads", "all capabilities", "all cost centres".
  */
 int sums__collect(const struct picture *pic, const struct views *views, enum sums_owner owner,
 		  struct sums *ret_sums, const char **ret_title);
 /*
- * Only what has that weight and a stack, or may be without one, in the order of owners and stacks
- * by the frames' numbers in map; what looks alike is one.
+ * Keeps only sums with a nonzero `weight` and a stack (or, if without_stack, without one), sorts
+ * them by owner and by stack according to the frames' numbers in map, and merges those that look
+ * alike.
  */
 void sums__arrange(struct sums *sums, const struct picture *pic, const uint32_t *map,
 		   enum export_weight weight, bool without_stack);

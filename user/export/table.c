@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Aligned columns that fit a terminal. Columns that may be cut give way evenly, the widest first,
- * and are cut in the middle: both ends of a Haskell name are worth more than its module path.
+ * Aligned columns that fit a terminal. Flexible columns shrink evenly, the widest first, and are
+ * cut in the middle: both ends of a Haskell name are worth more than its module path.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 
 #define TABLE_MAX_BYTES ((size_t)64 << 20)
 #define TABLE_MAX_CELLS ((size_t)1 << 22)
-#define FLEX_MIN	12 /* a name cut shorter means nothing */
-#define FLEX_ROOM	20 /* columns are left out before names become shorter */
+#define FLEX_MIN	12 /* a name shorter than this means nothing */
+#define FLEX_ROOM	20 /* columns are left out before names shrink below this */
 #define INDENT		2
 #define GAP		2
 
@@ -27,7 +27,7 @@ struct column {
 struct table {
 	struct column *cols;
 	size_t n_cols;
-	struct column **used; /* those that are printed */
+	struct column **used; /* the columns that are printed */
 	size_t n_used;
 	size_t *cells; /* offsets into text */
 	size_t n_cells, cap;
@@ -132,7 +132,7 @@ static void measure(struct table *t, size_t rows)
 	}
 }
 
-/* The column after those of the same group, and how wide they are together. */
+/* Returns the column after those of the same group; *ret_width is their total width. */
 static size_t group_end(const struct table *t, size_t c, size_t *ret_width)
 {
 	const char *group = t->used[c]->group;
@@ -143,7 +143,7 @@ static size_t group_end(const struct table *t, size_t c, size_t *ret_width)
 	return c;
 }
 
-/* Columns are at least as wide together as the title over them. */
+/* Widens columns so that together they are at least as wide as their group's title. */
 static void measure_groups(struct table *t)
 {
 	for (size_t c = 0, end, width; c < t->n_used; c = end) {
@@ -163,7 +163,7 @@ static size_t total_width(const struct table *t)
 	return total;
 }
 
-/* A name's width less what it may lose before columns go. */
+/* How much a name may shrink before columns are left out. */
 static size_t spare(const struct column *col)
 {
 	return col->flags & COL_FLEX && col->width > FLEX_ROOM ? col->width - FLEX_ROOM : 0;
@@ -174,7 +174,7 @@ static bool gives_way(const struct column *col)
 	return (col->flags & COL_FLEX) && col->width > FLEX_MIN;
 }
 
-/* The columns that are worth least are left out until the others fit, with names of some length. */
+/* Leaves out the columns that are worth least until the others fit, with names of FLEX_ROOM. */
 static void leave_out(struct table *t, unsigned width)
 {
 	for (;;) {
@@ -192,7 +192,7 @@ static void leave_out(struct table *t, unsigned width)
 		t->n_used--;
 		memmove(&t->used[least], &t->used[least + 1],
 			(t->n_used - least) * sizeof(struct column *));
-		/* a title may now be over fewer columns */
+		/* a group's title may now span fewer columns */
 		measure_groups(t);
 	}
 }
@@ -219,8 +219,8 @@ static void put_spaces(FILE *out, size_t n)
 }
 
 /*
- * The first columns and the last ones of a text of `len` columns, with … between if not all fit
- * into `width`. Returns how many that are: one fewer where a wide character would be cut in half.
+ * Prints a text that is `len` columns wide, or its two ends with … in between if it exceeds
+ * `width`. Returns the columns printed: one fewer if a wide character would be cut in half.
  */
 static size_t put_cut(FILE *out, const char *s, size_t len, size_t width)
 {
@@ -247,7 +247,7 @@ static size_t put_cut(FILE *out, const char *s, size_t len, size_t width)
 	return put;
 }
 
-/* A character's colour is changed only where the next one has another. */
+/* Emits a colour only where the character differs from the one before. */
 static void put_painted(FILE *out, const char *s, table_painter *paint)
 {
 	uint32_t cp, last = 0;
@@ -262,7 +262,7 @@ static void put_painted(FILE *out, const char *s, table_painter *paint)
 	fputs("\033[0m", out);
 }
 
-/* Spaces that are due are printed only before a text: no line ends in blanks. */
+/* Pending spaces are printed only before text, so no line ends in blanks. */
 static void put_cell(FILE *out, const struct column *col, const char *s, size_t *due,
 		     table_painter *paint)
 {
@@ -283,14 +283,15 @@ static void put_cell(FILE *out, const struct column *col, const char *s, size_t 
 	*due += GAP;
 }
 
-/* A title over neighbouring columns of one group. Returns the column after the last of them. */
+/* Prints a title over neighbouring columns of one group. Returns the column after the last of
+ * them. */
 static size_t put_group(const struct table *t, size_t c, FILE *out, size_t *due)
 {
 	const char *group = t->used[c]->group;
 	struct column over = {.flags = COL_RIGHT};
 	size_t end = group_end(t, c, &over.width);
 
-	/* Over right-aligned numbers the title is in the middle, a rule on both sides. */
+	/* Over right-aligned numbers the title is centred, with a rule on both sides. */
 	if (*group && width_of(group) + 4 <= over.width) {
 		size_t rules = over.width - width_of(group) - 2;
 
@@ -328,7 +329,7 @@ static void put_head(const struct table *t, FILE *out, bool colour)
 	fputc('\n', out);
 }
 
-/* Titles, with their group's where that is a new one; broken where the line is full. */
+/* Lists the titles left out, each new group's name first; wraps full lines. */
 static void put_left_out(const struct table *t, FILE *out, unsigned width)
 {
 	static const char head[] = "  no room for: ";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What people call a process: its name, and where it runs. */
+/* A process for people: its name, and where it runs. */
 #include <stdio.h>
 #include <string.h>
 

@@ -4,7 +4,8 @@
 
 #include "totals.h"
 
-/* Those that have a number or a reason in their name are one. NULL: nothing is missing. */
+/* The kind of missing knowledge that a frame marks, without the number or reason in its name. NULL:
+ * none. */
 static const char *unknown_name(const struct pic_frame *frame)
 {
 	if (frame->kind != TF_MARK || !strcmp(frame->name, "[Haskell stack]"))
@@ -41,7 +42,7 @@ static void add_row(struct totals *t, const struct picture *pic, const struct pi
 	for (uint32_t i = 0; i < stack.n; i++) {
 		const char *name = unknown_name(picture__frame(pic, stack.frames[i]));
 
-		/* the first one: its time is not added up twice */
+		/* only the first one, so that the time is counted once */
 		if (name) {
 			add_unknown(t, name, row);
 			break;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Text from somebody else's file made safe to write: valid UTF-8, escaped for JSON.
- */
+/* Makes untrusted text safe to write: valid UTF-8, escaped for JSON. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "export_priv.h"
 
-/* Longer than any sequence: the decoder stops at the NUL, which continues none. */
+/* The longest sequence: the decoder stops at the NUL, which never continues one. */
 #define UTF8_MAX 4
 
 uint32_t utf8__next(const char **s)
@@ -40,7 +38,7 @@ size_t utf8__put(char *out, uint32_t cp)
 
 char *utf8__clean(const char *s)
 {
-	/* One bad byte becomes the three of U+FFFD. */
+	/* One invalid byte becomes U+FFFD, three bytes. */
 	char *out = malloc(strlen(s) * 3 + 1);
 	size_t len = 0;
 	uint32_t cp;
@@ -53,7 +51,7 @@ char *utf8__clean(const char *s)
 	return out;
 }
 
-/* JSON knows UTF-16 only: what does not fit into it is a pair of surrogates. */
+/* JSON escapes are UTF-16: code points beyond 16 bits are a surrogate pair. */
 static void put_code(FILE *out, uint32_t cp)
 {
 	if (cp >= 0x10000)
@@ -100,7 +98,7 @@ void json__put_in_html(FILE *out, const char *s)
 	fputc('"', out);
 }
 
-/* Only strings hold such characters, and there an escape stands for the same character. */
+/* Such characters occur only in strings, where an escape means the same character. */
 void json__put_text(FILE *out, const char *json)
 {
 	const char *from = json, *at = json, *next = json;
