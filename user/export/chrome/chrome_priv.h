@@ -12,22 +12,23 @@ struct chrome {
 	const struct picture *pic;
 	struct views views;
 	struct chrome_node *nodes; /* stacks.c */
-	bool any;		   /* an event was written */
+	bool any;		   /* an event has been written */
 	int err;
 };
 
-/* Tracks of a group: a capability's is its number + 1, as viewers take 0 for the idle task. */
+/* Tracks of a group: a capability's track is its number + 1, as viewers take 0 for the idle
+ * task. */
 #define CHROME_TID_GC 1000000000
 
 /*
- * The groups of lanes of a target are processes of the trace: OS threads have the process's own
- * pid. A pid that comes again in a session gets another number.
+ * Each group of a target's lanes is a process of the trace; OS threads have the process's own pid.
+ * If a pid recurs in a session, later processes get another number.
  */
 enum chrome_group {
 	GROUP_CAPABILITIES = LANE_CAPABILITY,
 	GROUP_THREADS = LANE_THREAD,
 	GROUP_HASKELL = LANE_HASKELL,
-	GROUP_IDLE, /* OS threads that are nothing else */
+	GROUP_IDLE, /* housekeeping OS threads */
 	GROUPS,
 };
 struct chrome_track {
@@ -36,24 +37,24 @@ struct chrome_track {
 uint64_t chrome__pid(const struct chrome *w, uint32_t target_no, enum chrome_group group);
 
 /*
- * An event up to its arguments: its name, the literal `head`, the time (CHROME_NO_TS: none). Times
- * are microseconds on the axis, with three digits of nanoseconds; what lies before its start is at
- * its start. The closing brace is the caller's.
+ * Writes an event up to its arguments: its name, the literal `head`, the time (CHROME_NO_TS: none).
+ * Times are microseconds on the axis, with three digits of nanoseconds; earlier ones are moved to
+ * its start. The caller writes the closing brace.
  */
 #define CHROME_NO_TS UINT64_MAX
 void chrome__begin(struct chrome *w, char phase, struct chrome_track at, const char *name,
 		   const char *head, uint64_t ns);
 /*
- * A complete event up to its arguments, of at least a nanosecond. The digits are chosen so that a
- * reader that cuts off what is below a nanosecond gets the same ones as a reader that rounds.
+ * Writes a complete event up to its arguments, at least one nanosecond long. The digits are chosen
+ * so that a reader that truncates below a nanosecond gets the same value as one that rounds.
  */
 void chrome__slice(struct chrome *w, struct chrome_track at, const char *name, uint64_t start_ns,
 		   uint64_t end_ns);
-/* `cname` of what has one; else nothing. */
+/* Writes `cname`; nothing if `colour` is NULL. */
 void chrome__put_colour(struct chrome *w, const char *colour);
-/* The colour of a state, of which Perfetto makes its own from the name; NULL: it is not drawn. */
+/* The colour of a state (Perfetto derives its own from the name); NULL: the state is not drawn. */
 const char *chrome__colour(enum lane_kind kind, unsigned state);
-/* Events of metadata, which name, label or order a track or a group. */
+/* Metadata events that name, label or order a track or a group. */
 void chrome__name(struct chrome *w, struct chrome_track at, const char *kind, const char *name);
 void chrome__labels(struct chrome *w, struct chrome_track at, const char *labels);
 void chrome__order(struct chrome *w, struct chrome_track at, const char *kind, int64_t index);
@@ -62,38 +63,39 @@ void chrome__order(struct chrome *w, struct chrome_track at, const char *kind, i
 
 #define CHROME_MAX_NODES (UINT32_C(1) << 20)
 
-/* The `sf` of an event with that stack; nothing if there are too many frames. Without memory w->err
- * is set. */
+/* Writes the `sf` of an event with that stack; nothing if there are too many frames. On allocation
+ * failure w->err is set. */
 void chrome__put_stack(struct chrome *w, struct pic_stack stack);
-/* Callers that an event's argument names, from the innermost on. */
+/* The number of callers that an event's argument names, from the innermost on. */
 #define CHROME_CALLERS 10
-/* That argument, `called_from`. */
+/* Writes that argument, `called_from`. */
 void chrome__put_callers(struct chrome *w, struct pic_stack stack);
-/* All that were asked for, as a member of the trace's object. */
+/* Writes all stacks used so far, as a member of the trace's object. */
 void chrome__put_stacks(struct chrome *w);
 void chrome__free_stacks(struct chrome *w);
 
 /* ── memory (memory.c) ───────────────────────────────────────────────────────────────────── */
 
 /*
- * The heap's and allocation's counters, and of the `most` largest samples of allocation a mark
- * each, on the capability's track (if there are any; else on that of the collections). -ENOMEM.
+ * Writes the counters of the heap and of allocation, and a mark for each of the `most` largest
+ * samples of allocation, on the capability's track (or, without `capabilities`, on that of the
+ * collections). -ENOMEM.
  */
 int chrome__put_memory(struct chrome *w, uint32_t target_no, size_t most, bool capabilities);
-/* About how many bytes that takes. */
+/* The approximate size of that in bytes. */
 uint64_t chrome__memory_bytes(const struct pic_target *target, size_t most);
 
 /* ── what is no slice of a lane (marks.c) ────────────────────────────────────────────────── */
 
-/* The shortest of n durations that is among the `max` longest, or what other sizes they have.
- * -ENOMEM. */
+/* Sets *ret_least to the smallest of the `max` largest of n durations or other sizes; 0: all are
+ * kept. -ENOMEM. */
 int chrome__least_kept(const struct pic_target *target, size_t n, size_t max,
 		       uint64_t (*size_of)(const struct pic_target *target, size_t i),
 		       uint64_t *ret_least);
-/* Collections, marks of the program, safe calls as flows between capabilities (if those are there),
- * counters, memory. */
+/* Writes collections, the program's marks, findings, counters, memory, and, if the capabilities are
+ * drawn, safe calls as flows between them. */
 int chrome__put_marks(struct chrome *w, uint32_t target_no, bool capabilities);
-/* About how many bytes all that takes for all processes. */
+/* The approximate size of all that for all processes, in bytes. */
 uint64_t chrome__marks_bytes(const struct chrome *w, bool capabilities);
 
 #endif

@@ -5,7 +5,7 @@
 #include "chrome_priv.h"
 #include "export/faces.h"
 
-/* Pids are below 2^22. */
+/* Pids are less than 2^22. */
 #define GROUP_STEP  UINT64_C(10000000)
 #define REPEAT_STEP UINT64_C(100000000)
 
@@ -26,8 +26,8 @@ uint64_t chrome__pid(const struct chrome *w, uint32_t target_no, enum chrome_gro
 }
 
 /*
- * Perfetto multiplies by 1000 in floating point and cuts off the rest: of 1.001 it makes 1000. One
- * more digit then keeps it at the nanosecond meant.
+ * Perfetto multiplies by 1000 in floating point and truncates, which turns 1.001 into 1000. One
+ * more digit then keeps the intended nanosecond.
  */
 static void put_us(FILE *out, uint64_t ns)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Chrome's trace event format (JSON), as ui.perfetto.dev and chrome://tracing read it: all lanes of
+ * Chrome's trace event format (JSON), as read by ui.perfetto.dev and chrome://tracing: all lanes of
  * all processes on one screen.
  *
- * A lane is a track of slices in two rows: what state it is in, and below it the function that ran
- * or waited. Idleness is a gap. Times are microseconds with three digits of nanoseconds, from the
- * session's start: a viewer keeps them as doubles. Slices are complete events (ph X). Their ends
+ * A lane is a track of slices in two rows: its state, and below it the function that ran or waited.
+ * Idleness is a gap. Times are microseconds with three digits of nanoseconds, from the session's
+ * start, since viewers keep them as doubles. Slices are complete events (ph X). Their ends may
  * differ from the next one's start in the last bit; catapult therefore compares in the unit of
- * `displayTimeUnit`, Perfetto has whole nanoseconds.
+ * `displayTimeUnit`, and Perfetto uses whole nanoseconds.
  *
- * A slice's stack is there twice: for catapult whole and shared (stacks.c), for Perfetto, which
- * knows nothing but a slice's own arguments, its innermost frames.
+ * A slice's stack is written twice: complete and shared (stacks.c) for catapult, and its innermost
+ * frames as the slice's own arguments for Perfetto, which reads nothing else.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,9 +19,9 @@
 #include "chrome_priv.h"
 #include "export/totals.h"
 
-/* What viewers open in seconds. */
+/* A size that viewers open within seconds. */
 #define MAX_BYTES (UINT64_C(90) << 20)
-/* Of a slice and of a name, as they are on average. */
+/* Average sizes of a slice and of a name. */
 #define EVENT_BYTES 155
 #define NAME_BYTES  26
 
@@ -37,7 +37,7 @@ static struct chrome_track track_of(const struct chrome *w, const struct view *v
 	if (view->lane->kind == LANE_THREAD)
 		at.tid = (uint64_t)view->lane->tid;
 	else
-		/* a track's number is 32 bits wide in viewers, a Haskell thread's is not */
+		/* track numbers are 32 bits wide in viewers, Haskell thread ids are not */
 		at.tid = (uint64_t)(view->lane->kind == LANE_CAPABILITY ? view->lane->cap
 									: view->lane_no) +
 			 1;
@@ -46,27 +46,29 @@ static struct chrome_track track_of(const struct chrome *w, const struct view *v
 
 /* ── lanes ───────────────────────────────────────────────────────────────────────────────── */
 
-/* A slice of the lower row. */
+/* A slice in the lower row. */
 struct function {
 	const char *name;
 	uint64_t start_ns, end_ns;
-	struct pic_slice longest; /* of its parts: its stack is shown */
+	struct pic_slice longest; /* of its parts; the stack of this one is shown */
 };
 
-/* The lane as it is drawn: the state that is open. It is written with all its functions when its
- * end is known, and before them: viewers take the first of two slices that begin together for the
- * outer one. */
+/*
+ * The state of drawing a lane: the currently open state. It is written with all its functions once
+ * its end is known, and before them: viewers take the first of two slices that begin together for
+ * the outer one.
+ */
 struct drawing {
 	struct chrome *w;
 	const struct view *view;
 	struct chrome_track at;
-	struct pic_slice state; /* neighbours that look alike are one slice */
+	struct pic_slice state; /* neighbours that look alike are merged into it */
 	bool open;
-	struct function *functions; /* within it */
+	struct function *functions; /* within the open state */
 	size_t n, cap;
 };
 
-/* The frames without the state at the leaf, which is the row above. */
+/* The stack's frames without the state at the leaf, which is the upper row. */
 static struct pic_stack code_of(const struct picture *pic, const struct pic_slice *slice)
 {
 	struct pic_stack stack = picture__stack(pic, slice->stack);
@@ -83,7 +85,7 @@ static const char *function_of(const struct picture *pic, const struct pic_slice
 	return stack.n ? frame__name(picture__frame(pic, stack.frames[stack.n - 1])) : NULL;
 }
 
-/* Only a capability's slices differ by the Haskell thread. */
+/* The Haskell thread distinguishes only a capability's slices. */
 static bool same_state(const struct drawing *d, const struct pic_slice *slice)
 {
 	const struct pic_slice *last = &d->state;
@@ -93,7 +95,7 @@ static bool same_state(const struct drawing *d, const struct pic_slice *slice)
 	       (d->view->lane->kind != LANE_CAPABILITY || last->tso == slice->tso);
 }
 
-/* `sf`, and as an argument the innermost callers. */
+/* Writes `sf`, and the innermost callers as an argument. */
 static void put_stack(struct chrome *w, const struct pic_slice *slice)
 {
 	struct pic_stack stack = code_of(w->pic, slice);
@@ -129,7 +131,7 @@ static void close_state(struct drawing *d)
 {
 	const struct pic_slice *state = &d->state;
 	enum lane_kind kind = d->view->lane->kind;
-	/* a capability that runs Haskell is named after the thread that it runs */
+	/* a capability's slice of Haskell code is named after the thread that it runs */
 	bool titled = kind != LANE_CAPABILITY || state->state != CS_HASKELL || !state->tso;
 
 	if (!d->open)
@@ -205,7 +207,8 @@ static void put_lane(struct chrome *w, const struct view *view, size_t rank)
 
 /* ── groups ──────────────────────────────────────────────────────────────────────────────── */
 
-/* `groups`: a bit for each that has lanes; place: among the processes. */
+/* `groups`: a bit for each group that has lanes; `place`: the target's position among the
+ * processes. */
 static void put_groups(struct chrome *w, uint32_t target_no, unsigned groups, uint32_t place)
 {
 	static const char *const what[GROUPS] = {
@@ -231,7 +234,7 @@ static void put_groups(struct chrome *w, uint32_t target_no, unsigned groups, ui
 		chrome__name(w, at, "process_name", name);
 		if (*of.s)
 			chrome__labels(w, at, of.s + strlen(", "));
-		/* the idle ones after the groups of all processes */
+		/* idle threads come after the groups of all processes */
 		chrome__order(w, at, "process_sort_index",
 			      g == GROUP_IDLE ? INT32_MAX / 2 + rank : rank + g);
 	}
@@ -276,7 +279,7 @@ static void put_tail(struct chrome *w)
 	fputs("\n],\n", w->out);
 	chrome__put_stacks(w);
 	fputs(",\n\"displayTimeUnit\":\"ns\",\n\"otherData\":{\"exporter\":\"safescoped ", w->out);
-	/* inside of a string already */
+	/* already inside a JSON string */
 	for (const char *p = or_empty(session->version); *p; p++)
 		if (*p >= ' ' && *p < 0x7f && *p != '"' && *p != '\\')
 			fputc_unlocked(*p, w->out);

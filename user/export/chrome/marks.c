@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Chrome trace: what is no lane's slice. Collections have a track of their own above the
+ * Chrome trace: everything that is not a lane's slice. Collections have their own track above the
  * capabilities' and a mark each; safe calls are flows (arrows) from the capability that was left to
- * the one that was got back; then the program's own marks, findings where they are longest, and
- * its counters.
+ * the one that was got back; then the program's own marks, findings at their longest moment, and
+ * the program's counters.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,26 +12,26 @@
 #include "base/search.h"
 #include "chrome_priv.h"
 
-/* Of all processes. Beyond these a viewer shows nothing but arrows, or lines: the longest are kept.
- */
+/* Limits for all processes. With more, a viewer would show nothing but arrows or lines: the longest
+ * are kept. */
 #define MAX_FLOWS  20000
 #define MAX_GCS	   50000
 #define MAX_MARKS  50000
 #define MAX_ALLOCS 10000
 #define MAX_POINTS 200000
-/* What each of them has in the file, on average. */
+/* Average sizes in the file. */
 #define FLOW_BYTES  280
 #define GC_BYTES    400
 #define MARK_BYTES  160
 #define POINT_BYTES 110
 
-/* What a process may have of `max`. */
+/* A process's share of `max`. */
 static size_t share(const struct chrome *w, size_t max)
 {
 	return max / MAX(picture__n_targets(w->pic), (size_t)1) + 1;
 }
 
-/* How many points of a counter are one. */
+/* Of how many points of a counter one is written. */
 static size_t stride_of(const struct chrome *w, const struct pic_target *target, size_t n_points)
 {
 	return n_points / (share(w, MAX_POINTS) / MAX(target->n_counters, (size_t)1) + 1) + 1;
@@ -82,7 +82,7 @@ int chrome__least_kept(const struct pic_target *target, size_t n, size_t max,
 	for (size_t i = 0; i < n; i++)
 		sizes[i] = size_of(target, i);
 	qsort(sizes, n, sizeof(*sizes), descending);
-	/* of equal ones all would be kept */
+	/* of equal ones at the limit keep none, as all would be kept */
 	*ret_least = sizes[max - 1] == sizes[max] ? sizes[max] + 1 : sizes[max - 1];
 	free(sizes);
 	return 0;
@@ -194,12 +194,12 @@ static void put_findings(struct chrome *w, const struct pic_target *target, stru
 
 /* ── flows ───────────────────────────────────────────────────────────────────────────────── */
 
-/* A part of a lane in which slices are drawn. */
+/* A part of a lane that is covered by drawn slices. */
 struct span {
 	uint64_t start_ns, end_ns;
 };
 
-/* Those of a capability's lane. */
+/* The covered parts of a capability's lane. */
 struct drawn {
 	uint32_t cap;
 	struct span *v;
@@ -227,7 +227,7 @@ static int find_drawn(const struct chrome *w, const struct pic_lane *lane, struc
 	return err;
 }
 
-/* An arrow ends at a slice or nowhere. */
+/* True if a slice is drawn there: an arrow's ends need one. */
 static bool drawn_at(const struct drawn *drawn, size_t n, uint32_t cap, uint64_t ns)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -308,7 +308,8 @@ static void put_counter(struct chrome *w, const struct pic_target *target,
 	for (size_t i = 0; i < counter->n_points; i += stride) {
 		const struct pic_point *point = &counter->points[i];
 
-		/* of all that lies before the axis the last one is where the curve begins */
+		/* of the points before the axis, only the last one is kept: the curve begins
+		 * there */
 		if (i + stride < counter->n_points && point[stride].ns <= w->views.start_ns &&
 		    point->ns < w->views.start_ns)
 			continue;

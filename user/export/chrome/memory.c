@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Chrome trace: the heap and what was allocated, as counters, and samples of allocation as marks.
- */
+/* Chrome trace: the heap and the rate of allocation as counters, and samples of allocation as
+ * marks. */
 #include <inttypes.h>
 
 #include "chrome_priv.h"
 #include "export/alloc.h"
 
-/* As many times a session the rate of allocation changes, at most. */
+/* The maximum number of points in the curve of the allocation rate. */
 #define RATES 2000
-/* What each of them has in the file, on average. */
+/* Average sizes in the file. */
 #define POINT_BYTES  420
 #define SAMPLE_BYTES 700
 
@@ -18,7 +18,7 @@ uint64_t chrome__memory_bytes(const struct pic_target *target, size_t most)
 	       SAMPLE_BYTES * (uint64_t)MIN(target->alloc.n_spans, most);
 }
 
-/* What is live: the curve that reports have, with its parts by generation; and what is held. */
+/* Live bytes, as in the reports' curve, also by generation; and bytes held from the system. */
 static void put_heap(struct chrome *w, const struct pic_heap *heap, struct chrome_track at)
 {
 	for (size_t i = 0; i < heap->n_points; i++) {
@@ -59,7 +59,7 @@ static void put_rates(struct chrome *w, const struct pic_heap *heap, struct chro
 	for (rates = alloc_rates__of(heap, RATES); alloc_rates__next(&rates, &from_ns, &rate);)
 		if (from_ns >= w->views.start_ns && from_ns <= w->views.end_ns)
 			put_rate(w, at, from_ns, rate);
-	/* what comes after is not known */
+	/* the rate is not known after that */
 	put_rate(w, at, MIN(heap->points[heap->n_points - 1].ns, w->views.end_ns), 0);
 }
 

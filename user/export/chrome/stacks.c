@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The stacks of all slices as one tree of frames, which slices refer to by the number of their
- * leaf: `stackFrames` and `sf` of the format. catapult reads it; Perfetto passes over it.
+ * The stacks of all slices as one tree of frames, to which slices refer by the number of their
+ * leaf: `stackFrames` and `sf` of the format. catapult reads it; Perfetto ignores it.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ struct node_key {
 };
 
 struct chrome_node {
-	UT_hash_handle hh; /* in the order in which they were added: parents first */
+	UT_hash_handle hh; /* in insertion order: parents first */
 	struct node_key key;
 	uint32_t id; /* from 1 */
 };
@@ -45,7 +45,7 @@ static int child_of(struct chrome *w, uint32_t parent, uint32_t frame, uint32_t 
 	return err;
 }
 
-/* The number of its leaf; 0: it has none, or there are too many frames. */
+/* The number of the stack's leaf; 0: it is empty, or there are too many frames. */
 static uint32_t number_of(struct chrome *w, struct pic_stack stack)
 {
 	uint32_t id = 0;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What was allocated, as the page adds it up: by stack in all, and by time, thread and capability.
- */
+/* Allocation for the page: in total by stack, and by time, thread and capability. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,11 +7,11 @@
 #include "html_priv.h"
 #include "picture/spans.h"
 
-/* Spans of all processes together. */
+/* The limit of spans for all processes together. */
 #define MAX_SPANS   32768
 #define LEAST_SPANS 64
 
-/* The capability and the threads that many spans have in common. */
+/* The capability and threads shared by many spans. */
 struct whose_key {
 	uint64_t tso;
 	pid_t tid;
@@ -25,7 +24,7 @@ struct whose {
 	uint32_t no; /* from 0 */
 };
 
-/* [node, bytes, samples, …], or nothing where that is not known. */
+/* Writes [node, bytes, samples, …], empty if not known. */
 static void put_rows(const struct html *h, const struct pic_alloc *alloc)
 {
 	bool any = false;
@@ -44,8 +43,8 @@ static void put_rows(const struct html *h, const struct pic_alloc *alloc)
 
 /* ── spans ───────────────────────────────────────────────────────────────────────────────── */
 
-/* Those of a process by the page's nodes, as many as it has room for; *left_out: bytes in no span.
- */
+/* Collects a process's spans by the page's nodes, up to its share of the limit; *left_out: bytes in
+ * no span. */
 static int collect(const struct html *h, const struct pic_alloc *alloc, size_t all,
 		   struct alloc_spans *spans, uint64_t *left_out)
 {
@@ -113,7 +112,7 @@ static void put_whose(FILE *out, const struct whose *all)
 {
 	bool any = false;
 
-	/* uthash keeps the order in which they were added: that of their numbers */
+	/* uthash iterates in insertion order, which is that of the numbers */
 	for (const struct whose *whose = all; whose; whose = whose->hh.next) {
 		html__comma(out, &any);
 		html__put_int(out, whose->key.cap == NO_CAP ? -1 : (int64_t)whose->key.cap);

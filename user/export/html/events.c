@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is no lane's slice: collections, the program's own marks, safe calls that came back on
- * another capability, curves. Of too many the longest are kept, and how many are not is on the
- * page.
+ * Everything that is not a lane's slice: collections, the program's own marks, safe calls that came
+ * back on another capability, curves. If there are too many, the longest are kept, and the page
+ * shows how many are missing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +10,13 @@
 #include "export/alloc.h"
 #include "html_priv.h"
 
-/* Of all processes together, but no less than the next for each. */
+/* Limits for all processes together, but at least LEAST for each. */
 #define MAX_GCS	   30000
 #define MAX_FLOWS  20000
 #define MAX_MARKS  20000
 #define MAX_POINTS 60000
 #define LEAST	   200
-/* Of a process, the first ones: a heap profile has many bands. */
+/* Per process, the first ones: a heap profile has many bands. */
 #define CURVES		 24
 #define ALLOCATION_PARTS 1000
 
@@ -47,8 +47,8 @@ static int descending(const void *pa, const void *pb)
 	return CMP(*(const uint64_t *)pb, *(const uint64_t *)pa);
 }
 
-/* The shortest of n durations that is among the `max` longest; without memory all are too short.
- */
+/* The shortest of the `max` longest of n durations; on allocation failure UINT64_MAX, so that none
+ * is kept. */
 static uint64_t shortest_kept(const struct pic_target *target, size_t n, size_t max,
 			      uint64_t (*ns_of)(const struct pic_target *target, size_t i))
 {
@@ -62,7 +62,7 @@ static uint64_t shortest_kept(const struct pic_target *target, size_t n, size_t 
 	for (size_t i = 0; i < n; i++)
 		ns[i] = ns_of(target, i);
 	qsort(ns, n, sizeof(*ns), descending);
-	/* of equal ones all would be kept */
+	/* of equal ones at the limit keep none, as all would be kept */
 	shortest = ns[max - 1] == ns[max] ? ns[max] + 1 : ns[max - 1];
 	free(ns);
 	return shortest;
@@ -149,7 +149,7 @@ static bool is_flow(const struct pic_flow *flow)
 	       flow->cap_from != flow->cap_to && flow->back_ns > flow->start_ns && flow->start_ns;
 }
 
-/* 0: it is no arrow. */
+/* 0: it is not drawn as an arrow. */
 static uint64_t flow_ns(const struct pic_target *target, size_t i)
 {
 	const struct pic_flow *flow = &target->flows[i];
@@ -194,7 +194,8 @@ static size_t put_flows(const struct html *h, const struct pic_target *target, s
 
 /* ── curves ──────────────────────────────────────────────────────────────────────────────── */
 
-/* [time since the last point, value, …]; of each stretch of too many points the highest. */
+/* [time since the last point, value, …]; if there are too many points, the highest of each
+ * stretch. */
 static void put_points(const struct html *h, const struct pic_counter *counter, size_t most)
 {
 	size_t stride = counter->n_points / MAX(most, (size_t)1) + 1;
@@ -223,7 +224,7 @@ static void put_point(const struct html *h, uint64_t *at, uint64_t ns, uint64_t 
 	*at = ns;
 }
 
-/* Ends a curve of what collections show: it goes no further than these were seen. */
+/* Ends a curve made from collections: it extends no further than these were seen. */
 static void end_heap(const struct html *h, const struct pic_target *target, uint64_t last_ns)
 {
 	if (target->alloc.observed_ns) {
@@ -243,7 +244,7 @@ static uint64_t held_at(const struct pic_heap_point *point)
 	return point->held_bytes;
 }
 
-/* After each collection; of too many the highest, as above. */
+/* The value after each collection; if there are too many, the highest of each stretch. */
 static void put_heap(const struct html *h, const struct pic_target *target, const char *name,
 		     uint64_t (*value)(const struct pic_heap_point *point), uint64_t max,
 		     size_t most)
@@ -277,7 +278,7 @@ static void put_allocation(const struct html *h, const struct pic_target *target
 		max = MAX(max, rate);
 		put_point(h, &at, from_ns, rate, &any);
 	}
-	/* what comes after is not known */
+	/* the rate is not known after that */
 	put_point(h, &at, rates.last->ns, 0, &any);
 	fputs("],\"max\":", h->out);
 	put_u64(h->out, max);

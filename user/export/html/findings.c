@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What stands out, with the moment to look at. */
+/* The findings, each with the moment to look at. */
 #include "html_priv.h"
 
 #define FINDINGS 64

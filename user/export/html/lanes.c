@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Lanes of the page: which there are, their accounts, and how each looks as a whole: the level of
- * detail that is drawn until somebody zooms in. slices.c has what is drawn then.
+ * The page's lanes: the list, their accounts, and how each looks as a whole, which is drawn until
+ * the user zooms in. From then on slices.c is drawn.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +9,14 @@
 #include "export/faces.h"
 #include "html_priv.h"
 
-/* Lanes of their own, the busiest first; of what is left there are sums only. */
+/* Lanes shown individually, the busiest first; of the rest there are only sums. */
 #define MAX_LANES 1500
-/* Of a lane's drawing, fewer if there are many lanes: some pixels of the widest screen. */
+/* Bins in a lane's drawing, fewer if there are many lanes: a bin is a few pixels on the widest
+ * screen. */
 #define BINS	 2048
 #define ALL_BINS 600000
 #define MIN_BINS 256
-/* Shares in a bin. */
+/* The sum of the shares in a bin. */
 #define WHOLE 100
 
 #define NO_LANE UINT32_MAX
@@ -26,7 +27,7 @@ static bool is_counted(const struct html *h, const struct view *view)
 {
 	enum lane_kind kind = view->lane->kind;
 
-	/* as sums__collect has it */
+	/* the same condition as in sums__counts */
 	return kind == LANE_THREAD ||
 	       (kind == LANE_CAPABILITY &&
 		(session__log_alone(h->pic) || !view->target->lanes[LANE_THREAD].n));
@@ -43,7 +44,7 @@ static int add_lane(struct html *h, const struct html_lane *lane, uint32_t *ret_
 	return 0;
 }
 
-/* The one that stands for what is left of the process's lanes of the kind. */
+/* The lane that stands for the remaining lanes of the process and kind. */
 static uint32_t find_rest(const struct html *h, const struct view *view)
 {
 	for (size_t i = 0; i < h->n_lanes; i++)
@@ -79,7 +80,8 @@ static void add_sums(struct html_lane *to, const struct pic_lane *lane)
 		to->states_ns[s] += lane->states_ns[s];
 }
 
-/* A report that GHC wrote has neither threads nor capabilities. */
+/* Adds a lane for the ticks of a report that GHC wrote, which has neither threads nor
+ * capabilities. */
 static int add_ticks(struct html *h)
 {
 	int err = 0;
@@ -247,13 +249,13 @@ void html_lanes__put_rows(const struct html *h)
 
 /* ── how a lane looks as a whole ─────────────────────────────────────────────────────────── */
 
-/* Bins in time order: how long the lane had each face in each. */
+/* Bins in time order, with how long the lane had each face in each. */
 struct drawing {
 	FILE *out;
 	uint64_t width_ns, start_ns;
 	size_t bin;
 	uint64_t ns[FACES];
-	uint8_t shares[FACES], last[FACES]; /* last: of `times` bins that were not put yet */
+	uint8_t shares[FACES], last[FACES]; /* last: of the last `times` bins, not yet written */
 	uint64_t times;
 	bool any;
 };

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One page for a browser, with all that it needs in it: the session on a time axis, and below it
- * the flame graph and the tables of what is selected. It loads nothing and asks nobody. What comes
- * from targets is JSON in elements that are no programs, and the page's own program puts it into
- * the document as text only.
+ * One self-contained page for a browser: the session on a time axis, and below it the flame graph
+ * and the tables of the selection. It loads nothing else. Data from targets is JSON in
+ * non-executable elements, which the page's own program inserts into the document only as text.
  *
- * The document has three parts, so that the first view does not wait for the last byte: what the
- * lanes look like as a whole, and the program; then stacks and accounts; then the slices, an
- * element for each lane, which is read when somebody zooms in that far.
+ * The document has three parts, so that the first view does not wait for the last byte: the lanes
+ * as a whole, and the program; then stacks and accounts; then the slices, one or more elements for
+ * each lane, which are read once the user zooms in that far.
  *
  * The page stays small: stacks, accounts and slices have a budget each. Too many slices are merged,
- * too light frames become one frame, and the page says which.
+ * frames that are too light become one frame, and the page indicates that.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,7 +23,7 @@
 
 /* ── what the page is told about states ──────────────────────────────────────────────────── */
 
-/* [letter, words, colour, what it is: it runs 0, waits 1, rests 2] */
+/* [letter, words, colour, kind: running 0, waiting 1, resting 2] */
 static void put_faces(const struct html *h)
 {
 	fputs("\"faces\":[", h->out);
@@ -86,8 +85,8 @@ static void put_session(const struct html *h)
 
 /* ── stacks ──────────────────────────────────────────────────────────────────────────────── */
 
-/* [name, what groups colours, where it is in the source, enum pic_frame_kind]; frame 0 stands for
- * what is too small. */
+/* [name, colour group, source location, enum pic_frame_kind]; frame 0 stands for what is too
+ * small. */
 static void put_frame(FILE *out, const struct pic_frame *frame)
 {
 	fputs(",\n[", out);
@@ -138,7 +137,7 @@ static int put_stacks(const struct html *h, uint32_t n_numbers)
 	return 0;
 }
 
-/* Stacks and accounts that fit: lighter frames are left out until they do. */
+/* Makes stacks and accounts, leaving out light frames until they fit. */
 static int make_stacks(struct html *h)
 {
 	uint32_t n_stacks = 0;
@@ -226,7 +225,7 @@ static const struct part parts[] = {
 	{"@DETAILS@\n", put_details}, {"@SLICES@\n", put_slices},
 };
 
-/* The page as it is in the source, with these in the places of their marks. */
+/* Writes the page's source, with these parts in place of their marks. */
 static int put_page(const struct html *h, uint32_t n_numbers)
 {
 	const char *rest = html_page;

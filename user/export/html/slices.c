@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Slices of the page. What many slices have in common (all but their times) is a look, and a slice
- * is three numbers: how long, which look, how many samples.
+ * The page's slices. What many slices share (everything but their times and samples) is a look, and
+ * a slice is three numbers: length, look, samples.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 #include "base/hash.h"
 #include "html_priv.h"
 
-/* All of them, with their looks. */
+/* The limit for all slices with their looks. */
 #define MAX_BYTES (UINT64_C(11) << 20)
-/* Slices in one element of the document. */
+/* The maximum in one element of the document. */
 #define SLICES_IN_ONE 32768
 
 struct look_key {
@@ -61,7 +61,7 @@ static unsigned digits(uint64_t n)
 	return d;
 }
 
-/* With a part of a look that a few of them have. */
+/* Bytes for a slice, plus a share of its look, which a few slices have in common. */
 static uint64_t cost(const struct picture *pic, enum lane_kind kind, const struct pic_slice *s)
 {
 	(void)pic;
@@ -96,7 +96,7 @@ void html_slices__free(struct html *h)
 	h->n_looks = 0;
 }
 
-/* The looks of all slices, and how many bytes these take. */
+/* Numbers the looks of all slices; *ret_bytes is the size of looks and slices. */
 static int number_looks(struct html *h, uint64_t *ret_bytes)
 {
 	uint64_t bytes = 0;
@@ -146,7 +146,7 @@ int html_slices__number(struct html *h)
 	uint64_t bytes;
 	int err = number_looks(h, &bytes);
 
-	/* more looks than were reckoned with: then they are what takes the room */
+	/* there are more looks than cost() assumes, and they take most of the space */
 	while (!err && bytes > MAX_BYTES && h->views.grain_ns < UINT64_C(1) << 40) {
 		h->views.grain_ns = MAX(h->views.grain_ns * 2, (uint64_t)1024);
 		err = number_looks(h, &bytes);
@@ -154,12 +154,12 @@ int html_slices__number(struct html *h)
 	return err;
 }
 
-/* Six numbers for each. */
+/* Six numbers for each look. */
 void html_slices__put_looks(const struct html *h)
 {
 	const struct html_look *look;
 
-	/* uthash keeps the order in which they were added: that of their numbers */
+	/* uthash iterates in insertion order, which is that of the numbers */
 	fputs("\"looks\":[0,0,0,-1,0,0", h->out);
 	for (look = h->looks; look; look = look->hh.next) {
 		const struct look_key *k = &look->key;
@@ -188,7 +188,7 @@ static void put_slice(FILE *out, uint64_t ns, uint64_t look, uint64_t samples)
 	put_u64(out, samples);
 }
 
-/* Several elements, so that the page reads none for long. */
+/* Splits a lane into several elements, so that the page parses each one quickly. */
 static void put_lane(const struct html *h, size_t no)
 {
 	const struct pic_lane *lane = h->lanes[no].view->lane;
@@ -260,7 +260,8 @@ static void weigh_target(struct weights *w, const struct pic_target *target)
 			      target->cc_nodes[i].ticks * target->tick_ns);
 }
 
-/* Bytes have no time: as much as if the program had spent all of it on allocation. */
+/* Bytes have no time of their own: weigh them as if the whole session had been spent on
+ * allocation. */
 static void weigh_allocated(struct weights *w, const struct pic_alloc *alloc, uint64_t session_ns)
 {
 	uint64_t all = alloc->sampled_bytes + alloc->unsampled_bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The files of the folder page as they lie there, for the assembler to take in: the build is made
- * from the top folder. */
+/* The files of the folder page, included verbatim by the assembler: the build runs in the top
+ * folder. */
 #include "html_priv.h"
 
 #define PART(file) ".incbin \"user/export/html/page/" file "\"\n"

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Stacks as one tree of bounded size. A subtree below a threshold is dropped as soon as it is
- * complete, so that never much more is in memory than is kept; if that is still too much, all is
- * done again with twice the threshold.
+ * complete, so that memory never holds much more than is kept; if that is still too much, the tree
+ * is rebuilt with twice the threshold.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "html_priv.h"
 
-/* While it is being built a tree may be larger: its open subtrees are not judged yet. */
+/* During the build a tree may be larger by this factor, since open subtrees are not judged yet. */
 #define ROOM 8
-/* In place of a node: of what was dropped, until an HTML_SMALL is there for it. */
+/* The node of a dropped stack until its HTML_SMALL exists. */
 #define PENDING UINT32_MAX
 
-/* A frame whose children may still come. */
+/* A frame that may still get children. */
 struct open {
-	size_t node;	       /* in the tree's list */
+	size_t node;	       /* index in the tree's list */
 	uint32_t frame;	       /* its number in the map */
-	size_t first;	       /* of the stacks that have it */
-	uint64_t total, small; /* weights; small: of what was dropped directly below it */
+	size_t first;	       /* the first of the stacks that have it */
+	uint64_t total, small; /* weights; small: what was dropped directly below it */
 };
 
 struct building {
@@ -30,7 +30,7 @@ struct building {
 	size_t max;
 	struct open *open;
 	size_t n, cap;
-	uint64_t small; /* of the roots */
+	uint64_t small; /* dropped roots */
 };
 
 static int add_node(struct building *b, uint32_t depth, uint32_t frame)
@@ -56,7 +56,7 @@ static int open_frame(struct building *b, uint32_t frame, size_t first)
 	return err;
 }
 
-/* What was dropped among the stacks from `first` on gets a node of its own. */
+/* Adds an HTML_SMALL node for what was dropped among the stacks from `first` to `end`. */
 static int settle(struct building *b, size_t first, size_t end, uint32_t depth, uint64_t small)
 {
 	int err = add_node(b, depth, HTML_SMALL);
@@ -68,7 +68,7 @@ static int settle(struct building *b, size_t first, size_t end, uint32_t depth, 
 	return err;
 }
 
-/* `end`: of the stacks so far. */
+/* `end`: the number of stacks so far. */
 static int close_frame(struct building *b, size_t end)
 {
 	const struct open *last = &b->open[--b->n];
@@ -98,7 +98,7 @@ static int add_stack(struct building *b, struct pic_stack stack, const uint32_t 
 		err = close_frame(b, no);
 	while (!err && b->n < stack.n)
 		err = open_frame(b, map[stack.frames[b->n]], no);
-	/* one without frames has no node */
+	/* a stack without frames has no node */
 	if (err || !b->n)
 		return err;
 	b->tree->of_stack[b->order[no]] = (uint32_t)b->open[b->n - 1].node + 1;
@@ -135,7 +135,7 @@ static int cmp_stacks(const void *pa, const void *pb, void *arg)
 		       ?: CMP(a, b);
 }
 
-/* Those that have a weight and frames. */
+/* Sorts the stacks that have a weight and frames; returns their number. */
 static size_t arrange(const struct picture *pic, const uint64_t *weights, uint32_t n_stacks,
 		      const uint32_t *map, uint32_t *order)
 {
@@ -177,7 +177,7 @@ int html_stacks__build(const struct picture *pic, const uint64_t *weights, uint3
 		err = -E2BIG;
 		if (b.least >= total)
 			break;
-		/* no screen shows less than the first */
+		/* the first step, total / 2^20, is below what any screen shows */
 		b.least = b.least > UINT64_MAX / 2 ? UINT64_MAX : MAX(b.least * 2, total >> 20);
 	}
 	*ret_least = b.least;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The tables of the html page that the report has, too, all of one shape: {"id", "title",
+ * The tables that the html page shares with the text report, all of one shape: {"id", "title",
  * "columns": [[title, unit]], "rows": [[cell]], "more": rows left out}. Units: "text", "ns",
- * "count", "bytes". null: not known. What lanes add up to the page makes itself, from their sums.
+ * "count", "bytes". null: not known. Tables of lanes are made by the page itself, from the lanes'
+ * sums.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,8 +13,8 @@
 #include "export/columns.h"
 #include "html_priv.h"
 
-#define ROWS	    200	 /* of a table, and */
-#define ROWS_OF_ALL 1600 /* of the tables of a kind, but no less than */
+#define ROWS	    200	 /* in a table, and */
+#define ROWS_OF_ALL 1600 /* in all tables of a kind, but at least */
 #define ROWS_LEAST  25
 #define TARGETS	    256
 #define PARAGRAPHS  64
@@ -21,7 +22,7 @@
 struct table_out {
 	FILE *out;
 	size_t cells, rows, most;
-	bool any; /* another table is before it */
+	bool any; /* a table has been written before */
 };
 
 /* ── cells ───────────────────────────────────────────────────────────────────────────────── */
@@ -122,7 +123,7 @@ static void put_safe_call(struct table_out *t, const struct pic_call *call)
 	buf__free(&notes);
 }
 
-/* By wall time, those of the I/O manager after all others. */
+/* By wall time, the I/O manager's after all others. */
 static void put_safe_calls(struct table_out *t, const struct pic_target *target)
 {
 	begin_declared(t, "safe_calls", "Safe calls", &call_columns);
@@ -222,7 +223,7 @@ static void put_name(FILE *out, const struct pic_target *target)
 	json__put_in_html(out, pic_target__name(target).s);
 }
 
-/* `own`: with tables and events of its own. */
+/* `own`: write its tables and events as well. */
 static void put_target(const struct html *h, struct table_out *t, uint32_t target_no, size_t n,
 		       bool own)
 {
@@ -246,7 +247,7 @@ static void put_target(const struct html *h, struct table_out *t, uint32_t targe
 		put_safe_calls(t, target);
 	if (target->n_unsafe_calls)
 		put_unsafe_calls(t, target);
-	/* With a log alone functions are cost centres, which have a table of their own. */
+	/* In a log alone functions are cost centres, which have their own table. */
 	if (target->n_functions && !session__log_alone(h->pic))
 		put_functions(t, target);
 	if (target->alloc.n_allocators)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What of the JSON report is about allocation and the heap. */
+/* The parts of the JSON report about allocation and the heap. */
 #include "export/alloc.h"
 #include "json_priv.h"
 
@@ -43,8 +43,7 @@ static void add_allocator(struct report *r, cJSON *functions, const struct pic_a
 	add_bool(r, o, "approximate", frame->approximate);
 }
 
-/* A capture may have any number of bytes in any time: what does not fit is the greatest there is.
- */
+/* Saturates, since a capture may contain any number of bytes in any time. */
 static uint64_t per_second(uint64_t bytes, uint64_t ns)
 {
 	double rate = 1e9 * (double)bytes / (double)MAX(ns, 1);
@@ -165,7 +164,7 @@ static void add_census(struct report *r, cJSON *o, const struct pic_census *c)
 	}
 }
 
-/* The collections that this was the oldest generation of. */
+/* Adds the collections whose oldest generation was this one. */
 static void add_collected(struct report *r, cJSON *o, const struct pic_target *t, uint32_t no)
 {
 	bool exact = t->gc.known && !t->gc.inferred && t->n_gcs == t->gc.count &&

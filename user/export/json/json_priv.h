@@ -11,7 +11,8 @@
 
 /* ── values ──────────────────────────────────────────────────────────────────────────────── */
 
-/* A report is whole or it is none: the first failure is kept, and one look at the end is enough. */
+/* A report is written completely or not at all: failures set `failed`, which is checked once at the
+ * end. */
 struct report {
 	const struct picture *pic;
 	const struct pic_session *session;
@@ -56,7 +57,7 @@ static inline void add_int(struct report *r, cJSON *object, const char *key, int
 	add(r, object, key, cJSON_CreateNumber(n));
 }
 
-/* As text: cJSON's numbers are doubles and would round above 2^53. */
+/* Adds the number as text: cJSON's numbers are doubles and would be rounded above 2^53. */
 static inline void add_u64(struct report *r, cJSON *object, const char *key, uint64_t n)
 {
 	char text[32];
@@ -85,7 +86,7 @@ static inline void add_real(struct report *r, cJSON *object, const char *key, do
 	add(r, object, key, x < 0 ? cJSON_CreateNull() : cJSON_CreateNumber(x));
 }
 
-/* NULL: null. cJSON escapes control characters but passes bytes that are no UTF-8. */
+/* NULL: null. cJSON escapes control characters but lets invalid UTF-8 through. */
 static inline void add_string(struct report *r, cJSON *object, const char *key, const char *s)
 {
 	char *clean = s ? utf8__clean(s) : NULL;
@@ -103,13 +104,14 @@ static inline void add_name(struct report *r, cJSON *object, const char *key, co
 	add_string(r, object, key, s && *s ? s : NULL);
 }
 
-/* A CLOCK_MONOTONIC time, from the session's start. */
+/* Adds a CLOCK_MONOTONIC time, relative to the session's start. */
 static inline void add_time(struct report *r, cJSON *object, const char *key, uint64_t ns)
 {
 	add_u64(r, object, key, ns - MIN(ns, r->session->start_ns));
 }
 
-/* Long arrays are made as text: an object for each number would cost more than all else. */
+/* Long arrays are built as text: a cJSON object for each number would cost more than everything
+ * else. */
 static inline void begin_text(struct buf *text)
 {
 	buf__init(text, (size_t)1 << 30);
@@ -127,7 +129,7 @@ static inline void add_text(struct report *r, cJSON *object, const char *key, st
 
 /* "haskell", "rts", … */
 const char *json__frame_kind(enum pic_frame_kind kind);
-/* allocation, and heap; nothing where no collection's end was seen. */
+/* Add `allocation` and `heap`; nothing if no collection's end was seen. */
 void json__allocation(struct report *r, cJSON *target, const struct pic_target *t);
 void json__heap(struct report *r, cJSON *target, const struct pic_target *t);
 
@@ -135,9 +137,9 @@ void json__heap(struct report *r, cJSON *target, const struct pic_target *t);
 
 /* The tree of cost-centre stacks, by indices into cost_centres. */
 void json__cost_centre_stacks(struct report *r, cJSON *target, const struct pic_target *t);
-/* windows and markers that the program set itself. */
+/* The windows and markers that the program set itself. */
 void json__windows(struct report *r, cJSON *target, const struct pic_target *t);
-/* eventlog; null without one. */
+/* `eventlog`; null without one. */
 void json__eventlog(struct report *r, cJSON *target, const struct pic_target *t);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The report for programs. Every field of the contract is there; what was not measured is null.
- */
+/* The report for programs. Every field of the schema is present; what was not measured is null. */
 #include <string.h>
 
 #include "export/alloc.h"
@@ -12,7 +10,7 @@
 
 /* ── parts of a target ───────────────────────────────────────────────────────────────────── */
 
-/* As ghc's option -rtsopts has it. */
+/* The name that ghc's option -rtsopts uses. */
 static const char *rts_opts_name(enum pic_rts_opts opts)
 {
 	static const char *const names[] = {
@@ -27,7 +25,7 @@ static const char *rts_opts_name(enum pic_rts_opts opts)
 static const char *const lane_kinds[LANE_KINDS] = {
 	[LANE_CAPABILITY] = "capability", [LANE_THREAD] = "thread", [LANE_HASKELL] = "haskell"};
 
-/* Where it is longest. */
+/* Adds the moment at which the finding's condition lasted longest. */
 static void add_span(struct report *r, cJSON *o, const struct pic_moment *moment)
 {
 	if (moment->end_ns) {
@@ -131,7 +129,7 @@ static void add_off_cpu(struct report *r, cJSON *o, const struct pic_lane *lane)
 	add_u64(r, o, "short_calls", lane->short_calls);
 }
 
-/* How long a thread that held the capability was on a CPU. */
+/* The time for which a thread that held the capability was on a CPU. */
 static uint64_t held_on_cpu(const struct pic_lane *lane)
 {
 	uint64_t ns = 0;
@@ -265,12 +263,12 @@ static void add_gc(struct report *r, cJSON *target, const struct pic_target *t)
 	add_known(r, o, "observed_ns", known_if(observed, gc->observed_ns));
 	add_known(r, o, "observed_count", known_if(observed, gc->observed_count));
 	add_known(r, o, "observed_pause_ns", known_if(observed, gc->observed_pause_ns));
-	/* no log knows the OS threads that wait */
+	/* a log does not know the OS threads that wait */
 	add_known(r, o, "wait_ns", known_if(seen && !session__log_alone(r->pic), gc->wait_ns));
 	add(r, o, "exact", gc->known ? cJSON_CreateBool(exact) : cJSON_CreateNull());
 }
 
-/* null: not a profiled program, or nothing of it was seen. */
+/* null: the program is not profiled, or no cost centre was seen. */
 static void add_cost_centres(struct report *r, cJSON *target, const struct pic_target *t)
 {
 	cJSON *list;
@@ -339,7 +337,7 @@ static void add_stacks(struct report *r, cJSON *target, const struct pic_quality
 	}
 }
 
-/* A capture may call a cause anything. */
+/* A cause's name may be arbitrary bytes from a capture. */
 static void add_lost(struct report *r, cJSON *lost, const char *cause, uint64_t n)
 {
 	char *key = utf8__clean(cause);
@@ -351,7 +349,7 @@ static void add_lost(struct report *r, cJSON *lost, const char *cause, uint64_t 
 	free(key);
 }
 
-/* Of a session whose end was not seen neither is known. */
+/* Losses and cost are null if the session's end was not seen. */
 static void add_own_cost(struct report *r, cJSON *target, const struct pic_target *t)
 {
 	cJSON *o;
@@ -379,7 +377,7 @@ static void add_ledger(struct report *r, cJSON *target, const struct pic_target 
 	const struct totals totals = totals__of(r->pic, t);
 	cJSON *o, *list;
 
-	/* a log alone does not know it */
+	/* not known from a log alone */
 	if (session__log_alone(r->pic)) {
 		add_null(r, target, "ledger");
 		return;

@@ -18,7 +18,7 @@ struct known {
 	int32_t place;
 };
 
-/* Entries of one table, by their keys; v is what there is of them, place 0 included. */
+/* The entries of one table, by their keys; v holds them, place 0 included. */
 struct places {
 	struct known *hash;
 	void *v;
@@ -32,7 +32,7 @@ struct attribute {
 };
 
 struct mapping {
-	int32_t path, build_id; /* the latter: an attribute */
+	int32_t path, build_id; /* build_id: an attribute */
 };
 
 struct function {
@@ -40,11 +40,11 @@ struct function {
 };
 
 struct location {
-	int32_t mapping, function, type; /* the last: an attribute */
+	int32_t mapping, function, type; /* type: an attribute */
 	int64_t line;
 };
 
-/* A stack's locations are its part of `frames`. */
+/* A stack's locations are a slice of `frames`. */
 struct stack {
 	size_t at;
 	uint32_t n;
@@ -57,7 +57,7 @@ struct dict {
 	int32_t *frames;
 	size_t n_frames, cap_frames;
 	uint64_t string_bytes;
-	void *messages[16]; /* arrays that the message consists of */
+	void *messages[16]; /* the arrays that the message points to */
 	size_t n_messages;
 	int err;
 };
@@ -69,8 +69,8 @@ static int32_t failed(struct dict *d, int err)
 	return 0;
 }
 
-/* True: the entry is there. False: *ret_place is its place, and the caller's to fill in; 0: there
- * is no memory for it. */
+/* Finds or adds an entry. True: it exists, or (*ret_place 0) could not be added. False: it was
+ * added at *ret_place, and the caller fills it in. */
 static bool find(struct dict *d, struct places *t, struct key key, size_t size, int32_t *ret_place)
 {
 	struct known *known;
@@ -99,7 +99,7 @@ static bool find(struct dict *d, struct places *t, struct key key, size_t size, 
 	return false;
 }
 
-/* Place 0 of a table. */
+/* Adds place 0 of a table. */
 static int add_zero(struct places *t, size_t size)
 {
 	int err = array__reserve(&t->v, &t->cap, 1, EXPORT_MAX_ENTRIES, size);
@@ -117,8 +117,8 @@ static void free_places(struct places *t)
 	free(t->v);
 }
 
-/* The most that entries take in the message: a number is a byte and up to five, a message in a
- * message two bytes more, a string its length too. */
+/* The maximum sizes of entries in the message: a number takes one byte plus up to five, an embedded
+ * message two more, a string its length as well. */
 #define STRING_BYTES	5
 #define ATTRIBUTE_BYTES 24
 #define MAPPING_BYTES	16
@@ -195,8 +195,8 @@ int32_t dict__mapping(struct dict *d, const char *path, const char *build_id)
 	return place;
 }
 
-/* Of OTLP's well-known values "native" and "kernel" fit; it has none for Haskell, and none for a
- * frame that is no code. */
+/* Of OTLP's well-known values, "native" and "kernel" fit; there is none for Haskell, and none for a
+ * frame that is not code. */
 static const char *type_of(const struct pic_frame *frame)
 {
 	switch (frame->kind) {
@@ -215,7 +215,7 @@ static const char *type_of(const struct pic_frame *frame)
 	return "synthetic";
 }
 
-/* Of a frame without a module, `file` is the library or program that its code is from. */
+/* If a frame has no module, `file` is the library or program that its code is from. */
 static int32_t mapping_of(struct dict *d, const struct pic_frame *frame, int32_t mapping,
 			  const char *exe)
 {
@@ -289,7 +289,7 @@ int32_t dict__stack(struct dict *d, uint32_t stack, int32_t mapping, const char 
 
 /* ── the message ─────────────────────────────────────────────────────────────────────────── */
 
-/* Zeroed, freed with the dictionary; NULL without memory. */
+/* Returns a zeroed array, freed with the dictionary; NULL on allocation failure. */
 static void *new_array(struct dict *d, size_t n, size_t size)
 {
 	void *v = d->n_messages < ARRAY_SIZE(d->messages) ? calloc(n + 1, size) : NULL;
@@ -302,8 +302,8 @@ static void *new_array(struct dict *d, size_t n, size_t size)
 }
 
 /*
- * The messages of a table and the array of pointers to them, as protobuf-c wants them, in one
- * array: TYPE **, then its TYPEs. NULL without memory.
+ * Allocates a table's messages and the array of pointers to them that protobuf-c wants in one
+ * block: TYPE **, then the TYPEs. NULL on allocation failure.
  */
 #define NEW_MESSAGES(d, table, type)                                                               \
 	((type **)new_array(d, (table)->n, sizeof(type *) + sizeof(type)))
@@ -433,7 +433,7 @@ static int put_stacks(struct dict *d, Otlp__ProfilesDictionary *m)
 	return 0;
 }
 
-/* After all that put strings there. */
+/* Must come after everything that adds strings. */
 static int put_strings(struct dict *d, Otlp__ProfilesDictionary *m)
 {
 	uint32_t n = strtab__count(d->strings);

@@ -3,10 +3,10 @@
  * OTLP profiles: the body of a request to an OpenTelemetry receiver, gzipped, as --push sends it.
  * Each process is a resource, with a profile for each type of value.
  *
- * Protobuf messages may be written in pieces, which their reader puts together: each process is a
- * piece, and the dictionary, which knows what all of them refer to, is the last one. A picture that
- * is more than receivers take at once becomes several requests, of which each has a dictionary of
- * its own; between two of them there may be processes, or samples of one.
+ * Protobuf messages may be written in pieces, which readers merge: each process is a piece, and the
+ * dictionary, which holds everything that they refer to, is the last one. A picture larger than
+ * receivers accept at once becomes several requests, each with its own dictionary; they are divided
+ * between processes, or between the samples of one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +17,10 @@
 #define MAX_ATTRIBUTES 16
 
 /*
- * What one sample stands for. Pyroscope takes the period's type for the name that it files a
- * profile under, and refuses the rest of a request where there is none; but it knows off_cpu
- * without one (newProfileBuilder() of its convert.go). It makes process_cpu of samples times their
- * period, beside what cpu has exactly.
+ * What one sample stands for. Pyroscope names a profile after the period's type, and refuses the
+ * rest of a request if there is none, except that it accepts off_cpu without one
+ * (newProfileBuilder() in its convert.go). It derives process_cpu from samples times their period,
+ * in addition to cpu, which is exact.
  */
 enum period { PERIOD_NONE, PERIOD_SAMPLING, PERIOD_ONE };
 static const struct {
@@ -42,7 +42,7 @@ struct writer {
 	struct dict *dict;
 	Otlp__ValueType type[OTLP_TYPES];
 	uint64_t max_bytes;
-	bool any; /* there is a profile */
+	bool any; /* a profile has been written */
 };
 
 static void put(struct writer *w, const Otlp__ExportRequest *piece)
@@ -56,7 +56,7 @@ struct resource {
 	Otlp__Resource message;
 	Otlp__KeyValue pairs[MAX_ATTRIBUTES], *all[MAX_ATTRIBUTES];
 	Otlp__AnyValue values[MAX_ATTRIBUTES];
-	char *texts[MAX_ATTRIBUTES]; /* the values', freed with it */
+	char *texts[MAX_ATTRIBUTES]; /* the values' texts, freed with the resource */
 	int err;
 };
 
@@ -72,7 +72,7 @@ static Otlp__AnyValue *add_pair(struct resource *r, const char *key)
 	return &r->values[i];
 }
 
-/* Unless there is none. */
+/* Adds a text attribute unless `text` is empty. */
 static void add_text(struct resource *r, const char *key, const char *text)
 {
 	char *safe = *or_empty(text) ? text__escaped(text) : NULL;
@@ -98,7 +98,8 @@ static void add_number(struct resource *r, const char *key, int64_t n)
 	value->int_value = n;
 }
 
-/* "nginx.service" is the service nginx, "user@1000.service/app.service" user@1000.service/app. */
+/* The service of "nginx.service" is nginx, that of "user@1000.service/app.service"
+ * user@1000.service/app. */
 static void add_service(struct resource *r, const struct pic_target *target)
 {
 	const char *unit = or_empty(target->service);
@@ -136,7 +137,7 @@ static void free_resource(struct resource *r)
 
 /* ── a profile ───────────────────────────────────────────────────────────────────────────── */
 
-/* Of splitmix64: each bit of what comes in changes half of what comes out. */
+/* A step of splitmix64: each input bit changes half of the output bits. */
 static uint64_t mix(uint64_t seed, uint64_t n)
 {
 	uint64_t z = seed + n * 0x9e3779b97f4a7c15ULL;
@@ -146,8 +147,8 @@ static uint64_t mix(uint64_t seed, uint64_t n)
 	return z ^ (z >> 31);
 }
 
-/* The same for the same profile, however often it is sent; no other one has it. from: what it
- * begins with, where a process is in several requests. */
+/* A profile's id: the same however often it is sent, and unique to it. from: where it begins, if a
+ * process is split across requests. */
 static void make_id(const struct writer *w, const struct pic_target *target,
 		    const struct otlp_part *from, enum otlp_type type, uint64_t ret_id[2])
 {
@@ -159,7 +160,7 @@ static void make_id(const struct writer *w, const struct pic_target *target,
 
 		id = mix(id, target->start_time_ns);
 		id = mix(id, (uint64_t)target->pid);
-		/* an exec leaves all of these as they are */
+		/* an exec changes none of the values above */
 		id = mix(id, target->attach_ns);
 		id = mix(id, type + 1);
 		if (from->lane)
@@ -176,7 +177,7 @@ struct profile {
 	Otlp__Profile message;
 	Otlp__Sample *samples, **all;
 	uint64_t id[2];
-	int32_t attribute; /* the only one, if there is one */
+	int32_t attribute; /* the only one, if any */
 };
 
 static int make_samples(struct otlp_samples *samples, enum otlp_type type, struct profile *p)
@@ -211,7 +212,7 @@ static int make_samples(struct otlp_samples *samples, enum otlp_type type, struc
 	return 0;
 }
 
-/* Of what part of the time it is, by the name that the JSON report has for that. */
+/* Adds the part of the time that was observed, under the name that the JSON report uses. */
 static void mark_observed(struct writer *w, const struct pic_alloc *alloc, struct profile *p)
 {
 	if (!alloc->observed_ns || !p->message.n_samples)
@@ -238,7 +239,7 @@ static int make_profile(struct writer *w, const struct pic_target *target,
 		p->message.period_type = &w->type[OTLP_CPU];
 		p->message.period = (int64_t)session->period_ns;
 	} else if (types[type].period != PERIOD_NONE) {
-		/* every one of them is counted */
+		/* every single one is counted */
 		p->message.period_type = &w->type[type];
 		p->message.period = 1;
 	}

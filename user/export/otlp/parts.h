@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * parts: a lane's account by capability and Haskell thread, too. The account's rows have neither:
- * each row's time and samples are divided as the slices of its state and stack are, so that the
- * parts of a row add up to it exactly.
+ * parts: a lane's account, also divided by capability and Haskell thread. The account's rows record
+ * neither: each row's time and samples are divided in proportion to the slices of its state and
+ * stack, and its parts add up to it exactly.
  */
 #ifndef SAFESCOPED_OTLP_PARTS_H
 #define SAFESCOPED_OTLP_PARTS_H
@@ -12,7 +12,7 @@
 struct part {
 	const struct pic_row *row;
 	uint64_t ns, samples;
-	const char *label; /* of the Haskell thread; "": it has none, or is not known */
+	const char *label; /* of the Haskell thread; "": none, or not known */
 	uint16_t cap;	   /* NO_CAP: none, or not known */
 };
 

@@ -13,11 +13,11 @@ struct collecting {
 	struct dict *dict;
 	int32_t mapping;
 	struct otlp_samples samples;
-	uint64_t bytes; /* the most that they take */
-	uint64_t most;	/* of these and the dictionary */
+	uint64_t bytes; /* the maximum size of the samples */
+	uint64_t most;	/* the limit for samples and dictionary */
 };
 
-/* A sample of one value: its stack, five attributes, the value, and what they are. */
+/* A sample of one value: its stack, five attributes, the value, and their tags. */
 #define SAMPLE_BYTES 50
 
 /* ── one sample ──────────────────────────────────────────────────────────────────────────── */
@@ -50,7 +50,7 @@ static int add(struct collecting *c, uint32_t stack, const int32_t *attributes, 
 						       path__base(or_empty(c->target->exe)))};
 	for (size_t i = 0; i < n; i++)
 		s->attributes[i] = attributes[i];
-	/* equal ones look the same then */
+	/* so that equal sets compare equal */
 	if (n)
 		qsort(s->attributes, n, sizeof(*s->attributes), by_number);
 	memcpy(s->values, values, sizeof(s->values));
@@ -93,8 +93,8 @@ static int add_part(struct collecting *c, const struct view *view, const struct 
 	return add(c, row->stack, attributes, n, values);
 }
 
-/* *next: the number of the part that it begins with, then of the first that had no room;
- * *ret_whole: there is none. */
+/* *next: the number of the first part to add, afterwards of the first that had no room; *ret_whole:
+ * all had room. */
 static int add_lane(struct collecting *c, const struct views *views, const struct view *view,
 		    size_t *next, bool *ret_whole)
 {
@@ -120,7 +120,8 @@ static int add_centre(struct collecting *c, const struct pic_cc_node *node)
 	return node->stack && has_value(values) ? add(c, node->stack, NULL, 0, values) : 0;
 }
 
-/* Of no thread: which OS threads ran the Haskell threads meanwhile is not asked. */
+/* Allocation belongs to no thread: which OS threads ran the Haskell threads is not recorded
+ * here. */
 static int add_allocated(struct collecting *c, const struct pic_alloc_row *row)
 {
 	const int64_t values[OTLP_TYPES] = {[OTLP_ALLOC] = (int64_t)row->bytes};
@@ -128,7 +129,8 @@ static int add_allocated(struct collecting *c, const struct pic_alloc_row *row)
 	return has_value(values) ? add(c, row->stack, NULL, 0, values) : 0;
 }
 
-/* What is of no lane comes after the last one; of a report that GHC wrote that is all. */
+/* Adds what belongs to no lane, after the last lane; in a report that GHC wrote there is nothing
+ * else. */
 static int add_rest(struct collecting *c, bool log_alone, size_t *next, bool *ret_whole)
 {
 	const struct pic_target *target = c->target;

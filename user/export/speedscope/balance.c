@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "balance.h"
 
-/* At most so many parts are cut out of a state's slices: a lane's file does not grow by more. */
+/* The most parts that are cut out of a state's slices, which bounds the growth of a lane's file. */
 #define MAX_CUTS 512
 
-/* Exact slices are spared if the others are this many times as long as what is to be given. */
+/* Exact slices are spared if the others are at least this many times as long as what is to be
+ * given. */
 #define SPARE 2
 
 void balance__begin(struct balance *b, const struct pic_lane *lane, uint64_t grain_ns)
@@ -31,7 +32,7 @@ void balance__begin(struct balance *b, const struct pic_lane *lane, uint64_t gra
 	}
 }
 
-/* How much of a slice of the state is drawn as something else: in proportion, but not in crumbs. */
+/* How much of a slice is drawn as another state: in proportion, but not in tiny pieces. */
 static uint64_t to_give(struct balance_state *state, uint64_t ns)
 {
 	uint64_t due, give;
@@ -44,7 +45,7 @@ static uint64_t to_give(struct balance_state *state, uint64_t ns)
 	return MIN(MIN(give, state->over - state->given), ns);
 }
 
-/* The state that lacks most. */
+/* The state that lacks the most time. */
 static unsigned taker(const struct balance *b)
 {
 	unsigned best = 0;
@@ -66,7 +67,7 @@ unsigned balance__split(struct balance *b, const struct pic_slice *slice,
 		give = to_give(from, end - slice->start_ns);
 	ret_parts[n] = *slice;
 	ret_parts[n++].end_ns = end - give;
-	/* each round satisfies a state or is the last one */
+	/* each round satisfies one state or is the last */
 	while (give && n < BALANCE_PARTS) {
 		unsigned to = taker(b);
 		uint64_t ns = MIN(give, b->of[to].under);
@@ -86,7 +87,7 @@ unsigned balance__split(struct balance *b, const struct pic_slice *slice,
 		give -= ns;
 		n++;
 	}
-	/* what nobody lacks stays what it was */
+	/* what no state lacks goes to the last part */
 	ret_parts[n - 1].end_ns = end;
 	return n;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * speedscope's own format (https://www.speedscope.app/file-format-schema.json): one profile of
- * all threads, added up by stack, one for each kind of lanes, added up for each of them, and one
- * profile for each capability, OS thread and Haskell thread in time order. In a lane's profile the
- * top row is the state, with a colour of its own.
+ * speedscope's own format (https://www.speedscope.app/file-format-schema.json): profiles of all
+ * threads, added up by stack; one for each kind of lanes, added up by lane; and one for each
+ * capability, OS thread and Haskell thread in time order. In a lane's profile the top row is the
+ * state, with a colour of its own.
  *
- * All profiles are `sampled`. In speedscope an empty stack is a gap on the time axis, which is
- * what an idle thread is; samples of weight zero are dropped by its importer, so none is written.
- * Its numbers are doubles: times count from the session's start, not from the boot.
+ * All profiles are `sampled`. In speedscope an empty stack is a gap on the time axis, which is what
+ * an idle thread should be; its importer drops samples of weight zero, so none is written. Its
+ * numbers are doubles: times count from the session's start, not from the boot.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "speedscope_priv.h"
 
-/* Browsers hold a file as one string of at most 512 MB, and are sluggish long before. */
+/* Browsers hold a file as one string of at most 512 MB, and become sluggish long before that. */
 #define MAX_BYTES (UINT64_C(160) << 20)
 
 /* ── frames ──────────────────────────────────────────────────────────────────────────────── */
@@ -41,8 +41,8 @@ static void put_frame(struct speedscope *w, uint32_t index)
 /* ── frames that are no code: states, Haskell threads, capabilities ──────────────────────── */
 
 /*
- * The row next to the top of a capability's lane is the Haskell thread, of a Haskell thread's the
- * capability that it runs on.
+ * The second row from the top shows the Haskell thread in a capability's lane, and the capability
+ * in a Haskell thread's lane.
  */
 struct extra_key {
 	uint64_t what;	 /* TSO id, capability number */
@@ -56,7 +56,7 @@ struct extra_frame {
 	uint32_t index;
 };
 
-/* Frames are what speedscope counts and colours by: a million threads are no help to anybody. */
+/* speedscope counts and colours by frame: a million threads would be of no use. */
 #define MAX_EXTRAS 65536
 
 static bool extra_of(const struct view *view, const struct pic_slice *slice, struct extra_key *ret)
@@ -78,7 +78,7 @@ static const struct extra_frame *find_extra(const struct speedscope *w, const st
 	return extra;
 }
 
-/* Numbers what a slice will show next to its state, in order of first use. */
+/* Numbers what a slice shows next to its state, in order of first use. */
 static int number_slice(struct speedscope *w, const struct view *view,
 			const struct pic_slice *slice)
 {
@@ -107,7 +107,7 @@ static void note_state(struct speedscope *w, enum lane_kind kind, const struct p
 		*frame = UINT32_MAX - 1;
 }
 
-/* Those that lanes are drawn in, and that their accounts have. */
+/* Marks the states in which a lane is drawn and that its account has. */
 static void note_states(struct speedscope *w, const struct pic_lane *lane)
 {
 	for (unsigned s = 0; s < state__count(lane->kind); s++)
@@ -125,7 +125,7 @@ static bool same_state(enum lane_kind a, unsigned s, enum lane_kind b, unsigned 
 	       !strcmp(state__name(a, s), state__name(b, t));
 }
 
-/* States that look alike in different kinds of lanes are one frame. */
+/* States that look alike in different kinds of lanes share one frame. */
 static void number_state(struct speedscope *w, enum lane_kind kind, unsigned state)
 {
 	for (unsigned k = 0; k <= (unsigned)kind; k++)
@@ -188,7 +188,7 @@ static void put_target_name(struct speedscope *w, size_t i)
 	json__put_string(w->out, name);
 }
 
-/* In the order of their indices, after the picture's, of which there is one at least. */
+/* In the order of their indices, after the picture's frames, of which there is at least one. */
 static void put_extra_frames(struct speedscope *w)
 {
 	uint32_t next = w->process_frame;
@@ -205,10 +205,10 @@ static void put_extra_frames(struct speedscope *w)
 	}
 	for (unsigned k = 0; k < LANE_KINDS; k++)
 		for (unsigned s = 0; s < state__count((enum lane_kind)k); s++) {
-			/* one that looks like another has that one's number */
+			/* a state that looks like another has that one's number */
 			if (w->state_frames[k][s] != next)
 				continue;
-			/* A `file` for each, which is what speedscope makes its colours of. */
+			/* Each has its own `file`, from which speedscope derives colours. */
 			fprintf(w->out, ",\n{\"name\":\"[%s]\",\"file\":\"%s\"}",
 				state__title((enum lane_kind)k, s),
 				state__name((enum lane_kind)k, s));
@@ -222,7 +222,7 @@ static void put_frames(struct speedscope *w)
 
 	fputs("\"shared\":{\"frames\":[", w->out);
 	for (uint32_t i = 0; i < picture__n_frames(w->pic); i++) {
-		/* Numbered in order of first use, so a new number is always the next one. */
+		/* Numbers are in order of first use, so a new one is always the next. */
 		if (w->map[i] != written)
 			continue;
 		put_frame(w, i);
@@ -234,19 +234,19 @@ static void put_frames(struct speedscope *w)
 
 /* ── profiles ────────────────────────────────────────────────────────────────────────────── */
 
-/* What a sample shows: the state, the thread or the capability, the stack; n == 0: a gap. */
+/* What a sample shows: the state, the thread or capability, the stack; n == 0: a gap. */
 struct look {
 	uint32_t top[2];
 	uint32_t n;
 	struct pic_stack stack;
 };
 
-/* Neighbours that look alike are one: the importer draws what it is given. */
+/* Neighbours that look alike, merged: the importer would draw each of them. */
 struct run {
 	struct speedscope *w;
 	struct look look;
 	uint64_t ns;
-	struct buf weights; /* of the samples that are written already, as they will be */
+	struct buf weights; /* the text of the weights of the samples already written */
 };
 
 static struct look look_of(const struct speedscope *w, const struct view *view,
@@ -310,7 +310,7 @@ static void go_on(struct run *run, const struct look *look, uint64_t ns)
 	run->ns += ns;
 }
 
-/* The lane's samples and their weights, without a hole in the axis. */
+/* Writes the lane's samples and their weights, without holes in the axis. */
 static int put_slices(struct speedscope *w, const struct view *view)
 {
 	struct walk walk = {.lane = view->lane, .grain_ns = w->views.grain_ns};
@@ -389,7 +389,7 @@ static int prepare(struct speedscope *w, const struct export_opts *opts)
 	return number_extras(w);
 }
 
-/* Up to the lanes. */
+/* Writes everything before the lanes. */
 static int put_head(struct speedscope *w)
 {
 	char name[96];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What profiles consist of: a head, and stacks. */
+/* Parts of profiles: the head, and stacks. */
 #include <inttypes.h>
 
 #include "speedscope_priv.h"

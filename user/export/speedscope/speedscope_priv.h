@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of the speedscope format share: profile.c, sum.c (what is added up), lanes.c
+/* What the files of the speedscope format share: profile.c (heads, stacks), sum.c (sums), lanes.c
  * (frames, lanes). */
 #ifndef SAFESCOPED_EXPORT_SPEEDSCOPE_H
 #define SAFESCOPED_EXPORT_SPEEDSCOPE_H
@@ -8,10 +8,10 @@
 
 struct extra_frame;
 
-/* A stack as it is written. A lane's stacks come again and again, and are long. */
+/* A stack's text, cached: a lane's stacks recur all the time, and are long. */
 #define STACK_TEXTS 512
 struct stack_text {
-	const uint32_t *frames; /* of the picture's stack; NULL: none */
+	const uint32_t *frames; /* of the picture's stack; NULL: empty entry */
 	uint32_t n;
 	struct buf text; /* ",12,345": with a comma in front */
 };
@@ -23,32 +23,33 @@ struct speedscope {
 	struct views views;
 	struct sums sums; /* by target */
 	const char *sum_title;
-	enum export_weight weight; /* of the profile that comes first, if it is allocation */
-	uint32_t *map;		   /* of a picture's frame: index in the file */
-	uint32_t n_frames;	   /* in the file, of the picture's */
+	enum export_weight weight; /* WEIGHT_ALLOC: the profile of allocation comes first */
+	uint32_t *map;		   /* maps a picture's frame to its index in the file */
+	uint32_t n_frames;	   /* the picture's frames in the file */
 	uint32_t process_frame;	   /* several targets: index of the first one's frame */
-	struct lane_frames {	   /* of a kind: the first n views of it, and one for all others */
-		size_t first;	   /* view */
-		uint32_t frame;	   /* of the first view */
+	struct lane_frames { /* of a kind: one for each of its first n views, and one for all others
+			      */
+		size_t first;	/* the first view of the kind */
+		uint32_t frame; /* the frame of that view */
 		uint32_t n, others;
 	} lane_frames[LANE_KINDS];
-	uint32_t next_frame; /* after all that have an index already */
+	uint32_t next_frame; /* the first index not yet assigned */
 	uint32_t state_frames[LANE_KINDS][LANE_STATES];
-	struct stack_text *texts;   /* STACK_TEXTS of them, by where the stack lies */
-	struct extra_frame *extras; /* Haskell threads and capabilities within others' lanes */
-	int err;		    /* of putting stacks */
+	struct stack_text *texts;   /* STACK_TEXTS of them, hashed by the stack's address */
+	struct extra_frame *extras; /* Haskell threads and capabilities shown in other lanes */
+	int err;		    /* from writing stacks */
 };
 
-/* A profile up to its samples; `unit`: "nanoseconds", "bytes". */
+/* Writes a profile up to its samples; `unit`: "nanoseconds", "bytes". */
 void speedscope__put_head(struct speedscope *w, const char *name, const char *unit, uint64_t end);
-/* The frames of a stack; comma: one goes in front. */
+/* Writes the frames of a stack, preceded by a comma if `comma`. */
 void speedscope__put_stack(struct speedscope *w, struct pic_stack stack, bool comma);
-/* Of a row or a slice: without its state, which is shown above it. */
+/* The stack of a row or a slice without its state, which is shown above it. */
 struct pic_stack speedscope__below_state(const struct speedscope *w, uint32_t id);
-/* Numbers the frames that stand for lanes where they are added up, and writes them; how many. */
+/* Number the frames that stand for lanes in the sums, and write them, returning how many. */
 void speedscope__number_lanes(struct speedscope *w);
 uint32_t speedscope__put_lane_frames(struct speedscope *w);
-/* The profile of all threads, and one for each kind of lanes. */
+/* Writes the profiles of all threads, and one for each kind of lanes. */
 int speedscope__put_sums(struct speedscope *w);
 
 #endif

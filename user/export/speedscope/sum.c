@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is added up by stack, the heaviest branch first: speedscope's first profiles, of all
- * threads' time on the CPU and of their wall time; and one for each kind of lanes, where each lane
- * is a frame and its states are the next ones, so that these have the report's totals.
+ * Sums by stack, the heaviest branch first: speedscope's first profiles, of all threads' CPU time
+ * and wall time and of allocation; and one for each kind of lanes, in which each lane is a frame
+ * and its states are the frames below it, so that these have the report's totals.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 
 #include "speedscope_priv.h"
 
-/* So much of the file is for each kind of lanes; those after that have one frame for all. */
+/* The part of the file for each kind of lanes; lanes beyond it share one frame. */
 #define MAX_BYTES (UINT64_C(16) << 20)
 
-/* What is written as one profile. An owner is a process; or a lane's number, and its state. */
+/* The contents of one profile. An owner is a process, or a lane's number combined with a state. */
 struct profile {
 	struct speedscope *w;
 	struct sums *sums;
@@ -121,7 +121,8 @@ static int cmp_group(const void *pa, const void *pb)
 	return (a->start > b->start) - (a->start < b->start);
 }
 
-/* What distinguishes items at a depth: the owner first, then frame by frame; 0: the stack ended. */
+/* The key that distinguishes items at a depth: first the owner, then frame by frame; 0: the stack
+ * ended. */
 static uint64_t key_at(const struct profile *p, const struct sum *item, uint32_t depth)
 {
 	struct pic_stack stack;
@@ -146,9 +147,9 @@ static size_t group_end(const struct profile *p, const struct sum *items, size_t
 }
 
 /*
- * Orders sorted items so that at every depth the heaviest branch comes first: then the profile
- * reads like a flame graph as soon as it opens. tmp has room for n items. Recursion is as
- * deep as stacks branch, and the picture caps their depth.
+ * Reorders sorted items so that at every depth the heaviest branch comes first: the profile then
+ * reads like a flame graph as soon as it opens. tmp has room for n items. Recursion is as deep as
+ * stacks branch, and the picture caps their depth.
  */
 static int heaviest_first(const struct profile *p, struct sum *items, size_t n, uint32_t depth,
 			  struct sum *tmp)
@@ -159,7 +160,7 @@ static int heaviest_first(const struct profile *p, struct sum *items, size_t n, 
 
 	if (n < 2)
 		return 0;
-	/* Down to where they part. Items are distinct stacks, so they do. */
+	/* Descend to where they differ. Items are distinct stacks, so they do. */
 	while (group_end(p, items, 0, n, depth) == n)
 		depth++;
 	for (size_t i = 0; i < n; i = group_end(p, items, i, n, depth))
@@ -241,7 +242,7 @@ static int put_profile(const struct profile *p, const char *title)
 	return 0;
 }
 
-/* All there is, of what has this weight. *first: no profile has been written. */
+/* Writes a profile of all sums that have this weight. *first: no profile has been written yet. */
 static int put_all(struct speedscope *w, enum export_weight weight, const char *what, bool *first)
 {
 	struct sums sums = {0};
@@ -255,7 +256,7 @@ static int put_all(struct speedscope *w, enum export_weight weight, const char *
 		err = sums__add(&sums, &w->sums.v[i]);
 	}
 	snprintf(title, sizeof(title), "%s, %s", what, w->sum_title);
-	/* there is always one of the wall time */
+	/* the one of wall time is always written */
 	if (!err && (any || weight == WEIGHT_WALL)) {
 		err = put_profile(&p, title);
 		*first = false;

@@ -5,11 +5,11 @@
 #include "export/alloc.h"
 #include "text_priv.h"
 
-/* Fewer show little: ten percent of error. */
+/* Fewer are unreliable: the error exceeds 10 %. */
 #define FEW_SAMPLES 100
-/* Percent of the bytes: below, it hardly changes who is first. */
+/* Percent of the bytes: less hardly changes the ranking. */
 #define MANY_STOPPED 10
-/* … and the rest is much that no function has. */
+/* Percent of the bytes: less that no function accounts for need not be mentioned. */
 #define MANY_UNSAMPLED 10
 
 static uint64_t rate(const struct pic_alloc *alloc)

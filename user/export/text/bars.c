@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The text report's bars: what the time of a process, a thread or a capability consists of, a
- * letter for each state, so that they can be read without colours, too.
+ * The text report's bars: what the time of a process, a thread or a capability consists of. Each
+ * state is a letter, so that bars are readable without colours.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +37,8 @@ static const char *paint(uint32_t cp, char *out, size_t size)
 /* ── one bar ─────────────────────────────────────────────────────────────────────────────── */
 
 /*
- * The states in their order, each as long as its share: the ends are rounded, not the lengths. Adds
- * those that have a letter to ret_drawn.
+ * Draws the states in order, each as long as its share. The ends are rounded, not the lengths. Sets
+ * ret_drawn for those that have at least one letter.
  */
 static void make_bar(struct buf *bar, const uint64_t *ns, size_t width, bool ret_drawn[FACES])
 {
@@ -86,7 +86,7 @@ struct bars {
 	const struct text *t;
 	struct bar_row *v;
 	size_t n, max;
-	uint64_t ns[FACES]; /* of the rows that the legend is about */
+	uint64_t ns[FACES]; /* of the rows that the legend covers */
 	bool drawn[FACES];
 };
 
@@ -129,7 +129,7 @@ static size_t width_of(const char *s)
 	return text__width(s, strlen(s));
 }
 
-/* What the other columns leave. */
+/* The width that the other columns leave. */
 static size_t bar_width(const struct bars *b)
 {
 	size_t label = 0, wall = 4, cpu = 0, gc = 0, others;
@@ -144,7 +144,7 @@ static size_t bar_width(const struct bars *b)
 	return MIN(MAX(b->t->width, others + BAR_MIN) - others, (size_t)BAR_MAX);
 }
 
-/* The letters with what they mean and how much there is of it, in one paragraph. */
+/* The letters with their meanings and shares, in one paragraph. */
 static void put_legend(const struct bars *b)
 {
 	static const char *const heads[] = {"on CPU: ", "waiting: ", ""};

@@ -9,14 +9,14 @@
 #include "text_priv.h"
 
 #define UNSAFE_SHOWN   0.1 /* percent of the session */
-#define HANDOVER_SHOWN 1.0 /* percent of a call's time with its hand-over */
+#define HANDOVER_SHOWN 1.0 /* percent of a call's time including its hand-over */
 
 /* ── safe calls ──────────────────────────────────────────────────────────────────────────── */
 
 struct safe_ref {
 	const struct pic_target *target;
 	const struct pic_call *call;
-	uint64_t ns; /* with what the open ones took so far */
+	uint64_t ns; /* including the open ones so far */
 	bool io_manager;
 };
 
@@ -31,8 +31,8 @@ static int by_wall(const void *pa, const void *pb)
 		       ?: CMP(a->call, b->call);
 }
 
-/* The I/O manager's open call that did not return all session long is a row of zeros, which tells
- * nothing. */
+/* False for the I/O manager's call that stayed open for the whole session: its row would be all
+ * zeros. */
 static bool is_news(const struct text *t, const struct pic_call *call)
 {
 	return !t->brief || call->calls || !call__is_io_manager(call);
@@ -64,7 +64,7 @@ static int sort_safe_calls(const struct text *t, struct safe_ref **ret_v, size_t
 	return 0;
 }
 
-/* Whether any of the calls was off the CPU for a while before its function began. */
+/* True if any of the calls was off the CPU for a notable time before its function began. */
 static bool has_handover(const struct safe_ref *v, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -95,7 +95,7 @@ static void add_safe_call(const struct text *t, struct table *table, const struc
 	buf__free(&notes);
 }
 
-/* Columns that only the whole report has. */
+/* Columns that only the full report has. */
 static bool is_detail(const struct column *c)
 {
 	return c->offset == offsetof(struct call_row, call.p99_ns) ||
@@ -150,7 +150,7 @@ static int by_time(const void *pa, const void *pb)
 		       ?: CMP(a->call, b->call);
 }
 
-/* A moment that no sample saw is not worth a row. */
+/* True for calls too short for a row: without a sample, and below UNSAFE_SHOWN. */
 static bool is_small(const struct text *t, const struct pic_unsafe *call)
 {
 	return !t->opts->verbose && !call->samples &&

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Tables of declared columns.
- */
+/* Tables made from declared columns. */
 #include <stdlib.h>
 
 #include "text_priv.h"
@@ -29,7 +27,7 @@ void text__cell_share(struct table *t, double percent)
 		table__cellf(t, "%.1f", percent);
 }
 
-/* `~`: the nearest name that is known, not the name of that very code. */
+/* `~`: the nearest known name, not the name of exactly that code. */
 static void cell_name(struct table *t, const char *name, bool approximate)
 {
 	if (!name || !*name)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The text report's tables of cost centres, with the shares that GHC's own report would have, and
- * of their stacks, as GHC's report has them. */
+/* The text report's tables of cost centres, with the shares that GHC's own report would show, and
+ * of their stacks, in the form of GHC's report. */
 #include <stdlib.h>
 
 #include "text_priv.h"
 
 #define SHARE_SHOWN	0.05 /* percent */
-#define TREE_SHOWN	0.1  /* percent inherited: below that only with -v */
+#define TREE_SHOWN	0.1  /* percent inherited: less is shown only with -v */
 #define TREE_INDENT_MAX 60
 
 /* ── centres ─────────────────────────────────────────────────────────────────────────────── */
 
-/* What the whole is, and what is not in it. */
+/* Prints what the shares refer to, and what is excluded from that. */
 static void put_whole(const struct text *t, uint64_t whole)
 {
 	const struct pic_target *target = t->target;
@@ -66,22 +66,23 @@ int text__cost_centres(const struct text *t)
 
 /* ── their stacks ────────────────────────────────────────────────────────────────────────── */
 
-/* What GHC's report counts: the ticks outside the RTS's own centres. */
+/* The ticks that GHC's report counts: those outside the RTS's own centres. */
 static uint64_t counted_ticks(const struct pic_target *target)
 {
 	return target->n_cc_nodes ? target->cc_nodes[0].inherited_ticks : 0;
 }
 
-/* A node's place in the table: after its parent and that one's heavier children with all of theirs.
- */
+/* A node's place in the table: after its parent, and after the parent's heavier children with their
+ * subtrees. */
 struct place {
 	uint32_t size;	/* of the subtree */
-	uint32_t after; /* so many rows come before its next child */
+	uint32_t after; /* the number of rows before its next child */
 	unsigned depth;
 	bool shown;
 };
 
-/* Is it in a stack that GHC counts? The RTS's own centres are children of the root. */
+/* True if GHC counts the node's stack and it is heavy enough. The RTS's own centres are children of
+ * the root. */
 static bool is_shown(const struct text *t, const struct pic_cc_node *n)
 {
 	if (n->parent == 0 && cost_centre__is_overhead(&t->target->cost_centres[n->centre]))
@@ -104,8 +105,8 @@ static int cmp_children(const void *pa, const void *pb, void *arg)
 }
 
 /*
- * rows: nodes in the order of the table, UINT32_MAX for those that are not shown. Parents come
- * before their children, and the root is the first.
+ * Fills rows with the nodes in the table's order, UINT32_MAX for those not shown. In cc_nodes
+ * parents come before their children, and the root is the first.
  */
 static void order_nodes(const struct text *t, struct place *places, uint32_t *children,
 			uint32_t *rows)
@@ -164,7 +165,7 @@ int text__cost_centre_stacks(const struct text *t)
 	uint32_t *rows;
 	int err;
 
-	/* A tree that hangs together is the log's, or GHC's own. */
+	/* Only a log, or GHC's own report, yields a connected tree. */
 	if (!t->log_alone || !counted_ticks(target))
 		return 0;
 	err = table__new(columns, ARRAY_SIZE(columns), &table);

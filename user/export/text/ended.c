@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The text report's table of processes that ended and have no part of their own: their programs'
- * sums. */
+/* The text report's table of ended processes without a part of their own: the sums of their
+ * programs. */
 #include "text_priv.h"
 
 int text__ended(const struct text *t)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The text report's first lines: what the session found out, most time first, each as a paragraph
- * of its own; of several processes, with its name.
+ * The text report's first lines: the findings, most time first, each as a paragraph; if there are
+ * several processes, each with its process's name.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "text_priv.h"
 
-/* What is not in the text yet of the place: all of it, its source line, or nothing. */
+/* The part of the place that is not in the text yet: all of it, its source line, or nothing. */
 static const char *rest_of_place(const struct pic_finding *finding)
 {
 	const char *where = finding->where, *src = strstr(where, " (");
@@ -34,7 +34,7 @@ static int put_finding(const struct text *t, const char *bullet, const struct pi
 	buf__adds(&text, finding->text);
 	if (*place)
 		buf__addf(&text, *place == '(' ? " %s" : " [%s]", place);
-	/* of several processes there is no room for more */
+	/* with several processes there is no room for it */
 	if (m->end_ns && (t->n_of <= 1 || t->opts->verbose))
 		buf__addf(&text, " (the longest at %.3f s of the session)",
 			  (double)(m->start_ns - MIN(m->start_ns, t->session->start_ns)) / 1e9);

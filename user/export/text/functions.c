@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The text report's table of functions, by their CPU time, with where each is from. */
+/* The text report's table of functions, by CPU time, with the origin of each. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,14 +26,14 @@ static bool is_code(const struct pic_function *f)
 	return f->kind != TF_STATE && f->kind != TF_MARK;
 }
 
-/* A function that only called others did not use the CPU itself. */
+/* The overview leaves out functions without CPU time of their own. */
 static bool is_shown(const struct text *t, const struct pic_function *f)
 {
 	return is_code(f) && (!t->brief || f->self_ns);
 }
 
-/* The module, for C code its library. A module that the qualified name begins with is not shown
- * twice; what the runtime does is labelled so. */
+/* The module, or for C code the library; "" if the qualified name already begins with the module.
+ * The runtime's code is labelled as such. */
 static const char *module_of(const struct pic_function *f)
 {
 	const char *name = or_empty(f->name), *module = or_empty(f->module);
@@ -49,7 +49,7 @@ static const char *module_of(const struct pic_function *f)
 	return !strncmp(name, module, len) && name[len] == '.' ? "" : module;
 }
 
-/* All CPU time of the processes, what has no sample included. */
+/* The CPU time of all processes, including time without samples. */
 static uint64_t cpu_of(const struct text *t)
 {
 	uint64_t ns = 0;
@@ -93,7 +93,7 @@ int text__functions(const struct text *t)
 	size_t n;
 	int err;
 
-	/* With a log alone functions are cost centres, which have a table of their own. */
+	/* In a log alone functions are cost centres, which have their own table. */
 	if (!cpu || t->log_alone)
 		return 0;
 	err = sort_functions(t, &refs, &n);

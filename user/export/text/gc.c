@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The text report's table of collections: by generation, how long they paused the program, and how
- * long they had to wait before they could begin. */
+/* The text report's table of collections by generation: how long they paused the program, and how
+ * long they waited before they could begin. */
 #include "export/alloc.h"
 #include "text_priv.h"
 
 #define WAIT_SHOWN  1.0 /* percent of the session */
-#define GENERATIONS 8	/* GHC has two unless asked for more; the last row holds all above */
+#define GENERATIONS 8	/* GHC has two unless asked for more; the last row includes all above */
 
 struct kind {
 	uint64_t count, pause_ns, max_pause_ns, sync_ns, max_sync_ns;
@@ -41,7 +41,8 @@ static void add_row(struct table *table, const struct kind *k, bool all)
 	}
 }
 
-/* One row for each generation that was collected, the last for those of which it is not known. */
+/* Prints one row for each collected generation; the last is for collections of unknown
+ * generation. */
 static int put_table(const struct text *t)
 {
 	static const struct table_column columns[] = {
@@ -81,7 +82,7 @@ static int put_table(const struct text *t)
 	return text__print(t, NULL, table, 0, "");
 }
 
-/* There were so many that the probes on them came off. */
+/* Used when the probes came off because there were too many collections. */
 static int put_observed(const struct text *t)
 {
 	const struct pic_gc *gc = &t->target->gc;

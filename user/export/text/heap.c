@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The text report on the heap: what is live, how it grows, how much of it is waste; a curve. */
+/* The text report on the heap: what is live, how it grows, how much is wasted; and a curve. */
 #include <math.h>
 
 #include "export/alloc.h"
@@ -8,7 +8,8 @@
 #define CURVE  60 /* columns */
 #define N_BARS 8
 
-/* Growth is reported with its sign; where the error is larger, not even that is known. */
+/* Reports growth with its sign, or nothing if the error exceeds it: then not even the sign is
+ * known. */
 static void put_growth(const struct text *t, const struct pic_heap *heap)
 {
 	double growth = fabs(heap->growth), error = heap->growth_error;
@@ -19,7 +20,7 @@ static void put_growth(const struct text *t, const struct pic_heap *heap)
 		human__bytes(human__whole(growth)).s, human__bytes(human__whole(error)).s);
 }
 
-/* The collector needs room to copy to, and gives memory back slowly. */
+/* More is held than live: the collector needs room to copy to, and returns memory slowly. */
 static void put_held(const struct text *t, const struct pic_heap *heap)
 {
 	fprintf(t->out, "; %s held from the system", human__bytes(heap->held_bytes).s);
@@ -27,7 +28,7 @@ static void put_held(const struct text *t, const struct pic_heap *heap)
 		fprintf(t->out, ", at most %s", human__bytes(heap->most_held_bytes).s);
 }
 
-/* What is read after collections of younger generations alone has what died in older ones. */
+/* Figures from after collections of younger generations include what has died in older ones. */
 static void put_most(const struct text *t, const struct pic_heap *heap)
 {
 	if (!heap->majors) {
@@ -53,7 +54,7 @@ static void put_live(const struct text *t)
 			plural(heap->majors, "collection", "collections"));
 	else
 		fputs(" collection; none was a major one, and what has died is among it", t->out);
-	/* how a program begins is not how it grows */
+	/* growth during the first part of a session is that of a starting program */
 	if (heap->growth_known && !alloc->observed_ns)
 		put_growth(t, heap);
 	put_most(t, heap);
@@ -72,7 +73,7 @@ static void put_live(const struct text *t)
 	fputc('\n', t->out);
 }
 
-/* Each column is the most that was live in its part of the time. */
+/* Each column shows the most that was live in its interval. */
 static void put_curve(const struct text *t)
 {
 	static const char *const bars[N_BARS] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -94,7 +95,7 @@ static void put_curve(const struct text *t)
 	for (size_t i = 0; span && i < CURVE; i++) {
 		double part;
 
-		/* nothing was collected meanwhile */
+		/* no collection in this interval: keep the last value */
 		last = most[i] ? most[i] : last;
 		part = (double)MIN(last, heap->most_live_bytes) / (double)heap->most_live_bytes;
 		fputs(bars[MIN((size_t)(part * N_BARS), (size_t)N_BARS - 1)], t->out);

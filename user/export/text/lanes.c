@@ -65,7 +65,7 @@ static const struct {
 void account__add(struct account *sum, const struct pic_lane *lane)
 {
 	sum->wall += lane->end_ns - lane->start_ns;
-	/* of one it is not known, so not of all */
+	/* if it is not known for one lane, the sum is not known */
 	sum->cpu = MAX(sum->cpu, lane->cpu_ns) == UINT64_MAX ? UINT64_MAX : sum->cpu + lane->cpu_ns;
 	for (unsigned s = 0; s < LANE_STATES; s++)
 		sum->states_ns[s] += lane->states_ns[s];
@@ -132,7 +132,7 @@ static const struct {
 			  before_haskell, ARRAY_SIZE(before_haskell)},
 };
 
-/* The states with a share that is worth a number in some of the lanes. */
+/* The states whose share is worth showing in at least one of the lanes. */
 static uint32_t states_of(const struct pic_lane *const *v, size_t n, uint32_t *ret_sampled)
 {
 	uint32_t shown = 0, sampled = 0;
@@ -171,7 +171,8 @@ static void add_sums(const struct states_table *st, enum lane_kind kind, const s
 int text__lanes(const struct text *t, enum lane_kind kind, const struct pic_lane *const *v,
 		size_t n, size_t awake)
 {
-	/* a Haskell thread's states are all known by events or all sampled, and it has no sum */
+	/* a Haskell thread's states are either all from events or all sampled, and there is no sum
+	 * row */
 	bool haskell = kind == LANE_HASKELL;
 	struct account all = {0}, busy = {0}, asleep = {0};
 	uint32_t sampled, shown = states_of(v, haskell ? MIN(n, t->rows) : n, &sampled);
@@ -207,7 +208,7 @@ int text__lanes(const struct text *t, enum lane_kind kind, const struct pic_lane
 	return err;
 }
 
-/* In the order of the picture. */
+/* Prints all lanes of a kind, in the order of the picture. */
 static int put_lanes(const struct text *t, enum lane_kind kind)
 {
 	const struct pic_lanes *lanes = &t->target->lanes[kind];

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * What the text report has of an eventlog: the windows that the program marked, the heap.
- */
+/* The text report's parts from an eventlog: the windows that the program marked, the heap. */
 #include <string.h>
 
 #include "text_priv.h"

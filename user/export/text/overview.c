@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The text report without -v: one screen with the answer, of one process or of all of them. What
- * stands out, where the time went, what used the CPU, which calls took long, and whether that can
- * be trusted.
+ * The text report without -v: a one-screen overview of one process or of all of them. What stands
+ * out, where the time went, what used the CPU, which calls took long, and whether that can be
+ * trusted.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -13,9 +13,9 @@
 #define THREADS	     3
 #define CAPABILITIES 4
 #define PROCESSES    15
-#define ALL_THREADS  3 /* of all processes */
+#define ALL_THREADS  3 /* across all processes */
 
-/* How many rows a part's table has. */
+/* A part of the overview, and the number of rows in its table. */
 struct part {
 	text_part *put;
 	size_t rows;
@@ -53,7 +53,8 @@ static void add_bar(struct bars *b, enum lane_kind kind, const struct pic_lane *
 
 /* ── one process ─────────────────────────────────────────────────────────────────────────── */
 
-/* All that had something to do, each of the busiest, and one bar for those that did not. */
+/* Adds a bar for all awake threads, one for each of the busiest, and one for the mostly idle
+ * ones. */
 static void add_threads(struct bars *b, const struct pic_lane *const *v, size_t n, size_t awake)
 {
 	size_t shown = awake <= THREADS + 1 ? awake : THREADS;
@@ -154,8 +155,8 @@ static int by_cpu(const void *pa, const void *pb)
 
 #define MOST_OF_WHERE 16
 
-/* " @nginx", " @user@1000/app": what of a service or, in short, a container its row has room for.
- */
+/* " @nginx", " @user@1000/app": the service or the shortened container, as far as a row has room
+ * for it. */
 static void put_where(const struct pic_target *target, char *out, size_t room)
 {
 	const char *service = or_empty(target->service), *container = or_empty(target->container);
@@ -193,7 +194,7 @@ static void add_process(struct bars *b, const struct process *p)
 	bars__add(b, LANE_THREAD, &p->sum, true, pause, label);
 }
 
-/* Those of which something was seen, by CPU time. */
+/* The processes of which any thread was seen, by CPU time. */
 static int put_processes(const struct text *t)
 {
 	struct process *v = calloc(t->n_of + 1, sizeof(*v));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The report for people: what was profiled, where the time went, which functions and calls took
- * it, and how far all that can be trusted.
+ * The report for people: what was profiled, where the time went, which functions and calls took it,
+ * and how far the results can be trusted.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +83,7 @@ static void put_header(const struct text *t)
 		fprintf(t->out, ", %" PRIu32 " %s", target->capabilities,
 			plural(target->capabilities, "capability", "capabilities"));
 	fputs(text__safe(t, pic_target__place(target).s), t->out);
-	/* Without a process there is but its log, or a report of GHC's, which has no times. */
+	/* Without a process there is only its log, or a report of GHC's, which has no times. */
 	if (!t->log_alone)
 		put_attached(t);
 	else if (session_ns(t->session))
@@ -112,16 +112,19 @@ static int put_target(const struct text *t)
 	return err;
 }
 
-/* From the first to the last moment that any of its threads was seen: less than the session, which
- * began before the probes were on, and may be without the process for most of its time. */
+/*
+ * The time from the first to the last moment at which any of its threads was seen: less than the
+ * session, which began before the probes were attached, and may run without the process for most of
+ * its time.
+ */
 static uint64_t seen_ns(const struct text *t)
 {
 	const struct pic_lanes *threads = &t->target->lanes[LANE_THREAD];
 	uint64_t start = UINT64_MAX, end = 0;
 
-	/* A log has all its time, but OS threads only in annotated calls. */
+	/* A log covers the whole time, but knows OS threads only in annotated calls. */
 	for (size_t i = 0; !t->log_alone && i < threads->n; i++) {
-		/* as long as many threads together */
+		/* skip the lane for several ended threads: it is as long as all of them together */
 		if (!threads->v[i].tid)
 			continue;
 		start = MIN(start, threads->v[i].start_ns);
@@ -140,7 +143,7 @@ static void put_session(const struct text *t, size_t n)
 	fputc('\n', t->out);
 }
 
-/* A part for each process, those that used the CPU most first. */
+/* Prints a part for each process, most CPU time first. */
 static int put_targets(struct text *t, size_t n)
 {
 	uint32_t *order;

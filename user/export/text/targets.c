@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The text report's first table when several processes were profiled: what each of them did with
- * its threads' time, those first that used most of the CPU. */
+/* The text report's first table if several processes were profiled: what each of them did with its
+ * threads' time, most CPU time first. */
 #include <stdlib.h>
 
 #include "text_priv.h"
 
-/* How a thread without Haskell or without work spends its time is nobody's question here. */
+/* States of threads without Haskell or without work, which are of no interest here. */
 static const uint32_t left_out = 1u << ST_FOREIGN_CPU | 1u << ST_RTS_BLOCKED |
 				 1u << ST_FOREIGN_BLOCKED | 1u << ST_HASKELL_BLOCKED |
 				 1u << ST_SAFE_CALL | 1u << ST_IDLE | 1u << ST_UNKNOWN;

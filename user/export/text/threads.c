@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The text report's table of OS threads: where each one's time went, those first that used or
- * wanted a CPU; and what they waited in or for. Threads that slept all the time share one row.
+ * The text report's table of OS threads: where each one's time went, those that used or wanted a
+ * CPU first; and what they waited in or for. Threads that slept all the time share one row.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #define REASONS_BRIEF 3
 #define REASON_SHOWN  1.0 /* percent of the session */
 
-/* Those asleep come last. */
+/* Busiest first, sleeping ones last. */
 static int by_busy(const void *pa, const void *pb)
 {
 	const struct pic_lane *a = *(const struct pic_lane *const *)pa;
@@ -29,7 +29,7 @@ static int by_busy(const void *pa, const void *pb)
 
 /* ── what they waited in or for ──────────────────────────────────────────────────────────── */
 
-/* Waits that the table has columns for. */
+/* True for waits that have their own column in the table. */
 static bool is_column(const char *reason)
 {
 	for (unsigned s = 0; s < ST_MAX; s++)
@@ -42,7 +42,7 @@ struct reason {
 	const char *text;
 	uint64_t ns;
 	size_t threads;
-	pid_t tid; /* the last of them */
+	pid_t tid; /* the last thread that had it */
 };
 
 static int by_ns(const void *pa, const void *pb)
@@ -54,10 +54,10 @@ static int by_ns(const void *pa, const void *pb)
 	return strcmp(a->text, b->text);
 }
 
-/* The thread's go to the n reasons of others; returns how many there are then. */
+/* Adds the thread's reasons to the n collected so far; returns their number afterwards. */
 static size_t add_reasons(struct reason *v, size_t n, const struct pic_lane *lane)
 {
-	/* where a thread without Haskell sleeps is nobody's question */
+	/* where a thread without Haskell sleeps is of no interest */
 	if (lane->states_ns[ST_FOREIGN_BLOCKED] > (lane->end_ns - lane->start_ns) / 2)
 		return n;
 	for (size_t k = 0; k < lane->n_off_cpu; k++) {
@@ -142,7 +142,7 @@ int text__threads(const struct text *t)
 		return err;
 	for (size_t i = 0; i < lanes->n; i++)
 		merged += v[i]->merged_ns != 0;
-	/* a row for one is no gain */
+	/* a shared row for a single thread gains nothing */
 	if (t->opts->verbose || awake + 1 >= lanes->n)
 		awake = lanes->n;
 	err = text__lanes(t, LANE_THREAD, v, lanes->n, awake);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The end of the text report: how far it can be trusted, and what it cost. */
+/* The end of the text report: how far it can be trusted, and what the profiler cost. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "export/totals.h"
 #include "text_priv.h"
 
-#define MISSING 2 /* of one screen */
+#define MISSING 2 /* in the overview */
 
 static void put_eventlog(const struct text *t)
 {
@@ -21,7 +21,7 @@ static void put_eventlog(const struct text *t)
 
 	if (!e->known)
 		return;
-	/* GHC's .prof can stand alone, and has no events */
+	/* GHC's .prof can be the only input, and has no events */
 	fprintf(t->out, "%s: %s", t->log_alone && !e->events ? "Profile" : "Eventlog",
 		text__safe(t, e->path));
 	if (e->events)
@@ -48,7 +48,7 @@ static void put_eventlog(const struct text *t)
 	fputc('\n', t->out);
 }
 
-/* How the probes' places were found; what was found otherwise than suspendThread is named. */
+/* Prints how the probes' places were found; those found otherwise than suspendThread are named. */
 static void put_found(const struct text *t)
 {
 	const struct pic_target *target = t->target;
@@ -162,7 +162,7 @@ static void put_stacks(const struct text *t)
 	fputc('\n', t->out);
 }
 
-/* Of some time nothing is known but that it passed. */
+/* Prints how much time nothing is known about. */
 static void put_unknown(const struct text *t)
 {
 	const struct totals totals = totals__of(t->pic, t->target);
@@ -179,7 +179,7 @@ static void put_unknown(const struct text *t)
 		double on = human__percent(u->cpu_ns, totals.cpu_ns);
 		double off = human__percent(u->off_cpu_ns, off_ns);
 
-		/* the time without a sample again */
+		/* already reported as time without a sample */
 		if (!strcmp(u->frame, "[no sample]") || (on < 0.05 && off < 0.05))
 			continue;
 		fprintf(t->out, "%s%s in ", comma, text__safe(t, u->frame));
@@ -219,7 +219,7 @@ static void put_own(const struct text *t)
 		human__bytes(t->target->max_rss_bytes).s);
 }
 
-/* What the program paid is apart from what safescoped itself used, most of that once, for reading
+/* Lists the program's cost apart from what safescoped itself used, most of it once, for reading
  * files at the attach. */
 static void put_cost(const struct text *t)
 {
@@ -245,7 +245,7 @@ static void put_cost(const struct text *t)
 			human__duration(target->probes_paused_ns).s);
 }
 
-/* The cost that is not known for each process. */
+/* Prints the cost that is not known for each process. */
 static void put_common_cost(const struct text *t)
 {
 	if (!t->target->cost_known)
@@ -311,7 +311,7 @@ static void put_brief(const struct text *t)
 	fputs("; more with -v\n", t->out);
 }
 
-/* Equal texts are one, with how many processes have it. */
+/* A distinct text, and the number of processes that have it. */
 struct missing {
 	const char *text;
 	size_t n;

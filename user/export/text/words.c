@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Titles, paragraphs, and other people's strings.
- */
+/* Titles, paragraphs, and untrusted strings. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +17,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* What belongs to the number before it: its unit, or three more digits. */
+/* True if s continues the number before it: with its unit, or three more digits. */
 static bool goes_on_number(const char *s)
 {
 	static const char *const units[] = {"ns", "µs", "ms", "s",  "min", "h",
@@ -32,7 +30,7 @@ static bool goes_on_number(const char *s)
 	return is_digit(s[0]) && is_digit(s[1]) && is_digit(s[2]) && !is_digit(s[3]);
 }
 
-/* A word, or a number with all that belongs to it: no line ends within. */
+/* The length of a word, or of a number with its continuation, which is never split across lines. */
 static size_t piece_length(const char *s)
 {
 	size_t len = strcspn(s, " ");
