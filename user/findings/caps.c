@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * findings: capabilities that were idle while there was something to run, and those whose OS thread
- * had no CPU.
+ * findings: capabilities that were idle while there was work to run, and those whose OS thread had
+ * no CPU.
  */
 #include <inttypes.h>
 
@@ -9,14 +9,15 @@
 
 #define IDLE_PERCENT  3
 #define IDLE_LEAST_NS 20000000
-/* Fewer ticks give no share. */
+/* Fewer ticks are too few for a share. */
 #define READY_LEAST_TICKS 20
 
 #define PREEMPTED_PERCENT 20
 
 /* ── idle while others waited ────────────────────────────────────────────────────────────── */
 
-/* What was queued, and who was idle, is known at the RTS's ticks: no slice has it. */
+/* What was queued, and which capabilities were idle, is known only at the RTS's ticks, not from
+ * slices. */
 static void report_ready(struct finder *f)
 {
 	uint64_t step = f->t->ticks ? f->wall_ns / f->t->ticks : 0;
@@ -59,7 +60,7 @@ static void look_for_preempted(struct finder *f)
 		for (unsigned s = 0; s < CS_MAX; s++)
 			busy += state__is_idle(LANE_CAPABILITY, s) || s == CS_UNKNOWN ? 0 : ns[s];
 	}
-	/* of what the capabilities had to do, and enough of it to matter */
+	/* relative to the capabilities' busy time, and enough of it to matter */
 	if (!finding__share(preempted, busy, PREEMPTED_PERCENT) ||
 	    !finding__share(preempted, f->wall_ns, PREEMPTED_PERCENT))
 		return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* finding: one more, and the words that the families share. */
+/* finding: adding one, and the wording that the families share. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

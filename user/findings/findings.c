@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* findings: the families, one after the other, and the order of what they find. */
+/* findings: runs all families, then sorts and numbers what they find. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static void measure(struct finder *f)
 	f->wall_ns = end > start ? end - start : 0;
 }
 
-/* They go on counting where those of the processes before ended. */
+/* Numbers the findings, continuing from those of earlier processes. */
 static void number(struct finder *f)
 {
 	size_t before = 0;

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* findings: garbage collection that takes much of the CPU, and its threads that spin without
+/* findings: garbage collection that takes much of the CPU time, and its threads spinning without
  * work. */
 #include <string.h>
 
 #include "findings_priv.h"
 
-/* A third of the CPU time is more than a generational collector needs with room enough. */
+/* A third of the CPU time is more than a generational collector needs with enough memory. */
 #define GC_CPU_PERCENT	33
 #define GC_WALL_PERCENT 5
 
-/* Collections that come this often and are this short are the youngest generation's: their number
- * follows from the size of the allocation area. */
+/* Collections this frequent and short are the youngest generation's: their number follows from the
+ * size of the allocation area. */
 #define MANY_PER_SECOND 20
 #define SHORT_PAUSE_NS	20000000
-/* A capability's allocation area that is as large as what would be advised. */
+/* A capability's allocation area of the size that would be advised (-A64m). */
 #define LARGE_NURSERY (UINT64_C(64) << 20)
-/* Of the CPU time, and of the collector's samples: with less before collections' begins, the
- * figures agree with those that have it. */
+/* Percent of the CPU time, and of the collector's samples, before collections begin: if it is less,
+ * figures with and without it agree. */
 #define SYNC_PERCENT 1
-/* Longer ones are felt by whoever waits for an answer. */
+/* Longer pauses are noticeable to whoever waits for an answer. */
 #define LONG_PAUSE_NS 100000000
 
-/* Of the collector's CPU time, and of the session. */
+/* Shares of the collector's CPU time, and of the session. */
 #define SPIN_PERCENT	  25
 #define SPIN_WALL_PERCENT 2
-/* Fewer samples than this give no share. */
+/* Fewer samples are too few for a share. */
 #define SPIN_LEAST_SAMPLES 20
 
 /* ── the share ───────────────────────────────────────────────────────────────────────────── */
 
-/* Of the youngest generation, and of all others. */
+/* Collections of the youngest generation, and of all others. */
 struct kinds {
 	uint64_t minor, minor_ns, major, major_ns, longest_major_ns;
 };
@@ -61,8 +61,8 @@ static bool many_and_short(uint64_t n, uint64_t ns, uint64_t wall_ns)
 	       ns / n <= SHORT_PAUSE_NS;
 }
 
-/* Whether they come because allocation areas are used up that are not large yet, as far as is
- * known. */
+/* True if, as far as is known, collections occur because allocation areas that are not large yet
+ * are used up. */
 static bool nursery_helps(const struct pic_target *t)
 {
 	const struct pic_alloc *alloc = &t->alloc;
@@ -73,7 +73,7 @@ static bool nursery_helps(const struct pic_target *t)
 	       t->heap.nursery_bytes / MAX(t->capabilities, 1U) < LARGE_NURSERY;
 }
 
-/* A larger factor makes fewer of those that come as the heap has grown by it. */
+/* A larger factor makes those collections rarer that are due to the heap's growth. */
 static const char *major_hint(struct finder *f)
 {
 	const char *fewer;
@@ -95,8 +95,8 @@ static const char *major_hint(struct finder *f)
 		fewer);
 }
 
-/* A larger allocation area makes fewer collections of the youngest generation, and none of others
- * shorter: advice is for the kind that takes the time. */
+/* A larger allocation area means fewer collections of the youngest generation, and does not shorten
+ * others: the advice is about the kind that takes the time. */
 static const char *hint(struct finder *f, const struct pic_gc *gc, const struct kinds *k)
 {
 	bool known = k->minor || k->major, minor = !known || k->minor_ns >= k->major_ns;
@@ -138,8 +138,8 @@ static const char *pauses(struct finder *f, const struct pic_gc *gc, const struc
 			     human__duration(k->major_ns / k->major).s, longest);
 }
 
-/* ", or 62 % (4.25 s) with the waiting for capabilities before collections began": what other
- * tables have for garbage collection; "" if that is no more. */
+/* ", or 62 % (4.25 s) with the waiting for capabilities before collections began": the figure that
+ * other tables show for garbage collection; "" if it is the same. */
 static const char *with_sync(struct finder *f, uint64_t work_ns, uint64_t sync_ns)
 {
 	uint64_t all_ns = work_ns + sync_ns;
@@ -168,8 +168,10 @@ static void look_for_share(struct finder *f, uint64_t work_ns, uint64_t sync_ns)
 
 /* ── spinning ────────────────────────────────────────────────────────────────────────────── */
 
-/* Where threads of a parallel collection are when they have nothing to scavenge: rts/sm/GC.c
- * (gcWorkerThread, any_work, waitForGcThreads), rts/SpinLock.c, rts/posix/OSThreads.c. */
+/*
+ * The functions that threads of a parallel collection run while they have nothing to scavenge:
+ * rts/sm/GC.c (gcWorkerThread, any_work, waitForGcThreads), rts/SpinLock.c, rts/posix/OSThreads.c.
+ */
 static const char *const spinning[] = {
 	"sched_yield",	       "__sched_yield",
 	"yieldThread",	       "any_work",
@@ -178,13 +180,15 @@ static const char *const spinning[] = {
 	"shutdown_gc_threads", "acquire_spin_lock_slow_path",
 };
 
-/* What the collector did on the CPU, without the time before a collection's begin, in which whoever
- * asked for it waits for the other capabilities; that is the fault of whoever holds them. */
+/*
+ * What the collector did on the CPU, without the time before a collection begins, in which the
+ * requesting thread waits for the other capabilities; that time is the fault of whoever holds them.
+ */
 struct spin {
 	uint64_t work_ns, ns;
 	uint64_t samples, all_samples;
-	uint64_t sync_ns, sync_samples;		/* in that time before */
-	uint64_t by_name[ARRAY_SIZE(spinning)]; /* what `samples` are made of */
+	uint64_t sync_ns, sync_samples;		/* in that time before collections */
+	uint64_t by_name[ARRAY_SIZE(spinning)]; /* `samples` by function */
 };
 
 static uint64_t less(uint64_t a, uint64_t b)
@@ -262,10 +266,10 @@ void findings__gc(struct finder *f)
 	uint64_t work = spin.work_ns;
 
 	if (f->t->gc.inferred) {
-		/* nothing sets the collector apart from the rest of the runtime */
+		/* nothing distinguishes the collector from the rest of the runtime */
 		for (size_t i = 0; i < f->threads->n; i++)
 			work += f->threads->v[i].states_ns[ST_RTS];
-		/* at most so many threads collect during a pause */
+		/* at most one thread for each capability collects during a pause */
 		work = MIN(work, f->t->gc.pause_ns * MAX(f->t->capabilities, 1U));
 	}
 	look_for_share(f, work, spin.sync_ns);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * findings: what Haskell threads wait for that they should not: thunks that others
- * evaluate, MVars and transactions that put them to sleep and wake them all the time, and an OS
- * thread of their own.
+ * findings: avoidable waits of Haskell threads: for thunks that others evaluate, on MVars and in
+ * transactions that put them to sleep and wake them all the time, and for their own OS thread.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,24 +11,25 @@
 
 #define BLACKHOLE_PERCENT  2
 #define BLACKHOLE_LEAST_NS 10000000
-/* A server's threads all sleep on MVars or in STM, and that is as it should be; going to sleep this
- * often is what costs. */
+/* A server's threads all sleep on MVars or in STM, which is normal; going to sleep this often is
+ * what costs. */
 #define SLEEPS_PER_SECOND 5000
-/* Of one thread; those that sleep less often have no part in it. */
+/* Threads that sleep less often than this are not counted. */
 #define OWN_SLEEPS_PER_SECOND 100
 
-/* The main thread is bound to its OS thread: to run it after another, that OS thread has to be
- * woken. So often, and with so much of the session's time on the CPU for it, it costs. */
+/* The main thread is bound to its OS thread, which has to be woken each time that another thread
+ * ran before it. At this rate, and with this share of the session's time on the CPU, that costs. */
 #define SWITCHES_PER_SECOND 1000
 #define SWITCHES_PERCENT    2
 
 struct waits {
 	uint64_t ns, times, longest_ns;
 	size_t threads;
-	const struct pic_lane *most; /* the one that waited longest */
+	const struct pic_lane *most; /* the thread that waited longest in all */
 };
 
-/* How often the lane was in the state, off the CPU. */
+/* How often the lane was in the state, off the CPU; *longest_ns is raised to the longest
+ * interval. */
 static uint64_t times_in(const struct pic_lane *lane, unsigned state, uint64_t *longest_ns)
 {
 	uint64_t times = 0;
@@ -45,7 +45,7 @@ static uint64_t times_in(const struct pic_lane *lane, unsigned state, uint64_t *
 	return times;
 }
 
-/* Of threads that were in the state so often. */
+/* Adds up the threads that were in the state at least `per_second` times a second. */
 static void look_at(const struct finder *f, enum haskell_state state, double per_second,
 		    struct waits *w)
 {

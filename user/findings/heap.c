@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* findings: a heap that grows without end, major collections that free nothing, large objects one
- * after the other, one function that allocates most. */
+/* findings: a heap that keeps growing, major collections that free nothing, large objects allocated
+ * one after the other, one function that allocates most. */
 #include "findings_priv.h"
 
-/* Of what is live in the end, in the time between the first major collection and the last; less may
- * be a cache that fills up. */
+/* The growth, between the first major collection and the last, relative to what is live at the end;
+ * less may be a cache filling up. */
 #define GROWTH_PERCENT 20
-/* So many major collections have to agree, over so long a time, on no less than this. */
+/* The least number of major collections, the least time that they span, and the least live
+ * bytes. */
 #define GROWTH_MAJORS  6
 #define GROWTH_SPAN_NS 5000000000ULL
 #define GROWTH_LIVE    10000000ULL
-/* So many closure types are named, and none that has less of the growth. */
+/* The maximum number of closure types named, and the least share of the growth for each. */
 #define MOST_GROWING	3
 #define GROWING_PERCENT 10
 
-/* Some major collection may come at a bad moment. */
+/* A single major collection may happen at a bad moment. */
 #define FUTILE_MAJORS	    3
 #define FUTILE_PERCENT	    80
 #define FUTILE_WALL_PERCENT 2
 
-/* Allocation costs little but by its collections. */
+/* Allocation costs little except through its collections. */
 #define ALLOC_GC_PERCENT 5
 #define LARGE_PERCENT	 50
 #define ONE_PERCENT	 50
-/* Fewer show little: ten percent of error. */
+/* Fewer are unreliable: the error exceeds 10 %. */
 #define LEAST_SAMPLES 100
 
-/* How long major collections paused the program. */
+/* The total pause of major collections. */
 static uint64_t majors_ns(const struct pic_target *t)
 {
 	uint64_t ns = 0;
@@ -37,8 +38,8 @@ static uint64_t majors_ns(const struct pic_target *t)
 	return ns;
 }
 
-/* What is known of collections' pauses, and of how long. Of collections whose probes came off only
- * the part before that is measured: beyond it there is an upper bound. */
+/* The measured pauses, and the time they are from. If the probes on collections came off, only the
+ * time before that is measured: for the rest there is just an upper bound. */
 struct paused {
 	uint64_t ns, of_ns;
 	bool in_part;
@@ -58,8 +59,8 @@ static uint64_t grown(const struct pic_closure *c)
 	return c->bytes - MIN(c->bytes, c->first_bytes);
 }
 
-/* Of those that grew from the first census to the last, the one with most after `last`, which had
- * most so far; NULL: no more. */
+/* Iterates over the closures that grew from the first census to the last, in descending order of
+ * growth: returns the one after `last` (NULL: the first); NULL: no more. */
 static const struct pic_closure *next_grown(const struct pic_census *c,
 					    const struct pic_closure *last)
 {
@@ -76,7 +77,7 @@ static const struct pic_closure *next_grown(const struct pic_census *c,
 	return best;
 }
 
-/* What most of the growth is made of; "" where there are no two censuses. */
+/* What most of the growth consists of; "" without two censuses. */
 static const char *growing(struct finder *f)
 {
 	const struct pic_census *c = &f->t->census;
@@ -103,7 +104,8 @@ static void find_growth(struct finder *f)
 	uint64_t span = heap->growth_span_ns, live = heap->last.live_bytes;
 	double least = heap->growth - heap->growth_error;
 
-	/* what a program builds up, and lets go or ends with, is no leak; nor is how it begins */
+	/* what a program builds up and releases, or ends with, is not a leak; nor is growth at its
+	 * start */
 	if (f->t->alloc.observed_ns || !heap->growth_known || !heap->growth_goes_on ||
 	    heap->whole_run || heap->majors < GROWTH_MAJORS || span < GROWTH_SPAN_NS ||
 	    live < GROWTH_LIVE ||
@@ -118,13 +120,13 @@ static void find_growth(struct finder *f)
 		     growing(f));
 }
 
-/* What there is of allocation and the heap where the probes on collections came off. */
+/* The qualification of figures on allocation and the heap if the probes on collections came off. */
 static const char *in_part(const struct finder *f)
 {
 	return f->t->alloc.observed_ns ? " in the time in which they were observed" : "";
 }
 
-/* A larger factor makes fewer only of those that come as the heap has grown by it. */
+/* A larger factor only makes those collections rarer that are due to the heap's growth. */
 static const char *fewer_majors(struct finder *f)
 {
 	switch (finding__majors_reason(&f->t->heap)) {
@@ -171,7 +173,7 @@ static uint64_t rate(const struct pic_alloc *alloc)
 	return ns ? human__whole((double)alloc->bytes / ((double)ns / 1e9)) : 0;
 }
 
-/* The function that has allocated most itself. */
+/* The function that allocated most itself. */
 static const struct pic_allocator *first_of(const struct pic_alloc *alloc)
 {
 	return alloc->n_allocators && alloc->allocators[0].self_bytes ? &alloc->allocators[0]

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * findings: Haskell code that does not allocate does not see that a collection was asked for
- * (GHC leaves heap checks out of such loops unless compiled with -fno-omit-yields), and all others
- * wait.
+ * findings: loops that hold up collections. Haskell code that does not allocate does not notice
+ * that a collection was requested (GHC omits heap checks from such loops unless compiled with
+ * -fno-omit-yields), and all other threads wait.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "findings_priv.h"
 
-/* Where Haskell code ends and waiting for the collection begins is known to a sample or two: only
- * waits longer than this many of them count. */
+/* The point where Haskell code ends and waiting for the collection begins is known only to within a
+ * sample or two: only waits of at least this many samples count. */
 #define LEAST_SAMPLES 3
-/* Of the wait: in Haskell code, with or without a CPU; and with one. */
+/* Shares of the wait: in Haskell code, with or without a CPU; and with one. */
 #define LOOP_PERCENT	 80
 #define LOOP_CPU_PERCENT 10
-/* Of the session, all such waits together. */
+/* The share of the session, for all such waits of a loop together. */
 #define HELD_UP_PERCENT 1
 
 struct loop {
 	uint64_t ns, longest_ns, gcs;
-	struct pic_moment longest; /* the whole wait of the one with longest_ns */
+	struct pic_moment longest; /* the whole wait that longest_ns is part of */
 	uint32_t frame, cap;
 	bool many_caps;
 };

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * moments: where to look. A finding is about sums; this is the longest part of them: a collection,
- * or a slice of a lane in the states that the finding is about. What a collection waited for is
- * known to those that report it, and so is the longest such wait.
+ * moments: where to look. A finding is about sums; this finds their longest part: a collection, or
+ * a slice of a lane in the states that the finding is about. Families whose findings are about
+ * waits for collections set the longest wait themselves.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "findings_priv.h"
 
-/* What a kind of finding is about. Calls that are too short to be safe have no long part. */
+/* What a kind of finding is about. Calls that are too short to be safe are not listed, as they have
+ * no long part. */
 struct subject {
 	const char *kind;
 	enum { OF_STATES, OF_GC } of;
@@ -38,7 +39,7 @@ static const struct subject *subject_of(const char *kind)
 	return NULL;
 }
 
-/* The frame's name is what the place begins with: "Main.loop (app/Main.hs:3)". */
+/* True if the stack has the frame whose name the place begins with: "Main.loop (app/Main.hs:3)". */
 static bool is_at(const struct finder *f, uint32_t stack, const char *where)
 {
 	struct pic_stack s = picture__stack(f->pic, stack);
@@ -65,7 +66,7 @@ static void take(struct pic_moment *m, uint64_t start_ns, uint64_t end_ns,
 		*m = (struct pic_moment){start_ns, end_ns, lane};
 }
 
-/* Who is profiled waits for a CPU at first because safescoped, which has just begun, needs it. */
+/* At first a target waits for a CPU because safescoped, just started, needs it. */
 #define BEGINNING_NS 500000000ULL
 
 static uint64_t begun_ns(const struct pic_target *t, const struct subject *subject)
@@ -75,7 +76,7 @@ static uint64_t begun_ns(const struct pic_target *t, const struct subject *subje
 	return of_cpus && t->attach_ns ? t->attach_ns + BEGINNING_NS : 0;
 }
 
-/* The longest slice; of those at the finding's place, and of later ones, if there are any. */
+/* The longest slice; preferably at the finding's place, or else after the beginning. */
 static struct pic_moment longest_slice(const struct finder *f, const struct subject *subject,
 				       const char *where)
 {

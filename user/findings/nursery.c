@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* findings: nurseries that are used up all the time, and such as take most of the memory. */
+/* findings: nurseries that are used up all the time, and those that take up most of the memory. */
 #include <stdio.h>
 #include <string.h>
 
 #include "findings_priv.h"
 
-/* Collections that come this often and are this short cost what they cost by their number. */
+/* Collections this frequent and short cost time by their number. */
 #define MANY_PER_SECOND	   20
 #define SHORT_PAUSE_NS	   20000000
 #define SMALL_WALL_PERCENT 10
-/* Where more survives, copying it takes the time, which in a larger area would be as much. */
+/* If more survives, copying takes the time, and a larger area would not reduce that. */
 #define SURVIVES 0.25
-/* A larger one than what is advised is not called small. */
+/* A nursery above this size is not called small. */
 #define SMALL_BYTES 16000000ULL
 
-/* Memory is cheap below this, and so is a nursery that is a smaller part of it. */
+/* Less memory, or a smaller share of it, is not worth saving. */
 #define LARGE_BYTES   512000000ULL
 #define LARGE_PERCENT 50
-/* A fourth of the nursery makes four times as many collections: they may take so much, by tenths
- * of a percent of the time. */
+/* A quarter of the nursery (LARGE_PART) means four times as many collections: it is advised only if
+ * pauses take at most this many tenths of a percent of the time. */
 #define LARGE_PAUSES 5
 #define LARGE_PART   4
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * findings: safe calls that cost more in overhead than in work: those so short that giving up
- * the capability and taking it back is most of them, and those after which threads wait for it.
+ * findings: safe calls whose overhead exceeds their work, being so short that releasing and
+ * reacquiring the capability is most of it; and waits for a capability after safe calls.
  */
 #include <inttypes.h>
 
@@ -9,40 +9,44 @@
 
 /*
  * What suspendThread and resumeThread themselves cost when nobody else wants the capability: the
- * difference between a null safe call and a null unsafe call, the least of many rounds, as
- * scripts/bench-safe-call measures it. On a 2-core EPYC guest with GHC 9.0.2: 37 to 68 ns with
+ * difference between a null safe call and a null unsafe call, the minimum of many rounds, as
+ * measured by scripts/bench-safe-call. On a 2-core EPYC guest with GHC 9.0.2: 37 to 68 ns with
  * -threaded, median 62; 25 to 40 without, median 29. GHC 9.6.6 and 9.10.3 differ by less than the
- * rounds do. The probes' cost is not in it.
+ * rounds do. The probes' cost is not included.
  */
 #define SAFE_CALL_NS		60
 #define SAFE_CALL_UNTHREADED_NS 30
 
-/* A call that may take longer is no candidate for `unsafe`, however short most are: while it
- * lasts, no collection can begin. Users' rule is 10 µs; the probes add one or two. Where a trap
- * takes several microseconds, so do the interrupts and samples that each hundredth call meets. */
+/*
+ * Calls that may take longer are not candidates for `unsafe`, however short most of them are: no
+ * collection can begin while one lasts. The usual rule is 10 µs; the probes add one or two. Where a
+ * trap takes several microseconds, so do the interrupts and samples that one call in a hundred
+ * meets.
+ */
 #define UNSAFE_MOST_NS 12000
 #define USUAL_TRAP_NS  1000
-/* More work than this, and the overhead is small beside it. */
+/* If a call does more work than this, the overhead is small in comparison. */
 #define CHEAP_NS 1000
-/* What is left of a call after the probes' own time is no better known than to this, at best. */
+/* The best possible resolution of a call's time after the probes' own is subtracted. */
 #define RESOLUTION_NS 500
-/* The overhead's share of the program's own CPU time. That time is what the probes' estimated cost
- * leaves of all, and rather too long: what a trap does to caches is not in the estimate. */
+/* The overhead's share of the program's own CPU time. That is all CPU time less the probes'
+ * estimated cost, and rather too high: the effect of traps on caches is not in the estimate. */
 #define OVERHEAD_PERCENT 2
-/* Off the CPU and not preempted for less than this share of the wall time: it does not block. */
+/* A call that is off the CPU, preemption aside, for less than this share of its wall time does not
+ * block. */
 #define NEVER_BLOCKS_PERCENT 1
-/* Rarer calls than this cannot cost much. */
+/* Rarer calls cannot cost much. */
 #define CALLS_PER_SECOND 5000
 
-/* Time that threads waited for a capability: its share of the session, and of the threads' time in
- * and after safe calls. */
+/* The time that threads waited for a capability: its share of the session, and of the threads' time
+ * in and after safe calls. */
 #define CAP_WAIT_PERCENT      10
 #define CAP_WAIT_CALL_PERCENT 10
 #define CAP_WAIT_LEAST_NS     20000000
 
 /* ── calls that are too short to be safe ─────────────────────────────────────────────────── */
 
-/* One trap, estimated, with the program that runs in it. */
+/* The estimated cost of one trap, including the BPF program that runs in it. */
 static uint64_t trap_ns(const struct pic_target *t)
 {
 	uint64_t ns = t->trap_ns_estimated + (t->bpf_ns_known ? t->bpf_ns : 0);
@@ -50,9 +54,12 @@ static uint64_t trap_ns(const struct pic_target *t)
 	return t->probe_hits ? ns / t->probe_hits : 0;
 }
 
-/* What the session's own probes add to each call's wall time: the return from suspendThread's trap
- * and the way into resumeThread's, which is one trap. The shortest call may have been as short only
- * because its traps were: where they take from one to several microseconds, most took longer. */
+/*
+ * What the session's own probes add to each call's wall time: the return from suspendThread's trap
+ * plus the entry into resumeThread's, together one trap. The shortest call may be that short only
+ * because its traps were: where a trap takes from one to several microseconds, most calls had
+ * longer ones.
+ */
 static uint64_t bias_ns(const struct pic_target *t, const struct pic_call *call)
 {
 	uint64_t trap = trap_ns(t);
@@ -65,13 +72,13 @@ static uint64_t unsafe_most_ns(const struct pic_target *t)
 	return UNSAFE_MOST_NS / USUAL_TRAP_NS * MAX(USUAL_TRAP_NS, trap_ns(t));
 }
 
-/* How well a call's work is known: traps differ by as much, with what else runs on the core. */
+/* The uncertainty of a call's work: traps vary by this much with what else runs on the core. */
 static uint64_t uncertain_ns(const struct pic_target *t)
 {
 	return MAX(RESOLUTION_NS, trap_ns(t) / 2);
 }
 
-/* The program's CPU time while calls were counted, without what the probes took of it. */
+/* The program's CPU time while calls were counted, less what the probes took of it. */
 static uint64_t own_cpu_ns(const struct finder *f, const struct pic_call *call)
 {
 	double seen = (double)f->cpu_ns * MIN(MAX(call->observed_share, 0), 1);
@@ -91,14 +98,14 @@ static void look_for_cheap(struct finder *f, const struct pic_call *call)
 	    (double)call->calls * 1e9 < (double)CALLS_PER_SECOND * (double)wall ||
 	    finding__share(call->blocked_ns, call->wall_ns, NEVER_BLOCKS_PERCENT))
 		return;
-	/* the median: a machine's other load makes a few of them long */
+	/* use the median: other load on the machine makes a few calls long */
 	work = call->p50_ns - MIN(call->p50_ns, bias_ns(f->t, call));
 	overhead = call->calls * each;
 	cpu = MAX(own_cpu_ns(f, call), overhead);
 	if (work > CHEAP_NS - RESOLUTION_NS + uncertain ||
 	    !finding__share(overhead, cpu, OVERHEAD_PERCENT))
 		return;
-	/* the difference of two times of a microsecond or two */
+	/* it is the difference of two times of a microsecond or two */
 	took = finding__text(f, work >= uncertain ? "about %s" : "less than %s",
 			     human__duration(work >= uncertain ? work : uncertain).s);
 	finding__add(f, "safe_call_overhead", overhead, call->site,
@@ -113,8 +120,8 @@ static void look_for_cheap(struct finder *f, const struct pic_call *call)
 
 /* ── waiting for a capability ────────────────────────────────────────────────────────────── */
 
-/* The site with the longest wait that was not for a CPU: threads that return find many others ready
- * where the machine has other things to do, whatever they have called. */
+/* The site with the longest wait that was not for a CPU: on a busy machine, returning threads find
+ * many others ready, whatever they called. */
 static const struct pic_call *most_waited(const struct pic_target *t)
 {
 	const struct pic_call *most = NULL;
@@ -135,7 +142,7 @@ static void look_for_waits(struct finder *f)
 
 	for (size_t i = 0; i < f->threads->n; i++)
 		calls += f->threads->v[i].states_ns[ST_SAFE_CALL_CPU];
-	/* sleeping calls are left out: a server's threads sleep in them for most of the time */
+	/* sleeping calls are excluded: a server's threads sleep in them most of the time */
 	if (wait < CAP_WAIT_LEAST_NS || !finding__share(wait, f->wall_ns, CAP_WAIT_PERCENT) ||
 	    !finding__share(wait, wait + calls, CAP_WAIT_CALL_PERCENT))
 		return;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * findings: unsafe calls that held up everybody's garbage collection, and those that slept while
- * they held a capability.
+ * findings: unsafe calls that held up garbage collection for all capabilities, and those that slept
+ * while holding a capability.
  */
 #include "findings_priv.h"
 
-/* Below a hundredth of the time there are better places to look; and what comes to less than a few
- * milliseconds in all is an accident of a short session. */
+/* Less than a hundredth of the time is not worth looking at, and a few milliseconds in all may be
+ * an accident of a short session. */
 #define HELD_UP_PERCENT	 1
 #define HELD_UP_LEAST_NS 5000000
 #define BLOCKED_PERCENT	 1
@@ -65,7 +65,8 @@ static void report(struct finder *f, const struct pic_unsafe *call)
 						list_caps(f, call), call->longest_held_ns),
 			     function ? function->name : "[not known]", from, slept);
 	} else if (function) {
-		/* one that slept since before the session: no advice for what has no name */
+		/* one without a name has slept since before the session: there is no advice to
+		 * give */
 		finding__add(
 			f, "blocking_unsafe_call", call->blocked_ns, place,
 			"The unsafe call %s%s%s slept for %s while it held its capability (%s, "
