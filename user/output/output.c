@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which format goes where, and writing them. */
+/* Decides which format goes where, and writes them. */
 #include "output.h"
 
 #include <errno.h>
@@ -20,11 +20,11 @@
 #include "places_priv.h"
 #include "rotate_priv.h"
 
-#define COLUMNS_MAX 10000 /* of the environment: wider is a mistake */
+#define COLUMNS_MAX 10000 /* from the environment: a larger value is a mistake */
 
 struct output {
 	const struct export_format *format;
-	char path[PATH_MAX]; /* "-": standard output, or error, by output_opts */
+	char path[PATH_MAX]; /* "-": standard output, or standard error if beside_command */
 };
 
 struct outputs {
@@ -33,13 +33,13 @@ struct outputs {
 	gid_t group;
 	size_t n;
 	struct output each[OUTPUT_MAX_FORMATS];
-	char stem[128]; /* of windows' files: the time follows */
-	bool old_stay;	/* old windows could not be removed, which has been reported */
+	char stem[128]; /* of windows' files; the time is appended */
+	bool old_stay;	/* removing old windows failed, and this has been reported */
 	struct utsname uname;
 	char host_id[64]; /* "": not known */
 };
 
-/* Digits and nothing else; (uid_t)-1 is no user. */
+/* Accepts digits only; (uid_t)-1 is not a user. */
 static bool parse_id(const char *s, uint32_t *ret_id)
 {
 	size_t len = strlen(s);
@@ -87,14 +87,14 @@ int output__become(uid_t uid, gid_t gid)
 		return -errno;
 	if (setresgid(gid, gid, gid) || setresuid(uid, uid, uid))
 		return -errno;
-	/* a program of the user's must not write into root's home */
+	/* a program run as the user must not write into root's home */
 	if (pw && (setenv("HOME", pw->pw_dir, 1) || setenv("USER", pw->pw_name, 1) ||
 		   setenv("LOGNAME", pw->pw_name, 1)))
 		return -errno;
 	return 0;
 }
 
-/* A process may call itself anything. */
+/* Makes a file name from a comm, which may hold anything. */
 static void file_name_of(const char *comm, char *out, size_t size)
 {
 	size_t n = 0;
@@ -160,7 +160,7 @@ int outputs__check(const struct output_opts *opts)
 	return -ENOTDIR;
 }
 
-/* In the directory of the windows, which is read for each of them anyway. */
+/* Sweeps the windows' directory, which is read for each window anyway. */
 static void sweep(const struct outputs *all, const char *path)
 {
 	const char *name;
@@ -172,7 +172,7 @@ static void sweep(const struct outputs *all, const char *path)
 	close(dir);
 }
 
-/* After its line; 0: it goes on all the same. */
+/* Called after the error has been printed; 0: the session goes on regardless. */
 static int without_place(const struct output_opts *opts, int err)
 {
 	if (err == -ENOMEM || !opts->windows || !opts->place_may_come)
@@ -217,7 +217,8 @@ static int plan(struct outputs *all, const char *stem)
 	return 0;
 }
 
-/* machine-id(5): 32 hexadecimal digits, the same at each start of the machine. */
+/* Reads machine-id(5), 32 hexadecimal digits that stay the same across boots, and the host's
+ * name. */
 static void read_host(struct outputs *all)
 {
 	int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
@@ -313,7 +314,7 @@ int output__flush(FILE *out)
 	return errno ? -errno : -EIO;
 }
 
-/* A picture, or what else there is to write. */
+/* A picture, or something else to write. */
 struct source {
 	const struct picture *pic;
 	output_write *write; /* NULL: the picture */
@@ -327,7 +328,7 @@ static int put(const struct source *source, const struct export_format *format, 
 			     : format->write(out, source->pic, opts);
 }
 
-/* With a command, standard output is the command's, and the report goes to standard error. */
+/* With a command, standard output belongs to it, and the report goes to standard error. */
 static int write_stream(const struct output *o, const struct outputs *all,
 			const struct source *source, const struct export_opts *opts)
 {
@@ -338,7 +339,8 @@ static int write_stream(const struct output *o, const struct outputs *all,
 
 	its.width = output__page_width(fd);
 	its.colour = output__has_colour(output__terminal_width(fd));
-	/* a format reports only that writing failed; errno has kept why, unless nothing set it */
+	/* a format reports only that writing failed; errno still has the reason, unless nothing set
+	 * it */
 	errno = 0;
 	err = put(source, o->format, out, &its);
 	why = errno;
@@ -346,7 +348,7 @@ static int write_stream(const struct output *o, const struct outputs *all,
 		err = output__flush(out);
 	else if (err == -EIO && ferror(out) && why)
 		err = -why;
-	/* the reader (`| head`) has seen enough; of windows no other one need be made for it */
+	/* the reader (`| head`) has seen enough; no further window need be made for it */
 	if (err == -EPIPE)
 		return all->opts->windows ? err : 0;
 	if (err)
@@ -388,8 +390,11 @@ static void say_written(const struct output *o)
 		log_info("%s: %s", o->path, hint);
 }
 
-/* A viewer refuses a profile of nothing, or is blank. That there is nothing only reports show; and
- * a window, with all of its files, is there for whoever counts them. */
+/*
+ * True if the file would show nothing: viewers refuse an empty profile, or stay blank. Reports are
+ * still written, as they show that there was nothing; and so are all files of a window, for the
+ * sake of programs that count them.
+ */
 static bool is_worthless(const struct output *o, const struct outputs *all,
 			 const struct source *source)
 {
@@ -425,7 +430,7 @@ static int write_all(const struct outputs *outputs, const struct source *source,
 		}
 		if (err && !first)
 			first = err;
-		/* of a window that is not whole nothing stays */
+		/* an incomplete window is removed altogether */
 		if (err && outputs->opts->windows)
 			break;
 	}
@@ -442,13 +447,13 @@ static bool has_format(const struct outputs *outputs, const struct export_format
 	return false;
 }
 
-/* Why the exit status is 1 only the text and the JSON report show. */
+/* Explains exit status 1, whose reasons only the text and JSON reports show. */
 static void explain_partial(const struct outputs *outputs, const struct picture *pic)
 {
 	size_t n = picture__n_targets(pic);
 	bool lost = false;
 
-	/* that nothing was profiled has been reported */
+	/* if nothing was profiled, that has been reported */
 	if (picture__session(pic)->exit_code != EXIT_PARTIAL || !n ||
 	    has_format(outputs, &export_text))
 		return;
@@ -482,14 +487,14 @@ int outputs__write_by(const struct outputs *outputs, output_write *write, void *
 
 /* ── windows ─────────────────────────────────────────────────────────────────────────────── */
 
-/* A window is in all formats or in none. */
+/* Removes a window's files: it is kept in all formats or in none. */
 static void remove_all(const struct outputs *outputs)
 {
 	for (size_t i = 0; i < outputs->n; i++) {
 		const char *name;
 		int dir;
 
-		/* what stands in a file's place stays there */
+		/* leave anything else that is in a file's place */
 		if (output__may_replace(outputs->each[i].path, outputs->each[i].format) ||
 		    dir__open_of(outputs->each[i].path, outputs->owner, &dir, &name))
 			continue;
@@ -498,7 +503,7 @@ static void remove_all(const struct outputs *outputs)
 	}
 }
 
-/* What cannot be removed now cannot for each window after this one. */
+/* Reports a failure to remove old windows once, as it would recur with each window. */
 static void note_rotated(struct outputs *outputs, int err)
 {
 	const char *path = outputs->opts->path;

@@ -10,10 +10,10 @@
 
 #include "base/base.h"
 
-#define FOLDED "\n;" /* no text: is_folded() finds out */
-#define HEAD   4096  /* bytes of a file that show whose it is */
+#define FOLDED "\n;" /* not a text to search for: is_folded() is used instead */
+#define HEAD   4096  /* bytes of a file that are read to identify it */
 
-/* How a file of the format begins, what it has in its first bytes, and how to open it. */
+/* How a file of the format begins, what its first bytes contain, and how to open it. */
 static const struct kind {
 	const struct export_format *format;
 	const char *begins, *has;
@@ -56,7 +56,7 @@ bool place__is_directory(const char *path)
 	return (len && path[len - 1] == '/') || (stat(path, &st) == 0 && S_ISDIR(st.st_mode));
 }
 
-/* /dev/null and its kind have no suffix. */
+/* True for /dev/null and other devices, which get no suffix. */
 static bool is_device(const char *path)
 {
 	struct stat st;
@@ -68,7 +68,7 @@ static bool ends_with(const char *s, size_t len, const char *suffix)
 {
 	size_t n = strlen(suffix);
 
-	/* a name that is nothing but a suffix is a name */
+	/* a name that consists of the suffix alone counts as a name */
 	return len > n && s[len - n - 1] != '/' && !memcmp(s + len - n, suffix, n);
 }
 
@@ -80,7 +80,7 @@ bool place__is_suffix(const char *text)
 	return false;
 }
 
-/* Without the longest suffix that is some format's. */
+/* The length of the path without the longest suffix that belongs to a format. */
 static size_t stem_length(const char *path)
 {
 	size_t len = strlen(path), longest = 0;
@@ -111,7 +111,7 @@ int place__choose(const struct output_opts *opts, const struct export_format *fo
 		return join(path, "", "-", "");
 	if (opts->windows)
 		return join(path, to ? to : "", stem, format->suffix);
-	/* text is for reading now, unless it is all that was asked for */
+	/* text is for immediate reading, unless it is all that was asked for */
 	if (format == &export_text && (!to || opts->n_formats > 1))
 		return join(path, "", "-", "");
 	if (!to)
@@ -128,7 +128,7 @@ int place__choose(const struct output_opts *opts, const struct export_format *fo
 
 /* ── what is there ───────────────────────────────────────────────────────────────────────── */
 
-/* The beginning of a regular file, with a NUL; 0: it is empty, or there is none. */
+/* Reads the beginning of a regular file, NUL-terminated; 0: it is empty, or does not exist. */
 static ssize_t read_head(const char *path, char head[HEAD + 1])
 {
 	ssize_t n = 0;
@@ -142,7 +142,7 @@ static ssize_t read_head(const char *path, char head[HEAD + 1])
 	return n;
 }
 
-/* "a;b;c 42" is its first line. */
+/* True if the first line is like "a;b;c 42". */
 static bool is_folded(const char *head)
 {
 	size_t len = strcspn(head, "\n"), digits = 0;

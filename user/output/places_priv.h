@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* places: where a format's file goes, and what may be there already. */
+/* places: where a format's file goes, and what may already be there. */
 #ifndef SAFESCOPED_OUTPUT_PLACES_PRIV_H
 #define SAFESCOPED_OUTPUT_PLACES_PRIV_H
 
@@ -9,18 +9,18 @@
 #include "output.h"
 
 /*
- * The path of a format's file, "-" for a standard stream. `stem` is the name made from the session;
- * n_files: how many files there will be. A path that was given is a stem, too: it gets the format's
- * suffix unless it already has it; another format's suffix is replaced. -ENAMETOOLONG.
+ * Chooses the path of a format's file, "-" for a standard stream. `stem` is the name made from the
+ * session; n_files: how many files there will be. A given path is a stem as well: it gets the
+ * format's suffix unless it already has it; another format's suffix is replaced. -ENAMETOOLONG.
  */
 int place__choose(const struct output_opts *opts, const struct export_format *format,
 		  size_t n_files, const char *stem, char path[PATH_MAX]);
-/* Whether some format's files have it: ".json". */
+/* True if `text` is some format's suffix: ".json". */
 bool place__is_suffix(const char *text);
-/* A directory, or a path that ends with a slash. */
+/* True for a directory, or a path that ends with a slash. */
 bool place__is_directory(const char *path);
-/* How to open such a file, for people: "open it in a browser". Constant; `%s` stands for the path.
- */
+/* How to open such a file, for people: "open it in a browser". A constant in which `%s` stands for
+ * the path. */
 const char *place__hint(const struct export_format *format);
 
 #endif

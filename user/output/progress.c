@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The line on a terminal that shows how far the work has come. */
+/* The progress line on a terminal. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ void progress__init(struct progress *p, bool quiet)
 	memset(p, 0, sizeof(*p));
 	p->shown = !quiet && isatty(STDERR_FILENO);
 	p->plain = !quiet && !p->shown && log__level() >= LOG_LVL_VERBOSE;
-	/* the first of them after this time, too */
+	/* the first line comes after the interval as well */
 	p->last_ns = p->plain ? time__monotonic_ns() : 0;
 }
 
@@ -32,7 +32,7 @@ bool progress__due(const struct progress *p, uint64_t now_ns)
 	       (p->plain && now_ns - p->last_ns >= PLAIN_EVERY_NS);
 }
 
-/* The line on the terminal, which any message wipes first. */
+/* Draws the line on the terminal; any message wipes it first. */
 static void draw(const char *text)
 {
 	if (!log__has_room(false))
@@ -65,7 +65,7 @@ void progress__update(struct progress *p, uint64_t now_ns, uint64_t elapsed_ns,
 	if (duration_ns)
 		len += snprintf(text + len, sizeof(text) - (size_t)len, " of %.1f",
 				(double)duration_ns / 1e9);
-	/* each call hits two probes; the timer's own hits are few */
+	/* each call hits two probes; hits of the timer's probe are few */
 	len += snprintf(text + len, sizeof(text) - (size_t)len,
 			" · %" PRIu64 " samples · %" PRIu64 " calls", samples, probe_hits / 2);
 	if (lost)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* rotate: finds the files of windows, and removes the oldest. */
+/* rotate: finds the windows' files, and removes the oldest. */
 #include "rotate_priv.h"
 
 #include <dirent.h>
@@ -21,8 +21,8 @@
 
 struct file {
 	char *name;
-	const char *time; /* in there */
-	bool ahead;	  /* of the clock, which was set back since */
+	const char *time; /* points into name */
+	bool ahead;	  /* of the clock, which has been set back since */
 	uint64_t bytes;
 };
 
@@ -65,7 +65,7 @@ static int same_time(const struct file *a, const struct file *b)
 	return strncmp(a->time, b->time, ROTATE_TIME_SIZE - 4);
 }
 
-/* Those with a time to come first: each new window would be older than they are. */
+/* Sorts by time, those in the future first: otherwise each new window would count as older. */
 static int by_time(const void *pa, const void *pb)
 {
 	const struct file *a = pa, *b = pb;
@@ -83,8 +83,8 @@ static void find_ahead(struct files *files)
 		files->v[i].ahead = same_time(&files->v[i], &limit) > 0;
 }
 
-/* Where others may write, their files neither count nor go: one of a terabyte, and from the far
- * future, would have all of ours removed. */
+/* Other users' files in the directory are neither counted nor removed: otherwise a terabyte file
+ * dated in the far future would cause all of this user's to be removed. */
 static bool is_ours(const struct stat *st, uid_t owner)
 {
 	return S_ISREG(st->st_mode) && st->st_nlink == 1 &&
@@ -132,7 +132,7 @@ static int list(int dir, const char *stem, uid_t owner, struct files *ret_files)
 	return err;
 }
 
-/* All files of one window, those from i to `next`. */
+/* Removes all files of one window, those from i to `next`. */
 static int remove_window(struct files *files, int dir, size_t i, size_t next)
 {
 	int err = 0;
@@ -146,7 +146,7 @@ static int remove_window(struct files *files, int dir, size_t i, size_t next)
 	return err;
 }
 
-/* While there are too many, the oldest window goes with all its files. */
+/* Removes the oldest window with all its files as long as there are too many. */
 static int remove_oldest(const struct output_opts *opts, struct files *files, int dir)
 {
 	char oldest[ROTATE_TIME_SIZE];

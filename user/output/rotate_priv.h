@@ -8,16 +8,16 @@
 
 struct output_opts;
 
-/* "20261122T121530.250Z": names sort by time. */
+/* "20261122T121530.250Z": sorts by time. */
 #define ROTATE_TIME_SIZE 24
 void rotate__time(uint64_t unix_ns, char ret_text[ROTATE_TIME_SIZE]);
 
 /*
- * Removes the oldest windows' files, STEM-TIME.SUFFIX in the directory of `opts`, until what stays
- * is within opts->keep, keep_bytes and keep_for_ns; the newest window stays in any case. One whose
- * time is yet to come, since the clock was set back, is older than all others for the first two,
- * and for the third it is not old. Other files are left alone. Returns what failed first; the
- * others are gone all the same.
+ * Removes the oldest windows' files, STEM-TIME.SUFFIX in the directory of `opts`, until the rest is
+ * within opts->keep, keep_bytes and keep_for_ns; the newest window is always kept. A window with a
+ * time in the future, because the clock was set back, counts as the oldest for the first two
+ * limits, and as not old for the third. Other files are left alone. Returns the first failure; the
+ * remaining files are removed nevertheless.
  */
 int rotate__files(const struct output_opts *opts, const char *stem, uid_t owner);
 
