@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A browser for the page. It gets the file's name and not the address: a command line can be read
- * by all users of the host, and the address is all that is needed to see the page.
+ * Opens a browser for the page. It is given the file's name rather than the address: command lines
+ * are readable by all users of the host, and the address alone gives access to the page.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -21,7 +21,8 @@ static bool has_display(void)
 	return (x && *x) || (wayland && *wayland);
 }
 
-/* It has neither our terminal nor anything else of ours; what it starts outlives it, and us. */
+/* The child keeps neither the terminal nor any descriptor; what it starts outlives both it and the
+ * daemon. */
 static void child_main(uid_t uid, gid_t gid, const char *path)
 {
 	int null = open("/dev/null", O_RDWR);
@@ -45,7 +46,7 @@ bool show__open_browser(const char *path)
 	gid_t gid = (gid_t)-1;
 	pid_t pid;
 
-	/* no browser runs as root */
+	/* never run a browser as root */
 	if (!whole || !has_display() || output__owner(&uid, &gid) ||
 	    (uid == (uid_t)-1 && geteuid() == 0) || uid == 0 || access(OPENER, X_OK)) {
 		free(whole);

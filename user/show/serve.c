@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The process that speaks HTTP: one thread, one poll(), for libmicrohttpd and the daemon's
+ * The process that speaks HTTP: one thread with one poll() for libmicrohttpd and the daemon's
  * messages.
  */
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "http/waits.h"
 #include "show_priv.h"
 
-/* One request's line and headers, and what libmicrohttpd needs beside them. */
+/* Memory for a request's line and headers, and for libmicrohttpd's own needs. */
 #define CONNECTION_BYTES 16384
 #define TURN_MS		 1000
 #define MAX_FDS		 (SHOW_CONNECTIONS + 8)
@@ -31,7 +31,7 @@ struct serve {
 
 /* ── answers ─────────────────────────────────────────────────────────────────────────────── */
 
-/* Nobody keeps the page but whoever saves it; nothing on it is asked for from elsewhere. */
+/* The page is not cached, and cannot be embedded in or requested from other sites. */
 static const struct reply_header headers[] = {
 	{"Cache-Control", "no-store"},
 	{"Referrer-Policy", "no-referrer"},
@@ -45,7 +45,7 @@ static enum MHD_Result say(struct MHD_Connection *connection, unsigned status, c
 	return reply__line(connection, status, line, headers, ARRAY_SIZE(headers));
 }
 
-/* In the same time wherever they differ: how long it takes shows nothing of the token. */
+/* Compares in constant time, so that timing reveals nothing about the token. */
 static bool is_path(const char *path, const char *want)
 {
 	size_t len = strlen(want);
@@ -67,7 +67,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 	(void)version;
 	(void)body;
 	(void)unused;
-	/* an answer is queued at the headers: a body is never read */
+	/* the answer is queued after the headers: a body is never read */
 	*body_size = 0;
 	if (!reply__reads(method))
 		return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED, REPLY_READS_ONLY);
@@ -95,7 +95,7 @@ static struct MHD_Response *page_of(int fd, size_t size)
 	return r;
 }
 
-/* False: there is no message. */
+/* False: there are no more messages. */
 static bool take_message(struct serve *s)
 {
 	struct show_message msg = {0};

@@ -95,7 +95,7 @@ int show__open(struct show **ret_show)
 		show__free(s);
 		return err;
 	}
-	/* the other process has it */
+	/* the serving process has it */
 	fd__close(&s->start.listen_fd);
 	*ret_show = s;
 	return 0;
@@ -112,7 +112,7 @@ void show__free(struct show *s)
 
 /* ── the page ────────────────────────────────────────────────────────────────────────────── */
 
-/* A copy: whoever the file belongs to may change it. */
+/* Copies the file, since its owner may change it later. */
 static int copy(int from, int to, uint64_t *ret_size)
 {
 	static char bytes[1 << 16];
@@ -137,7 +137,8 @@ static int copy(int from, int to, uint64_t *ret_size)
 	return size ? 0 : -EINVAL;
 }
 
-/* Of whoever has the files, and through no link of others': as it was written. */
+/* Opens the file by the rules it was written by: through no links but root's, this process's and
+ * the files' owner's. */
 static int open_file(const char *path, int *ret_fd)
 {
 	const char *name;
@@ -203,7 +204,7 @@ static void print_address(const struct show *s)
 
 	if (gethostname(host, sizeof(host) - 1))
 		snprintf(host, sizeof(host), "HOST");
-	/* data, not a message: it is asked for, and -q does not mean it */
+	/* this is requested data, not a message, so -q does not suppress it */
 	fprintf(stderr,
 		"%s\n  from another host: ssh -N -L %u:127.0.0.1:%u %s, then the same address "
 		"there\n"
