@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A frame as a screen: the processes with their states, and of the selected one functions, calls,
- * collections. */
+/* Draws a frame: the processes with their states, and the functions, calls and collections of the
+ * selected one. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,18 +16,18 @@
 #define LEGEND_COLUMNS 3
 #define LEGEND_WIDTH   22
 
-/* A screen that is being made: each line is cut at the terminal's width, none is below its last
- * row. */
+/* A screen being drawn: lines are cut at the terminal's width, and those below its last row are
+ * dropped. */
 struct sheet {
 	const struct top_view *view;
 	struct buf *out;
 	unsigned row;
-	size_t left; /* columns of this line */
+	size_t left; /* columns left in this line */
 };
 
 /* ── lines ───────────────────────────────────────────────────────────────────────────────── */
 
-/* Text of ours or of others, as far as there is room, in so many columns (0: as long as it is). */
+/* Writes text, escaped, as far as there is room, padded to `columns` (0: unpadded). */
 static void put(struct sheet *s, const char *text, size_t columns, bool right)
 {
 	char safe[LINE_MAX_BYTES];
@@ -69,7 +69,7 @@ static bool begin(struct sheet *s, const char *how)
 	return true;
 }
 
-/* The rest of the line is empty, in its colours. */
+/* Clears the rest of the line in its colours. */
 static void end(struct sheet *s)
 {
 	buf__adds(s->out, "\033[K" PLAIN);
@@ -84,7 +84,7 @@ static void number(struct sheet *s, size_t columns, const char *fmt, double v)
 	put(s, text, columns, true);
 }
 
-/* For each second. */
+/* n per second. */
 static double rate(const struct top_frame *frame, uint64_t n)
 {
 	return (double)n * 1e9 / (double)frame->length_ns;
@@ -181,7 +181,8 @@ static void put_process(struct sheet *s, const struct top_process *p, bool selec
 	end(s);
 }
 
-/* As many as a third of the screen has room for, the selected one among them; returns that. */
+/* Draws as many processes as fit in a third of the screen, including the selected one, which is
+ * returned. */
 static const struct top_process *put_processes(struct sheet *s)
 {
 	const struct top_view *view = s->view;
@@ -228,7 +229,7 @@ static void put_title(struct sheet *s, const char *title)
 	}
 }
 
-/* By CPU time, or by what they allocate: as the processes are sorted. */
+/* By CPU time, or by allocation if the processes are sorted by that. */
 static void put_functions(struct sheet *s, const struct top_process *p, size_t room)
 {
 	bool alloc = s->view->sort == TOP_BY_ALLOC;
@@ -248,7 +249,7 @@ static void put_functions(struct sheet *s, const struct top_process *p, size_t r
 		number(s, 9, "%.1f", 100.0 * (double)f->total / (double)whole);
 		gap(s);
 		gap(s);
-		/* a module that the name begins with is not shown twice */
+		/* do not repeat a module that the name begins with */
 		wide = s->left > 50 ? s->left - 30 : s->left;
 		put(s, f->name, wide, false);
 		gap(s);
@@ -393,7 +394,7 @@ int top__draw(const struct top_view *view, struct buf *out)
 	size_t left;
 
 	buf__reset(out);
-	/* the last row is the keys' */
+	/* the last row is for the keys */
 	body.rows = view->rows > 1 ? view->rows - 1 : view->rows;
 	s.view = &body;
 	put_head(&s);

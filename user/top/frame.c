@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the screen shows of a window, as one struct. */
+/* A window's figures for the screen, as one struct. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 #include "export/calls.h"
 #include "top_priv.h"
 
-/* One screen a process. */
+/* Global, as a process has only one screen. */
 static struct {
-	bool *wanted; /* in memory that both processes share */
+	bool *wanted; /* in memory shared by both processes */
 	int (*report)(void *ctx, const struct picture *pic);
 	void *ctx;
 } wish;
@@ -21,7 +21,7 @@ void top_report__set(bool *wanted, int (*report)(void *ctx, const struct picture
 	wish.ctx = ctx;
 }
 
-/* As much as there is room for, no part of a character. */
+/* Copies as much as fits, without cutting a character in half. */
 static void copy(char *to, size_t size, const char *from)
 {
 	size_t len = from ? strnlen(from, size - 1) : 0;
@@ -70,7 +70,7 @@ static int take_functions(struct top_process *p, const struct pic_target *t)
 	return 0;
 }
 
-/* The picture has its allocators in their order. */
+/* The picture's allocators are already sorted. */
 static void take_allocation(struct top_process *p, const struct picture *pic,
 			    const struct pic_target *t)
 {
@@ -122,7 +122,7 @@ static void take_unsafe(struct top_call *to, const struct pic_unsafe *from)
 	to->blocked_ns = from->blocked_ns;
 }
 
-/* Both lists are by time: they are taken in turns, the longer one first. */
+/* Merges both lists, which are sorted by time. */
 static void take_calls(struct top_process *p, const struct pic_target *t)
 {
 	size_t safe = 0, unsafe = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* screen: the child that runs the session, what comes from it, and keys. */
+/* screen: the child that runs the session, its frames and messages, and keys. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,27 +14,27 @@
 #include "top_priv.h"
 
 #define LOOK_EVERY_MS 200
-/* A session that was asked to end, and does not. */
+/* How long a session may take to end when asked to. */
 #define END_WAIT_NS 15000000000ULL
-#define MESSAGES    8192 /* bytes of the last messages */
+#define MESSAGES    8192 /* bytes of messages that are kept */
 
 struct screen {
 	const struct top_opts *opts;
 	struct top_view view;
-	struct top_frame *shown, *coming; /* coming: `got` bytes of it are there */
+	struct top_frame *shown, *coming; /* coming: `got` bytes of it have arrived */
 	size_t got;
-	pid_t child;   /* 0: it has ended */
+	pid_t child;   /* 0: ended */
 	int frames_fd; /* -1: closed */
 	int messages_fd, signal_fd;
 	int status;
-	bool *wanted; /* shared with the child: a report */
+	bool *wanted; /* shared with the child: a report is wanted */
 	uint64_t shown_ns;
-	bool next_now; /* of a replay */
+	bool next_now; /* replay: show the next frame now */
 	bool leave;
 	struct buf out;
 	char messages[MESSAGES];
 	size_t n_messages;
-	unsigned columns, rows; /* that were drawn */
+	unsigned columns, rows; /* as last drawn */
 	bool changed;
 };
 
@@ -94,7 +94,7 @@ static void take_messages(struct screen *s)
 			continue;
 		if (n < 0)
 			return;
-		/* of what is too much the last */
+		/* keep the end of what is too much */
 		if (s->n_messages + (size_t)n >= sizeof(s->messages)) {
 			size_t drop = s->n_messages + (size_t)n - sizeof(s->messages) + 1;
 
@@ -104,7 +104,7 @@ static void take_messages(struct screen *s)
 		memcpy(s->messages + s->n_messages, text, (size_t)n);
 		s->n_messages += (size_t)n;
 		s->messages[s->n_messages] = '\0';
-		/* the last whole line */
+		/* show the last complete line */
 		line = memrchr(s->messages, '\n', s->n_messages);
 		if (!line)
 			continue;
@@ -117,7 +117,7 @@ static void take_messages(struct screen *s)
 	fd__close(&s->messages_fd);
 }
 
-/* A replay's windows are taken when it is their time. */
+/* A replay's frames are read only when they are due. */
 static bool wants_frame(const struct screen *s, uint64_t now)
 {
 	if (s->frames_fd < 0)
@@ -135,7 +135,7 @@ static void show_frame(struct screen *s, uint64_t now)
 	s->got = 0;
 	if (!top_frame__check(frame))
 		return;
-	/* one that is frozen stays; what comes meanwhile is gone */
+	/* a frozen frame stays; those that arrive in the meantime are dropped */
 	if (s->view.frozen && s->view.frame && !s->next_now)
 		return;
 	s->coming = s->shown;
@@ -235,7 +235,7 @@ static void take_key(struct screen *s, int key)
 	}
 }
 
-/* Up and down are sequences: ESC [ A, or ESC O A. */
+/* The arrow keys send sequences: ESC [ A, or ESC O A. */
 static void take_keys(struct screen *s)
 {
 	unsigned char keys[64];
@@ -287,7 +287,7 @@ static bool is_over(const struct screen *s)
 		return true;
 	if (s->frames_fd >= 0 || s->child)
 		return false;
-	/* one that failed has nothing to look at */
+	/* if no frame came, the session failed, and there is nothing to look at */
 	return !s->opts->stay || !s->view.frame;
 }
 
@@ -308,7 +308,7 @@ static void wait_for_something(struct screen *s, uint64_t now)
 		s->leave = true;
 }
 
-/* The child writes what it has, to a pipe that must be read for that. */
+/* Asks the child to end, and reads its pipes meanwhile, since it may have more to write. */
 static void end_child(struct screen *s)
 {
 	uint64_t until = time__monotonic_ns() + END_WAIT_NS;
@@ -389,7 +389,7 @@ int top__run(const struct top_opts *opts)
 	terminal__give_back();
 	if (err)
 		log_error("--top: %s", strerror(-err));
-	/* the messages that came meanwhile */
+	/* repeat the messages, which the screen has hidden */
 	fwrite(s.messages, 1, s.n_messages, stderr);
 	if (s.wanted != MAP_FAILED)
 		munmap(s.wanted, sizeof(*s.wanted));
@@ -401,7 +401,7 @@ int top__run(const struct top_opts *opts)
 	fd__close(&s.signal_fd);
 	if (err)
 		return EXIT_FAILED;
-	/* a replay ends by the signal that asks for the end */
+	/* a replay is ended by the signal that asks it to */
 	if (s.leave && WIFSIGNALED(s.status) && WTERMSIG(s.status) == SIGINT)
 		return EXIT_COMPLETE;
 	return WIFEXITED(s.status) ? WEXITSTATUS(s.status) : EXIT_FAILED;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The terminal: taken for a screen of our own, and given back as it was. */
+/* The terminal: taken over for the screen, and restored. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -9,15 +9,15 @@
 
 #include "top_priv.h"
 
-/* Another screen, without a cursor; and back. Colours are the terminal's own again. */
+/* Enter the alternate screen, without a cursor; and leave it, resetting colours. */
 static const char enter[] = "\033[?1049h\033[?25l\033[2J";
 static const char leave[] = "\033[0m\033[?25h\033[?1049l";
 
-/* Of the process, as its terminal is: a signal's handler and atexit()'s are handed no context. */
+/* Global, as the terminal is: signal handlers and atexit() functions get no context. */
 static struct termios before;
 static volatile sig_atomic_t taken, resumed;
 
-/* For a signal's handler, too: it calls nothing but write and tcsetattr. */
+/* Also used in signal handlers, which call nothing but write and tcsetattr. */
 static void put(const char *text, size_t len)
 {
 	while (len) {
@@ -44,15 +44,16 @@ void terminal__give_back(void)
 	errno = saved;
 }
 
-/* A mistake of ours: the terminal first, and then the end that the signal means. */
+/* A crash: restores the terminal, then ends as the signal would. */
 static void on_crash(int number)
 {
 	terminal__give_back();
-	/* SA_RESETHAND: what it does by default */
+	/* SA_RESETHAND has restored the default action */
 	raise(number);
 }
 
-/* Somebody stops us (Ctrl-Z comes as a key): the shell gets its terminal, until we go on. */
+/* On SIGTSTP (Ctrl-Z arrives as a key) the shell gets its terminal back until this process is
+ * continued. */
 static void on_stop(int number)
 {
 	int saved = errno;
