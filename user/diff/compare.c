@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which programs, functions, modules, calls and collections of two reports belong together. */
+/* Matches programs, functions, modules, calls and collections of two reports, and makes the
+ * rows. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,32 +9,33 @@
 #include "base/base.h"
 #include "diff_priv.h"
 
-/* A median is one of a histogram's bounds, which are a sixteenth apart. */
+/* Medians are bounds of a histogram, which are a sixteenth apart. */
 #define MEDIAN_VARIES 0.06
 #define CPU_VARIES    0.05
 
 #define SECOND_NS 1e9
 
-/* Calls that were counted for a smaller part of the time stand for no others. */
+/* Calls that were counted for a smaller share of the time are not extrapolated. */
 #define LEAST_SEEN 0.01
-/* No estimate is larger: sums of them fit. */
+/* The largest estimate, so that sums do not overflow. */
 #define MOST_CALLS ((double)(UINT64_C(1) << 48))
 
 /* ── what belongs together ───────────────────────────────────────────────────────────────── */
 
-/* What stands for all of a module's functions that have none, or of a file's: in another build they
- * are at other places. */
+/* Stands for all functions of a module or file without names: in another build they are at other
+ * places. */
 #define NO_NAME "(no name)"
 
-/* One thing that either report may have: of functions, modules and calls alike. */
+/* An entry in either report: a function, module or call. */
 struct item {
-	uint32_t program; /* of its report */
+	uint32_t program; /* number in its report */
 	uint32_t side;
 	uint32_t kind;
 	const char *name, *at;
-	bool no_name; /* it is such, or the module of some */
+	bool no_name; /* it has no name, or is a module with such functions */
 	struct measured m;
-	uint64_t cpu_ns, p50_ns, p50_of; /* safe calls; the last: of how many */
+	uint64_t cpu_ns, p50_ns,
+		p50_of; /* safe calls; p50_of: the number of calls that p50_ns is from */
 };
 
 struct items {
@@ -41,7 +43,7 @@ struct items {
 	size_t n;
 };
 
-/* Those of a pair's two programs, the same ones beside each other. */
+/* Sorts the items of a pair's two programs so that matching ones are adjacent. */
 static int cmp_items(const void *pa, const void *pb)
 {
 	const struct item *a = pa, *b = pb;
@@ -49,7 +51,7 @@ static int cmp_items(const void *pa, const void *pb)
 	return strcmp(a->name, b->name) ?: strcmp(a->at, b->at) ?: CMP(a->kind, b->kind);
 }
 
-/* Waits by looking again and again, or gives its CPU away. */
+/* True for functions that wait by spinning, or yield the CPU. */
 static bool waits(const struct diff_function *f)
 {
 	static const char *const names[] = {"sched_yield", "pthread_",	 "__pthread",	  "__lll",
@@ -61,7 +63,7 @@ static bool waits(const struct diff_function *f)
 	return false;
 }
 
-/* Takes as long as others let it. */
+/* True if the item's time depends on other threads. */
 static bool spins(const struct item *item, const struct diff_pair *pair)
 {
 	if (item->kind == DIFF_GC)
@@ -69,7 +71,7 @@ static bool spins(const struct item *item, const struct diff_pair *pair)
 	return item->kind == DIFF_RTS || item->kind == DIFF_KERNEL;
 }
 
-/* The same ones from i on: what they are together; returns where the next ones begin. */
+/* Adds up the matching items from i on; returns the index after the last of them. */
 static size_t gather(const struct items *items, size_t i, const struct diff_pair *pair,
 		     struct judged *ret)
 {
@@ -134,7 +136,7 @@ static struct item item_of(const struct diff_pair *pair, const struct diff_funct
 			     .m = {.n = f->samples, .sum = f->sum}};
 }
 
-/* By the time that functions take, or by what they allocate. */
+/* Collects functions by their time, or by what they allocate. */
 static int collect_functions(const struct diff *d, struct diff_pair *pair, bool alloc, bool modules,
 			     struct items *ret)
 {
@@ -163,7 +165,7 @@ static int collect_functions(const struct diff *d, struct diff_pair *pair, bool 
 	return 0;
 }
 
-/* How many there were, if as many came while they were not counted as did else. */
+/* Extrapolates the number of calls, assuming the same rate while they were not counted. */
 static struct measured estimate(const struct diff_call *c)
 {
 	double seen = 1 - (double)c->unseen / DIFF_WHOLE, unsure = (double)c->unsure / DIFF_WHOLE;
@@ -238,7 +240,7 @@ static void add_sampled(struct basis *b, const struct items *items, enum diff_se
 	}
 }
 
-/* What the last reading does not have any more: about as much as comes from one to the next. */
+/* The bytes allocated after the last reading: about as many as between two readings. */
 static double ends_of(const struct diff_program *p, double bytes)
 {
 	return bytes / (double)MAX(MAX(p->alloc_gcs, p->alloc_samples), 1);
@@ -263,7 +265,7 @@ static void add_alloc(struct basis *b)
 		judge__bytes(b, large, ends, add_row(b->pair, DIFF_ALLOC, "in large objects", ""));
 }
 
-/* The median of whichever site had most of the calls. */
+/* The median of the site with the most calls. */
 static double median_of(const struct item *v, size_t n, uint32_t side)
 {
 	uint64_t most = 0, ns = 0;
@@ -285,7 +287,8 @@ static double cpu_each(const struct item *v, size_t n, uint32_t side, uint64_t c
 	return calls ? ns / (double)calls : 0;
 }
 
-/* A session that has none of them may have had as many as the other while it did not count. */
+/* A session without any of these calls may have had as many as the other one while it did not
+ * count. */
 static void mark_unsure(const struct basis *b, struct measured m[2])
 {
 	for (int side = 0; side < 2; side++)
@@ -294,7 +297,7 @@ static void mark_unsure(const struct basis *b, struct measured m[2])
 					 side_of(b->pair, side)->calls_unsure / DIFF_WHOLE;
 }
 
-/* The time of one, of the n items that are the same calls. */
+/* Adds rows for the time of one call; the n items are matching calls. */
 static void add_call_times(struct basis *b, const struct item *v, size_t n, const struct judged *j)
 {
 	/* several functions, or calls from several places */
@@ -365,7 +368,7 @@ static int cmp_rows(const void *pa, const void *pb)
 
 /* ── pairs ───────────────────────────────────────────────────────────────────────────────── */
 
-/* How often the event came that is counted. */
+/* How often the event that is counted occurred. */
 static struct measured count_events(const struct diff *d, const struct diff_pair *pair, int side)
 {
 	const struct diff_report *r = report_of(d, side);
@@ -386,7 +389,7 @@ static struct measured count_events(const struct diff *d, const struct diff_pair
 	return all;
 }
 
-/* -ERANGE as judge__basis and judge__alloc_basis. */
+/* -ERANGE as for judge__basis and judge__alloc_basis. */
 static int judge_all(struct basis *b, const struct items *functions,
 		     int (*by)(struct basis *basis, const struct judged *functions, size_t n))
 {
@@ -421,7 +424,7 @@ static int find_basis(struct basis *b, const struct diff *d, const struct items 
 	return judge_all(b, functions, judge__basis);
 }
 
-/* All that is compared of a pair. */
+/* Everything that is compared for a pair. */
 struct things {
 	struct items functions, modules, safe, unsafe, allocators, alloc_modules;
 };
@@ -471,7 +474,7 @@ static int compare(const struct diff *d, struct diff_pair *pair)
 	n = t.functions.n + t.modules.n + t.allocators.n + t.alloc_modules.n + t.unsafe.n +
 	    3 * t.safe.n + 5;
 	if (!err) {
-		/* each thing is in both, as a rule */
+		/* most things are in both reports */
 		judge__expect(&b, n / 2);
 		err = find_basis(&b, d, &t.functions);
 	}
@@ -516,7 +519,8 @@ static int add_pairs(struct diff *d)
 					   .same_build = *a->build_id &&
 							 !strcmp(a->build_id, b->build_id)};
 		err = compare(d, pair);
-		/* of several programs those without such an event, or samples, are left out */
+		/* if there are several programs, those without such an event or samples are left
+		 * out */
 		if (!err || (err == -ERANGE && one))
 			d->n_pairs++;
 		else if (err == -ERANGE)

@@ -1,50 +1,54 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shared by compare.c (what is compared) and judge.c (what of it is a change). */
+/* Shared by compare.c (what is compared) and judge.c (which differences are changes). */
 #ifndef SAFESCOPED_DIFF_PRIV_H
 #define SAFESCOPED_DIFF_PRIV_H
 
 #include "diff.h"
 
-/* What one session has of something that is compared. */
+/* One session's figures for something that is compared. */
 struct measured {
 	uint64_t n;    /* samples, calls, collections */
 	uint64_t sum;  /* ns, bytes; 0 for counts */
-	uint64_t seen; /* calls, collections: those that were counted, of which n is estimated */
-	double unsure; /* so many of n: its standard deviation beside that of counts */
+	uint64_t seen; /* calls, collections: the number counted, from which n is extrapolated */
+	double unsure; /* n's standard deviation from extrapolation, in addition to that of counts
+			*/
 };
 
-/* What a program's two sessions are compared by. */
+/* The basis on which a program's two sessions are compared. */
 struct basis {
 	struct diff_pair *pair;
-	bool counted;	 /* an event is counted, not CPU time */
-	double t[2];	 /* how much work: ns of CPU time, the second one's scaled; or events */
-	double unit;	 /* the work that rows are for, in that unit: a second, or an event */
-	double unsure;	 /* the standard deviation of t[1] / t[0] for want of events, as a part */
-	double expected; /* so many standard deviations one of all comparisons exceeds by chance */
+	bool counted;	 /* work is a number of events rather than CPU time */
+	double t[2];	 /* the work: ns of CPU time, the second one's scaled; or events */
+	double unit;	 /* the work that rows refer to, in the same unit: a second, or an event */
+	double unsure;	 /* the relative standard deviation of t[1] / t[0], as not all events were
+			    counted */
+	double expected; /* the number of standard deviations that one of all comparisons exceeds by
+			    chance in 1 % of runs */
 };
 
 struct judged {
 	struct measured m[2];
-	bool spins;   /* takes as long as others let it: the collector, locks */
-	bool no_name; /* a module's functions that have none, or a module that has such */
+	bool spins;   /* its time depends on other threads: the collector, locks */
+	bool no_name; /* a module's functions without names, or a module with such functions */
 };
 
-/* How many comparisons there will be: comes first. */
+/* Sets the number of comparisons; must be called first. */
 void judge__expect(struct basis *basis, size_t n);
-/* Given pair, counted, t and unit: finds all else, from all functions. -ERANGE: without samples, or
- * without work. */
+/* Computes the other fields from pair, counted, t and unit, and from all functions. -ERANGE:
+ * without samples, or without work. */
 int judge__basis(struct basis *basis, const struct judged *functions, size_t n);
-/* After that: the same of allocation. -ERANGE: it is not known of both. */
+/* The same for allocation, after judge__basis. -ERANGE: it is not known for both. */
 int judge__alloc_basis(struct basis *basis, const struct judged *allocators, size_t n);
 
-/* Each fills a row's a, b, noise, effect and verdict. */
+/* Each fills in a row's a, b, noise, effect and verdict. */
 void judge__cpu(const struct basis *basis, const struct judged *j, struct diff_row *row);
 void judge__alloc(const struct basis *basis, const struct judged *j, struct diff_row *row);
-/* What the runtime counts: bytes that end so far before the session's end. */
+/* For bytes counted by the runtime. ends: about how many bytes may be missing at each session's
+ * end. */
 void judge__bytes(const struct basis *basis, const double bytes[2], const double ends[2],
 		  struct diff_row *row);
 void judge__count(const struct basis *basis, const struct measured m[2], struct diff_row *row);
-/* a and b are set: a duration each, of m[] things; cv: how much it varies by itself. */
+/* Row's a and b are given: the duration of one of m[] things; cv: how much it varies by itself. */
 void judge__each(const struct basis *basis, const struct measured m[2], double cv,
 		 struct diff_row *row);
 /* How much the collector's times vary by themselves. */

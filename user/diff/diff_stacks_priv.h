@@ -7,17 +7,18 @@
 
 struct diff_stack {
 	const char *path; /* "COMM;root;…;leaf" */
-	double sum[2]; /* of both sessions, the first one's for the second one's work: µs, bytes */
+	double sum[2];	  /* of both sessions, the first one's scaled to the second one's work: µs,
+			     bytes */
 };
 
 struct entry;
 
 struct diff_stacks {
 	struct entry *entries;
-	struct diff_stack *v; /* by path */
+	struct diff_stack *v; /* sorted by path */
 	size_t n;
-	bool alloc;	 /* bytes */
-	char **programs; /* of each pair: the frame that its stacks begin with */
+	bool alloc;	 /* sums are bytes */
+	char **programs; /* for each pair, the frame that its stacks begin with */
 	size_t n_programs;
 };
 

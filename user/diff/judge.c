@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is a change, and what may be noise.
+ * Decides what is a change, and what may be noise.
  *
- * Time on the CPU and allocation are known by samples. The variance of n of them is n times the
- * spread: the median
- * square of all functions' differences, over that of a normal distribution, which functions that
- * did change hardly move. To that comes that one program does not take the same time twice, in
- * proportion to the time: caches, other programs, the order of events. A change is beyond so many
- * standard deviations that of all comparisons together one in a hundred runs would have one there
- * (Bonferroni's bound), and of a spread that was found from few functions more (Student's
- * distribution).
+ * CPU time and allocation are known by samples. The variance of n samples is n times the spread.
+ * The spread is the median squared difference of all functions, relative to that of a normal
+ * distribution; functions that did change hardly affect it. In addition, a program does not take
+ * the same time twice, in proportion to the time: because of caches, other programs, the order of
+ * events. A difference is a change if it exceeds so many standard deviations that among all
+ * comparisons together, one in a hundred runs would have one there by chance (Bonferroni's bound);
+ * if the spread was found from few functions, more are required (Student's distribution).
  *
- * The sessions are brought to the same work. Where no event is counted the median function is taken
- * not to have changed: in shares of CPU time all others shrink when one grows. What is not known of
- * that median is part of the variance of everything. Allocation has a spread and a number of
- * samples of its own, and is brought to the same work as CPU time is.
+ * The sessions are scaled to the same work. If no event is counted, the median function is assumed
+ * not to have changed: as shares of CPU time, all others shrink when one grows. The uncertainty of
+ * that median is part of every variance. Allocation has its own spread and number of samples, and
+ * is scaled to the same work as CPU time.
  */
 #include <errno.h>
 #include <math.h>
@@ -23,44 +22,46 @@
 #include "base/base.h"
 #include "diff_priv.h"
 
-/* Of one run in so many a difference is reported that is none. */
+/* One run in this many reports a difference that is none. */
 #define ONE_IN 100
-/* Samples, in both sessions together, below which nothing is said of a function; where they come in
+/* The samples, in both sessions together, below which a function is not judged; if they come in
  * groups, groups. */
 #define FEW_TOGETHER 30
-/* In each session: with fewer a function does not help to find the scale and the spread. */
+/* Functions with fewer samples are not used to find the scale (in each session) and the spread (in
+ * both together). */
 #define FEW_SAMPLES 20
-/* So many functions are needed to find the scale, and the spread of allocation. */
+/* The number of functions needed to find the scale, and the spread of allocation. */
 #define FOR_SCALE 5
-/* A scale that is no more standard deviations from 1 is none. */
+/* A scale within this many standard deviations of 1 is taken for 1. */
 #define SCALE_LIMIT 2
-/* A normal distribution's standard deviation is so many times the median distance from its middle;
- * its median varies so many times as much as its mean. */
+/* For a normal distribution: the ratio of its standard deviation to the median distance from its
+ * middle; and that of the standard deviations of its median and its mean. */
 #define OF_MEDIAN_DISTANCE 1.4826
 #define MEDIAN_VARIES	   1.2533
-/* What the spread is taken for before anything is known of it, and how many functions that counts
- * for: of programs whose functions take turns, and of those with phases. */
+/* The spread that is assumed beforehand, and how many functions that counts for: from programs
+ * whose functions take turns, and from those with phases. */
 #define PRIOR_SPREAD 2.0
 #define PRIOR_COUNTS 10
 /* The median of the square of a normally distributed number. */
 #define MEDIAN_SQUARE 0.4549
-/* What runs of one program differ by: measured in windows of the demo on a machine that others
- * load. The second is for what spins, as long as others hold it up. */
+/* How much runs of one program differ, measured in windows of the demo on a machine with other
+ * load. The second is for code that spins for as long as others hold it up. */
 #define VARIES	     0.04
 #define SPINS_VARIES 0.3
 #define COUNT_VARIES 0.05
-/* The same, for each unit that the load differs by (its logarithm). */
+/* The same for each unit of difference in load (its logarithm). */
 #define LOAD_VARIES 0.1
-/* Events come in bursts: so many times the variance of those that come one by one. */
+/* Events come in bursts: their variance is this many times that of independent events. */
 #define BURSTS 4
-/* What does not matter: less than this part of all CPU time, or of the thing itself. */
+/* Differences below these do not matter: as a part of all CPU time or bytes; and relative to the
+ * thing itself, for times and bytes, and for counts and single durations. */
 #define LEAST_PART 0.005
 #define LEAST_SELF 0.1
 #define LEAST_EACH 0.25
-/* Fewer bytes for each ns of CPU time cost nothing that is seen: GHC's programs allocate a thousand
+/* Fewer bytes for each ns of CPU time have no visible cost: programs by GHC allocate a thousand
  * times as much. */
 #define LEAST_BYTES 0.001
-/* Of fewer calls or collections there is no usual time. */
+/* Fewer calls or collections have no typical time. */
 #define FEW_EVENTS 30
 
 static int cmp_double(const void *pa, const void *pb)
@@ -105,20 +106,20 @@ static void find_scale(struct basis *b, const struct judged *functions, size_t n
 		b->t[1] *= exp(middle);
 }
 
-/* What is measured, for the unit of work. */
+/* The measured amount per unit of work. */
 static double value(const struct basis *b, const struct measured *m, int side)
 {
 	return (double)m->sum * b->unit / b->t[side];
 }
 
-/* The variance that the number of its samples gives it; of a share of all of them less. */
+/* The variance due to the number of samples; less if they are a large share of all. */
 static double sampled(const struct basis *b, const struct diff_measure *by,
 		      const struct measured *m, int side)
 {
 	double own = by->uneven && m->n ? (double)m->sum / (double)m->n : 0;
 	double each = MAX(by->each[side], own) * b->unit / b->t[side];
 	double share = MIN((double)m->sum / by->whole[side], 1), v = value(b, m, side);
-	/* of none, or few, two groups of them more are possible */
+	/* if there are none or few, two more groups of them are possible */
 	double variance = ((double)m->n + 2 * by->spread) * each * each;
 
 	return b->counted ? variance + v * v / b->t[side] : variance * (1 - share);
@@ -131,13 +132,13 @@ static double varies(const struct basis *b, const struct diff_measure *by, const
 	return j->spins ? b->pair->spins_varies : b->pair->varies;
 }
 
-/* The variance of what varies so much by itself. */
+/* The variance between runs of something that varies by `cv`, plus that of the scale. */
 static double of_runs(const struct basis *basis, double a, double b, double cv)
 {
 	return cv * cv * (a * a + b * b) / 2 + basis->pair->unknown * basis->pair->unknown * b * b;
 }
 
-/* As Student's distribution has it, for as many degrees of freedom as such a median has. */
+/* The limit by Student's distribution, for the degrees of freedom of such a median. */
 static double limit_of(const struct basis *b, size_t known_by)
 {
 	double z = b->expected;
@@ -160,7 +161,7 @@ static void find_spread(const struct basis *b, struct diff_measure *by,
 				    (sampled(b, by, &j->m[0], 0) + sampled(b, by, &j->m[1], 1) +
 				     of_runs(b, x, y, varies(b, by, j)));
 	}
-	/* what few functions allocate is one's change as likely as noise */
+	/* with few functions, a difference in allocation is as likely a change as noise */
 	if (by->uneven && k < FOR_SCALE)
 		k = 0;
 	known_by = k + PRIOR_COUNTS;
@@ -170,7 +171,7 @@ static void find_spread(const struct basis *b, struct diff_measure *by,
 	by->limit = limit_of(b, known_by);
 }
 
-/* -ERANGE: one session has none. */
+/* Computes what a sample stands for. -ERANGE: a session has none. */
 static int find_each(struct diff_measure *by, const uint64_t samples[2])
 {
 	for (int side = 0; side < 2; side++) {
@@ -202,13 +203,13 @@ int judge__basis(struct basis *b, const struct judged *functions, size_t n)
 	pair->load = fabs(log((1 + kept[1]) / (1 + kept[0])));
 	pair->varies = VARIES + LOAD_VARIES * pair->load;
 	pair->spins_varies = SPINS_VARIES + pair->load;
-	/* by CPU time the work is not the same where that is not */
+	/* if work is CPU time, it varies as that does */
 	pair->alloc_varies = b->counted ? VARIES : pair->varies;
 	pair->scale = 1;
 	pair->unknown = b->unsure;
 	if (!b->counted) {
 		find_scale(b, functions, n, room);
-		/* the more it shrank, the more CPU time the work took */
+		/* the more t[1] was scaled down, the more CPU time the work took */
 		pair->scale = cpu_of(b, 1) / b->t[1];
 	}
 	pair->work = b->t[1] / b->t[0];
@@ -242,7 +243,8 @@ void judge__expect(struct basis *b, size_t n)
 {
 	double alpha = 1.0 / ONE_IN / (double)MAX(n, (size_t)1), low = 0, high = 40;
 
-	/* erfc falls: the number of standard deviations beyond which alpha lies */
+	/* bisection, as erfc decreases: the number of standard deviations beyond which alpha
+	 * lies */
 	for (int i = 0; i < 60; i++) {
 		double mid = (low + high) / 2;
 
@@ -265,7 +267,7 @@ static void judge(double limit, struct diff_row *row, double variance, double le
 	row->verdict = large && fabs(diff) > row->noise ? (diff > 0) - (diff < 0) : 0;
 }
 
-/* What is all CPU time, or all bytes, of the unit of work. */
+/* All CPU time, or all bytes, per unit of work. */
 static double whole(const struct basis *b, const struct diff_measure *by)
 {
 	return by->whole[0] * b->unit / b->t[0];
@@ -291,7 +293,7 @@ void judge__cpu(const struct basis *b, const struct judged *j, struct diff_row *
 	judge_sampled(b, &b->pair->cpu, j, row);
 }
 
-/* Whether so many bytes more or less are seen in the program's time. */
+/* True if the difference in bytes is enough to affect the program's time. */
 static bool is_seen(const struct basis *b, const struct diff_row *row)
 {
 	return fabs(row->b - row->a) >= LEAST_BYTES * whole(b, &b->pair->cpu);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The comparison as a page for a browser: the flame graph of the second session, in the colours of
- * what changed, and the text below it. Names are in it as JSON in an element that is no program, or
- * as text.
+ * The comparison as a page for a browser: the flame graph of the second session, coloured by
+ * change, and the text below it. Names are in it only as JSON in a non-executable element, or as
+ * text.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,14 +12,14 @@
 #include "base/base.h"
 #include "diff_stacks_priv.h"
 
-/* Smaller parts of the whole are not shown. */
+/* Nodes below 1/LEAST of the whole are not shown. */
 #define LEAST	  20000
 #define MAX_NODES ((size_t)1 << 22)
 #define WIDTH	  130
 #define NO_LIMIT  1e9
 
-/* page.css and page.js as they lie beside this file, for the assembler to take in: the build is
- * made from the top folder. */
+/* page.css and page.js from this folder, included verbatim by the assembler: the build runs in the
+ * top folder. */
 extern const char diff_css[], diff_js[];
 /* clang-format off */
 __asm__(".pushsection .rodata\n"
@@ -33,19 +33,19 @@ __asm__(".pushsection .rodata\n"
 
 struct node {
 	uint32_t depth, name, parent;
-	double sum[2], left[2]; /* with its children; without those that are shown */
+	double sum[2], left[2]; /* sum: with all children; left: without those that are shown */
 };
 
 struct tree {
 	struct strtab *names;
 	struct node *v;
 	size_t n, cap;
-	uint32_t *open; /* nodes from the root to the last one */
+	uint32_t *open; /* the nodes from the root to the last one */
 	size_t n_open, cap_open;
 	double whole[2];
 };
 
-/* A string within the script element, which nothing in it can end. */
+/* Writes a string within the script element, so that nothing in it can end that. */
 static void put_string(FILE *out, const char *s)
 {
 	fputc('"', out);
@@ -82,7 +82,7 @@ static int open_node(struct tree *t, const char *name, size_t len)
 	return 0;
 }
 
-/* Stacks come in the order of their paths: those with a common beginning beside each other. */
+/* Adds a stack. Stacks are sorted by path, so those with a common beginning are adjacent. */
 static int add_stack(struct tree *t, const struct diff_stack *stack)
 {
 	const char *at = stack->path;
@@ -131,8 +131,8 @@ static bool is_shown(const struct tree *t, const struct node *node)
 	return (node->sum[0] + node->sum[1]) * LEAST >= t->whole[0] + t->whole[1];
 }
 
-/* Four numbers for each node: depth, name, and what of both it has beyond its shown children, in
- * µs or bytes. */
+/* Writes four numbers for each node: depth, name, and the amount of either session that is not in
+ * its shown children, in µs or bytes. */
 static void put_tree(FILE *out, struct tree *t)
 {
 	const char *comma = "";
@@ -162,7 +162,7 @@ static void put_tree(FILE *out, struct tree *t)
 	fputs("],\n", out);
 }
 
-/* What the page needs to tell noise from change, in the order of the programs. */
+/* Writes what the page needs to distinguish noise from change, in the order of the programs. */
 static void put_programs(FILE *out, const struct diff *d, const struct diff_stacks *stacks)
 {
 	double unit = stacks->alloc ? 1 : 1e3;
@@ -172,7 +172,7 @@ static void put_programs(FILE *out, const struct diff *d, const struct diff_stac
 		const struct diff_pair *p = &d->pairs[i];
 		const struct diff_measure *by = stacks->alloc ? &p->alloc : &p->cpu;
 
-		/* nothing is known of what has no limit */
+		/* without a limit nothing can be judged */
 		fprintf(out,
 			"%s{\"limit\":%.3f,\"each\":[%.3f,%.3f],\"varies\":%.4f,"
 			"\"spins_varies\":%.4f,\"unknown\":%.4f,\"name\":",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A JSON report, read by a process without rights: it may be anybody's. What that process hands
- * over is one struct with room for everything, and is checked.
+ * Reads a JSON report, which is untrusted, in a process without rights. The result is one struct
+ * with room for everything, and is checked.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@
 #include "diff.h"
 
 #define TIMEOUT_MS 120000
-/* cJSON takes some twenty times the text. */
+/* cJSON needs about twenty times the size of the text. */
 #define MEMORY ((uint64_t)8 << 30)
-/* No count or time is larger: sums of all that a report may hold then fit. */
+/* The largest count or time, so that sums over a whole report do not overflow. */
 #define MAX_VALUE ((uint64_t)1 << 48)
 
 struct source {
@@ -49,7 +49,7 @@ static void copy(char *to, size_t size, const char *from)
 {
 	size_t len = strnlen(from, size - 1);
 
-	/* no character is cut */
+	/* do not cut a character in half */
 	while (from[len] && len && ((unsigned char)from[len] & 0xc0) == 0x80)
 		len--;
 	memcpy(to, from, len);
@@ -66,7 +66,7 @@ size_t diff__place(const char *name)
 	return (size_t)(plus - name);
 }
 
-/* Code without a name is of one file or another. */
+/* Sets the module of code without a name to its file. */
 static void add_file(struct diff_function *f)
 {
 	char file[sizeof(f->name)];
@@ -94,7 +94,7 @@ static void read_lanes(struct diff_program *p, const cJSON *target)
 	}
 }
 
-/* Functions into a list with room for `max`. False: there are more. */
+/* Reads functions into a list with room for `max`. False: there are more. */
 static bool read_functions(struct diff_function *list, uint32_t *n, uint32_t max, uint32_t program,
 			   const cJSON *functions, const char *sum)
 {
@@ -116,7 +116,7 @@ static bool read_functions(struct diff_function *list, uint32_t *n, uint32_t max
 		to->kind = kind;
 		copy(to->name, sizeof(to->name), string(f, "name"));
 		copy(to->module, sizeof(to->module), string(f, "module"));
-		/* the runtime's code in Cmm, as other outputs have it */
+		/* the runtime's Cmm code, as in other outputs */
 		if (!strcmp(string(f, "package"), "rts"))
 			copy(to->module, sizeof(to->module), DIFF_MODULE_RTS);
 		add_file(to);
@@ -145,7 +145,8 @@ static void read_allocation(struct diff_report *r, uint32_t program, const cJSON
 				cJSON_GetObjectItemCaseSensitive(alloc, "functions"), "self_bytes");
 }
 
-/* The time in which not all calls were counted: millionths. A report without it is an older one. */
+/* The share of the time in which calls were not counted, in millionths. Older reports do not have
+ * it. */
 static uint32_t unseen_of(const cJSON *call)
 {
 	const cJSON *share = cJSON_GetObjectItemCaseSensitive(call, "observed_share");
@@ -180,7 +181,7 @@ static void read_calls(struct diff_report *r, uint32_t program, const cJSON *tar
 		if (!safe)
 			continue;
 		to->unseen = to->unsure = unseen_of(c);
-		/* some were missed: nobody knows how many */
+		/* an unknown number of calls was missed */
 		if (!to->unseen && cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(c, "exact")))
 			to->unsure = DIFF_WHOLE;
 		r->programs[program].calls_unsure =
@@ -188,8 +189,8 @@ static void read_calls(struct diff_report *r, uint32_t program, const cJSON *tar
 	}
 }
 
-/* Those that were not seen are taken for as long as the others, and are not known where nobody
- * counted them. */
+/* Collections that were not seen are assumed to have been as long as the others; if their number is
+ * not known, none are added. */
 static void add_gcs(struct diff_program *p, const cJSON *gc)
 {
 	uint64_t n = number(gc, "count"), missed = number(gc, "missed");
@@ -203,7 +204,7 @@ static void add_gcs(struct diff_program *p, const cJSON *gc)
 	p->gc_pause_ns += (uint64_t)(each * (double)(n + missed));
 }
 
-/* The beginning of a session is nothing to compare with another one. */
+/* Drops allocation that covers only a part of a session, which cannot be compared. */
 static void leave_out_parts(struct diff_report *r)
 {
 	for (uint32_t i = 0; i < r->n_programs; i++) {
@@ -215,8 +216,8 @@ static void leave_out_parts(struct diff_report *r)
 	}
 }
 
-/* From the first to the last moment that any of its threads was seen, as the text report has it:
- * that lane is left out which is as long as many threads together. 0: there is none. */
+/* The time from the first to the last moment at which any thread was seen, as in the text report.
+ * The lane that sums up many ended threads is skipped. 0: there is none. */
 static uint64_t seen_ns(const cJSON *target)
 {
 	const cJSON *lane;
@@ -257,7 +258,7 @@ static void read_target(struct diff_report *r, const cJSON *target)
 		p->build_id[0] = '\0';
 	p->parallel |= number(target, "capabilities") > 1;
 	add_gcs(p, gc);
-	/* of calls that were never seen, too */
+	/* for calls that were never seen as well */
 	paused = (double)number(cost, "probes_paused_ns") / (double)MAX(ns ?: r->duration_ns, 1U);
 	p->calls_unsure = MAX(p->calls_unsure, (uint32_t)(MIN(paused, 1) * DIFF_WHOLE));
 	read_lanes(p, target);
@@ -286,7 +287,7 @@ static int read_report(void *ctx, void *out)
 	r->frequency_hz = number(session, "frequency_hz");
 	cJSON_ArrayForEach (target, targets)
 		read_target(r, target);
-	/* the session began before the probes were on, and may have gone on without it */
+	/* the session began before the probes were attached, and may have outlasted the process */
 	ns = cJSON_GetArraySize(targets) == 1 ? seen_ns(cJSON_GetArrayItem(targets, 0)) : 0;
 	r->duration_ns = ns ?: r->duration_ns;
 	leave_out_parts(r);
@@ -315,7 +316,7 @@ static int check_functions(const struct diff_report *r, struct diff_function *li
 	return 0;
 }
 
-/* Nothing in it is trusted. */
+/* Checks the struct, in which nothing is trusted. */
 static int check(struct diff_report *r)
 {
 	uint64_t cpu_ns = 0;
@@ -370,7 +371,7 @@ int diff_report__read(const char *json, size_t len, struct diff_report **ret_rep
 
 	if (len > DIFF_MAX_REPORT)
 		return -EFBIG;
-	/* there is nothing else that waits meanwhile */
+	/* blocking is fine, as nothing else waits meanwhile */
 	err = confine__aside(&by, TIMEOUT_MS, TIMEOUT_MS * 1000000ULL, read_report, &source,
 			     sizeof(struct diff_report), &out);
 	if (err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two sessions' folded stacks as one list. Processes and threads have other numbers in each
- * session: stacks begin with the program's name, and then with their root.
+ * Two sessions' folded stacks as one list. Since the numbers of processes and threads differ
+ * between sessions, stacks begin with the program's name, followed by their root.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -29,7 +29,7 @@ static char *frame_of(const char *comm)
 	return safe;
 }
 
-/* The pair of the program with which a line begins. */
+/* The pair of the program that a line begins with. */
 static const struct diff_pair *pair_of(const struct diff_stacks *s, const struct diff *d, int side,
 				       const char *comm, size_t len)
 {
@@ -164,7 +164,7 @@ void diff_stacks__free(struct diff_stacks *stacks)
 
 int diff_stacks__put_folded(FILE *out, const struct diff_stacks *stacks)
 {
-	/* what is left of rounding goes to the next line: the sums stay right */
+	/* the remainder of rounding is carried to the next line, so that the sums stay right */
 	double carry[2] = {0.5, 0.5};
 
 	for (size_t i = 0; i < stacks->n; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The comparison for people: what changed, and the largest of each section. */
+/* The comparison for people: what changed, and the largest rows of each section. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,21 +9,21 @@
 #include "diff.h"
 #include "export/export.h"
 
-#define WIDTH 160 /* of a page that has none */
-/* Of a section, of what may be noise: of functions, of others. */
+#define WIDTH 160 /* if the page's width is not known */
+/* The rows that may be noise in a section: of functions, of others. */
 #define FUNCTIONS 10
 #define OTHERS	  5
-/* Beyond this part of it noise is "much". */
+/* Noise beyond this part of the value is "much". */
 #define MOST_NOISE 1
 #define LOAD_SHOWN 0.1
-/* Of the number of calls, in millionths. */
+/* Part of the number of calls, in millionths. */
 #define UNSURE_SHOWN 10000
 
-/* Of each section. */
+/* What the sections look like. */
 static const struct section {
 	const char *title;
 	const char *first, *second; /* columns */
-	const char *more, *less;    /* printf formats of the name and the place */
+	const char *more, *less;    /* printf formats for the name and the place */
 	enum unit { NS, COUNT, BYTES } unit;
 } sections[DIFF_SECTIONS] = {
 	[DIFF_FUNCTIONS] = {"Functions, by CPU time of their own", "function", "module",
@@ -94,7 +94,7 @@ static struct shown change(double a, double b)
 	return out;
 }
 
-/* What may be noise, of the larger one. */
+/* The noise, relative to the larger value. */
 static struct shown noise(const struct diff_row *row)
 {
 	double whole = MAX(row->a, row->b);
@@ -113,7 +113,7 @@ static int cmp_effects(const void *pa, const void *pb)
 			      *b = *(const struct diff_row *const *)pb;
 	double x = fabs(a->effect), y = fabs(b->effect);
 
-	/* the same pair's: what says the same in another way stays in the sections' order */
+	/* rows of one pair, in one array: equal ones stay in the sections' order */
 	return CMP(y, x) ?: CMP(a, b);
 }
 
@@ -121,7 +121,7 @@ static int put_change(FILE *out, const struct diff_row *row)
 {
 	const struct section *section = &sections[row->section];
 	char *name = text__escaped(row->name), *at = text__escaped(row->at);
-	/* a module that the name begins with is not shown twice */
+	/* do not repeat a module that the name begins with */
 	bool from = row->section != DIFF_FUNCTIONS && row->section != DIFF_ALLOC_FUNCTIONS;
 	bool place = *row->at;
 
@@ -146,7 +146,8 @@ static int put_change(FILE *out, const struct diff_row *row)
 	return 0;
 }
 
-/* A module has its changes by its functions, where they have names. */
+/* True for changes to be listed. A module's are those of its functions, unless some have no
+ * names. */
 static bool is_listed(const struct diff_row *row)
 {
 	bool module = row->section == DIFF_MODULES || row->section == DIFF_ALLOC_MODULES;
@@ -204,7 +205,7 @@ static int put_rows(FILE *out, const struct section *section, const struct diff_
 	return err;
 }
 
-/* Those that changed, and up to so many of the others, the largest first. */
+/* Copies the rows that changed, and up to `most` of the others, the largest first. */
 static size_t choose(const struct diff_row *rows, size_t n, size_t most, struct diff_row *to)
 {
 	size_t k = 0, others = 0;
