@@ -34,8 +34,7 @@ struct item {
 	const char *name, *at;
 	bool no_name; /* it has no name, or is a module with such functions */
 	struct measured m;
-	uint64_t cpu_ns, p50_ns,
-		p50_of; /* safe calls; p50_of: the number of calls that p50_ns is from */
+	uint64_t cpu_ns, p50_ns, p50_of; /* safe calls; p50_of: of how many */
 };
 
 struct items {

@@ -10,8 +10,7 @@ struct measured {
 	uint64_t n;    /* samples, calls, collections */
 	uint64_t sum;  /* ns, bytes; 0 for counts */
 	uint64_t seen; /* calls, collections: the number counted, from which n is extrapolated */
-	double unsure; /* n's standard deviation from extrapolation, in addition to that of counts
-			*/
+	double unsure; /* n's standard deviation from extrapolation, beside that of counts */
 };
 
 /* The basis on which a program's two sessions are compared. */
@@ -48,7 +47,8 @@ void judge__alloc(const struct basis *basis, const struct judged *j, struct diff
 void judge__bytes(const struct basis *basis, const double bytes[2], const double ends[2],
 		  struct diff_row *row);
 void judge__count(const struct basis *basis, const struct measured m[2], struct diff_row *row);
-/* Row's a and b are given: the duration of one of m[] things; cv: how much it varies by itself. */
+/* The row's a and b are given: the duration of one of m[] things; cv: how much it varies by
+ * itself. */
 void judge__each(const struct basis *basis, const struct measured m[2], double cv,
 		 struct diff_row *row);
 /* How much the collector's times vary by themselves. */

@@ -24,8 +24,8 @@
 
 /* One run in this many reports a difference that is none. */
 #define ONE_IN 100
-/* The samples, in both sessions together, below which a function is not judged; if they come in
- * groups, groups. */
+/* With fewer samples in both sessions together a function is not judged; samples that come in
+ * groups count once for each group. */
 #define FEW_TOGETHER 30
 /* Functions with fewer samples are not used to find the scale (in each session) and the spread (in
  * both together). */
@@ -38,8 +38,8 @@
  * middle; and that of the standard deviations of its median and its mean. */
 #define OF_MEDIAN_DISTANCE 1.4826
 #define MEDIAN_VARIES	   1.2533
-/* The spread that is assumed beforehand, and how many functions that counts for: from programs
- * whose functions take turns, and from those with phases. */
+/* The spread that is assumed beforehand, from programs whose functions take turns and from those
+ * with phases; and how many functions that counts for. */
 #define PRIOR_SPREAD 2.0
 #define PRIOR_COUNTS 10
 /* The median of the square of a normally distributed number. */
@@ -58,8 +58,8 @@
 #define LEAST_PART 0.005
 #define LEAST_SELF 0.1
 #define LEAST_EACH 0.25
-/* Fewer bytes for each ns of CPU time have no visible cost: programs by GHC allocate a thousand
- * times as much. */
+/* Fewer bytes for each ns of CPU time have no visible cost: GHC-compiled programs allocate a
+ * thousand times as much. */
 #define LEAST_BYTES 0.001
 /* Fewer calls or collections have no typical time. */
 #define FEW_EVENTS 30

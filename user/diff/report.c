@@ -190,7 +190,7 @@ static void read_calls(struct diff_report *r, uint32_t program, const cJSON *tar
 }
 
 /* Collections that were not seen are assumed to have been as long as the others; if their number is
- * not known, none are added. */
+ * not known, the process's collections are left out. */
 static void add_gcs(struct diff_program *p, const cJSON *gc)
 {
 	uint64_t n = number(gc, "count"), missed = number(gc, "missed");

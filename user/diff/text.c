@@ -19,7 +19,7 @@
 /* Part of the number of calls, in millionths. */
 #define UNSURE_SHOWN 10000
 
-/* What the sections look like. */
+/* The texts of each section. */
 static const struct section {
 	const char *title;
 	const char *first, *second; /* columns */
@@ -146,8 +146,8 @@ static int put_change(FILE *out, const struct diff_row *row)
 	return 0;
 }
 
-/* True for changes to be listed. A module's are those of its functions, unless some have no
- * names. */
+/* True if the change is listed. A module's is not, as its functions' are, unless some of them have
+ * no names. */
 static bool is_listed(const struct diff_row *row)
 {
 	bool module = row->section == DIFF_MODULES || row->section == DIFF_ALLOC_MODULES;

@@ -11,8 +11,7 @@
 /* The type of the row's member that a cell shows. In text a number of UINT64_MAX is "–". */
 enum cell {
 	CELL_TEXT,  /* const char * */
-	CELL_NAME,  /* const char *; in text `?` if empty, and prefixed with `~` if the mark is set
-		     */
+	CELL_NAME,  /* const char *; in text `?` if empty, and `~` first if the mark is set */
 	CELL_COUNT, /* uint64_t; in text prefixed with `≥` if there is a mark that is not set */
 	CELL_NS,    /* the same */
 	CELL_ABOUT_NS, /* the same; in text prefixed with `~` */
@@ -24,8 +23,7 @@ struct column {
 	const char *text, *page; /* titles; NULL: not in that format */
 	enum cell cell;
 	uint16_t offset, mark; /* of the member; of the bool that marks it, 0: none */
-	uint8_t worth; /* columns worth least go first if the text is too narrow; 0: never left out
-			*/
+	uint8_t worth;	       /* the least go first if the text is too narrow; 0: never left out */
 };
 
 struct columns {

@@ -116,8 +116,7 @@ enum {
 struct table_column {
 	const char *title;
 	int flags;
-	const char
-		*group; /* a title over the neighbouring columns with the same group; NULL: none */
+	const char *group; /* a title over neighbouring columns with the same group; NULL: none */
 	uint64_t worth;
 };
 
@@ -148,8 +147,8 @@ const char *export__bar_colour(uint32_t letter, char *out, size_t size);
 
 /* Returns the string as valid UTF-8, which the caller frees; NULL on allocation failure. */
 char *utf8__clean(const char *s);
-/* Writes a complete JSON text in UTF-8, with characters that text__is_hidden as `\u` escapes, so
- * that it is safe to print on a terminal. */
+/* Writes a complete JSON text in UTF-8; characters for which text__is_hidden is true become `\u`
+ * escapes in its strings, so that it is safe to print on a terminal. */
 void json__put_text(FILE *out, const char *json);
 
 #endif

@@ -30,7 +30,7 @@ static inline int export__result(FILE *out, int err)
 	return err ? err : ferror(out) ? -EIO : 0;
 }
 
-/* True if no process was profiled: all there is is an eventlog, or a report that GHC wrote. */
+/* True if no process was profiled: there is only an eventlog, or a report that GHC wrote. */
 bool session__log_alone(const struct picture *pic);
 
 /* ── text (utf8.c) ───────────────────────────────────────────────────────────────────────── */
@@ -44,8 +44,8 @@ bool session__log_alone(const struct picture *pic);
 uint32_t utf8__next(const char **s);
 /* Writes cp to out (at most 4 bytes, no NUL) and returns the number of bytes. */
 size_t utf8__put(char *out, uint32_t cp);
-/* Writes a quoted JSON string, with characters that text__is_hidden escaped in ASCII. NULL is
- * written as "". */
+/* Writes a quoted JSON string; characters for which text__is_hidden is true become `\u` escapes.
+ * NULL is written as "". */
 void json__put_string(FILE *out, const char *s);
 /* Writes a quoted JSON string for a <script> in a page, made readable by text__escape; nothing in
  * it can end the script. */

@@ -13,8 +13,8 @@ struct view {
 	const struct pic_lane *lane;
 	const struct pic_target *target;
 	uint32_t target_no, lane_no; /* indices into picture__target() and target->lanes[].v */
-	uint64_t busy_ns;	     /* sorts a process's lanes of one kind; 0 for capabilities */
-	uint64_t process_ns;	     /* the busy time of all threads of its process */
+	uint64_t busy_ns;    /* sort key of a process's lanes of one kind; 0 for capabilities */
+	uint64_t process_ns; /* the busy time of all threads of its process */
 };
 
 struct view_label;

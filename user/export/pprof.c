@@ -48,8 +48,7 @@ struct writer {
 	const struct picture *pic;
 	struct strtab *strings;
 	uint32_t only; /* the number of a process; UINT32_MAX: all of them */
-	/* for Pyroscope: `named` is the number, plus 1, of the process that threads and labels,
-	 * names of which it has few, are of */
+	/* for Pyroscope: threads' names and labels of process `named` - 1, if it has few */
 	bool for_pyroscope;
 	uint32_t named;
 	struct series_names threads, labels;

@@ -17,8 +17,11 @@
 /* Threads that sleep less often than this are not counted. */
 #define OWN_SLEEPS_PER_SECOND 100
 
-/* The main thread is bound to its OS thread, which has to be woken each time that another thread
- * ran before it. At this rate, and with this share of the session's time on the CPU, that costs. */
+/*
+ * The main thread is bound to its OS thread, which has to be woken whenever the main thread runs
+ * after another one. At this rate, and with this share of the session's time on the CPU, that
+ * costs.
+ */
 #define SWITCHES_PER_SECOND 1000
 #define SWITCHES_PERCENT    2
 

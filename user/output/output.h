@@ -29,14 +29,13 @@ struct output_opts {
 	enum export_weight weight;
 	unsigned lanes; /* EXPORT_LANES_… */
 	bool verbose;
-	bool of_this_host; /* the session was recorded on this host, which formats may name */
-	const char
-		*host_name; /* the host's name, wherever it was recorded; NULL: the machine's own */
+	bool of_this_host;     /* the session was recorded on this host, which formats may name */
+	const char *host_name; /* the recording host's name; NULL: the machine's own */
 	/* Each window gets its own files in the directory `path` (NULL: the working directory),
 	 * named after its start time; or windows follow each other on "-". */
 	bool windows;
 	/* If the output's place cannot be written at first, go on and try again for each window, as
-	 * after a full disk. */
+	 * with a disk that is full later. */
 	bool place_may_come;
 	/* The newest windows are kept: at most this many, of this many bytes in all, no older than
 	 * this; 0: no limit. The files of all others are removed. */
@@ -58,7 +57,7 @@ int outputs__check(const struct output_opts *opts);
 /*
  * Chooses the paths for a session of this program and pid (0: several), and tries whether each can
  * be written, before anything is attached. `opts` must outlive the outputs. Prints a line on
- * failure; with place_may_come, failing to write is not one.
+ * failure; with place_may_come an unwritable place is not a failure.
  */
 int outputs__plan(const struct output_opts *opts, const char *comm, pid_t pid,
 		  struct outputs **ret_outputs);

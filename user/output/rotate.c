@@ -65,7 +65,8 @@ static int same_time(const struct file *a, const struct file *b)
 	return strncmp(a->time, b->time, ROTATE_TIME_SIZE - 4);
 }
 
-/* Sorts by time, those in the future first: otherwise each new window would count as older. */
+/* Sorts by time, those in the future first: otherwise each new window would count as older than
+ * they are. */
 static int by_time(const void *pa, const void *pb)
 {
 	const struct file *a = pa, *b = pb;
@@ -146,7 +147,7 @@ static int remove_window(struct files *files, int dir, size_t i, size_t next)
 	return err;
 }
 
-/* Removes the oldest window with all its files as long as there are too many. */
+/* Removes the oldest windows with all their files until the rest is within the limits. */
 static int remove_oldest(const struct output_opts *opts, struct files *files, int dir)
 {
 	char oldest[ROTATE_TIME_SIZE];

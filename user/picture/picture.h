@@ -193,7 +193,7 @@ struct pic_lane {
 	size_t n_rows;
 	const struct pic_off_cpu *off_cpu; /* OS thread; descending by ns */
 	size_t n_off_cpu;
-	/* There were so many slices that neighbours that span less than this together were merged,
+	/* Neighbours that together span less than this were merged, as there were too many slices,
 	 * or a piece this long was known too late to be drawn; 0: the slices show everything. */
 	uint64_t merged_ns;
 };
@@ -306,7 +306,7 @@ struct pic_cc_node {
 /* A part of the session; end_ns 0: none. */
 struct pic_moment {
 	uint64_t start_ns, end_ns;
-	const struct pic_lane *lane; /* the lane that it is in; NULL: not a single lane */
+	const struct pic_lane *lane; /* the lane that it is in; NULL: no single one */
 };
 
 struct pic_finding {
@@ -364,7 +364,7 @@ struct pic_unsafe {
 	uint64_t held_up_gc_ns; /* how long collections waited for it; UINT64_MAX: not known */
 	uint64_t held_up_gcs, longest_held_ns; /* how many waited; the longest wait */
 	struct pic_moment longest_held;	       /* that longest wait, as a whole */
-	uint64_t held_caps; /* a bit for each capability that ran such a call; bit 63: all others */
+	uint64_t held_caps; /* a bit for each capability in which that happened; 63: all others */
 	uint32_t function_frame, caller_frame; /* UINT32_MAX: not known */
 };
 
@@ -520,9 +520,8 @@ struct pic_target {
 	double lost_share;
 	uint64_t probe_hits, bpf_ns, trap_ns_estimated, user_cpu_ns, max_rss_bytes,
 		probes_paused_ns;
-	bool bpf_ns_known,
-		calls_uncounted;   /* calls_uncounted: a capture broke off, with calls missing */
-	uint64_t held_up_until_ns; /* all probes were off until then; 0: they never were */
+	bool bpf_ns_known, calls_uncounted; /* the latter: a capture broke off; calls are missing */
+	uint64_t held_up_until_ns;	    /* all probes were off until then; 0: they never were */
 	bool calls_missed; /* it started in the session and may have run before the probes came */
 	bool cost_known;   /* false: the session's end is not known, and neither are the losses */
 	const char **missing; /* sentences; PIC_OF_ALL at the end: about the whole session */

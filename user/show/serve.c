@@ -16,7 +16,7 @@
 #include "http/waits.h"
 #include "show_priv.h"
 
-/* Memory for a request's line and headers, and for libmicrohttpd's own needs. */
+/* Memory of a connection: for the request's line and headers, and for libmicrohttpd's own needs. */
 #define CONNECTION_BYTES 16384
 #define TURN_MS		 1000
 #define MAX_FDS		 (SHOW_CONNECTIONS + 8)

@@ -33,8 +33,8 @@ void show__free(struct show *show);
 int show__page(struct show *show, const char *path);
 /*
  * Prints the address, and how to reach it from another host; opens a browser on the file if there
- * is a display and a user who owns it. Returns 0 on SIGINT, SIGTERM or SIGHUP; -EPIPE, with a line,
- * if the process has ended.
+ * is a display, and a user other than root to open it for. Returns 0 on SIGINT, SIGTERM or SIGHUP;
+ * -EPIPE, with a line, if the process has ended.
  */
 int show__wait(struct show *show, const char *path);
 

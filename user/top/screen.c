@@ -94,7 +94,7 @@ static void take_messages(struct screen *s)
 			continue;
 		if (n < 0)
 			return;
-		/* keep the end of what is too much */
+		/* if there is too much, keep the end */
 		if (s->n_messages + (size_t)n >= sizeof(s->messages)) {
 			size_t drop = s->n_messages + (size_t)n - sizeof(s->messages) + 1;
 
@@ -401,7 +401,7 @@ int top__run(const struct top_opts *opts)
 	fd__close(&s.signal_fd);
 	if (err)
 		return EXIT_FAILED;
-	/* a replay is ended by the signal that asks it to */
+	/* a replay is killed by the SIGINT that asks it to end */
 	if (s.leave && WIFSIGNALED(s.status) && WTERMSIG(s.status) == SIGINT)
 		return EXIT_COMPLETE;
 	return WIFEXITED(s.status) ? WEXITSTATUS(s.status) : EXIT_FAILED;

@@ -39,7 +39,7 @@ struct top_process {
 	uint64_t states_ns[ST_MAX]; /* of its threads, except housekeeping ones */
 	uint64_t calls, call_ns;    /* safe calls */
 	uint64_t gcs, gc_ns;	    /* collections, and their pauses */
-	bool alloc_known;	    /* the next fields are known, by a collection */
+	bool alloc_known;	    /* allocation is known, from collections */
 	uint64_t alloc_rate;	    /* bytes per second, from one collection to another */
 	uint64_t alloc_bytes;	    /* the total that `allocators` have shares of */
 	uint64_t live_bytes; /* after the last major collection, or the last one if none was major;

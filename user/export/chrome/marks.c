@@ -12,8 +12,8 @@
 #include "base/search.h"
 #include "chrome_priv.h"
 
-/* Limits for all processes. With more, a viewer would show nothing but arrows or lines: the longest
- * are kept. */
+/* Limits for all processes together. With more, a viewer would show nothing but arrows or lines:
+ * the longest are kept. */
 #define MAX_FLOWS  20000
 #define MAX_GCS	   50000
 #define MAX_MARKS  50000
@@ -82,7 +82,7 @@ int chrome__least_kept(const struct pic_target *target, size_t n, size_t max,
 	for (size_t i = 0; i < n; i++)
 		sizes[i] = size_of(target, i);
 	qsort(sizes, n, sizeof(*sizes), descending);
-	/* of equal ones at the limit keep none, as all would be kept */
+	/* of equal ones at the limit keep none rather than all */
 	*ret_least = sizes[max - 1] == sizes[max] ? sizes[max] + 1 : sizes[max - 1];
 	free(sizes);
 	return 0;

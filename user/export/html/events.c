@@ -62,7 +62,7 @@ static uint64_t shortest_kept(const struct pic_target *target, size_t n, size_t 
 	for (size_t i = 0; i < n; i++)
 		ns[i] = ns_of(target, i);
 	qsort(ns, n, sizeof(*ns), descending);
-	/* of equal ones at the limit keep none, as all would be kept */
+	/* of equal ones at the limit keep none rather than all */
 	shortest = ns[max - 1] == ns[max] ? ns[max] + 1 : ns[max - 1];
 	free(ns);
 	return shortest;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The page's lanes: the list, their accounts, and how each looks as a whole, which is drawn until
- * the user zooms in. From then on slices.c is drawn.
+ * the user zooms in. After that the slices are drawn (slices.c).
  */
 #include <stdlib.h>
 #include <string.h>

@@ -27,9 +27,8 @@ struct speedscope {
 	uint32_t *map;		   /* maps a picture's frame to its index in the file */
 	uint32_t n_frames;	   /* the picture's frames in the file */
 	uint32_t process_frame;	   /* several targets: index of the first one's frame */
-	struct lane_frames { /* of a kind: one for each of its first n views, and one for all others
-			      */
-		size_t first;	/* the first view of the kind */
+	struct lane_frames {  /* of a kind: one for each of its first n views, one for all others */
+		size_t first; /* the first view of the kind */
 		uint32_t frame; /* the frame of that view */
 		uint32_t n, others;
 	} lane_frames[LANE_KINDS];

@@ -9,7 +9,7 @@
 #define FEW_SAMPLES 100
 /* Percent of the bytes: less hardly changes the ranking. */
 #define MANY_STOPPED 10
-/* Percent of the bytes: less that no function accounts for need not be mentioned. */
+/* Percent of the bytes without a sample: less is not worth a remark. */
 #define MANY_UNSAMPLED 10
 
 static uint64_t rate(const struct pic_alloc *alloc)

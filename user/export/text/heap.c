@@ -54,7 +54,7 @@ static void put_live(const struct text *t)
 			plural(heap->majors, "collection", "collections"));
 	else
 		fputs(" collection; none was a major one, and what has died is among it", t->out);
-	/* growth during the first part of a session is that of a starting program */
+	/* if only the beginning was observed, growth is that of a program starting up */
 	if (heap->growth_known && !alloc->observed_ns)
 		put_growth(t, heap);
 	put_most(t, heap);

@@ -26,8 +26,7 @@ struct text {
 	size_t rows;	/* the maximum in a table */
 	bool several;	/* several processes: what they have in common is reported once */
 	bool brief;	/* the one-screen overview; else the full report */
-	bool log_alone; /* no process was profiled: there is only an eventlog, or a report of GHC's
-			 */
+	bool log_alone; /* no process was profiled: there is only a log, or a report of GHC's */
 };
 
 /* ── words (words.c) ─────────────────────────────────────────────────────────────────────── */
@@ -83,7 +82,7 @@ struct states_table {
 };
 /*
  * `shown`: a bit for each state that has a column; `sampled`: a bit for each one marked as sampled;
- * `worth`: the order in which columns may be left out, NULL: none may.
+ * `worth`: ranks the columns if some must be left out, NULL: none may be.
  */
 int states_table__new(struct states_table *st, enum lane_kind kind,
 		      const struct table_column *before, size_t n, uint32_t shown, uint32_t sampled,

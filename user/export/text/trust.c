@@ -219,8 +219,8 @@ static void put_own(const struct text *t)
 		human__bytes(t->target->max_rss_bytes).s);
 }
 
-/* Lists the program's cost apart from what safescoped itself used, most of it once, for reading
- * files at the attach. */
+/* Lists the program's cost apart from what safescoped itself used; most of the latter is spent
+ * once, on reading files at the attach. */
 static void put_cost(const struct text *t)
 {
 	const struct pic_target *target = t->target;
