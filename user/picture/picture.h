@@ -209,7 +209,7 @@ uint64_t lane__busy_ns(const struct pic_lane *lane);
 
 /* ── collections, marks, flows, counters ─────────────────────────────────────────────────── */
 
-/* A collection whose start and end were both seen, in time order. */
+/* A collection whose start and end were both seen. Arrays of them are in time order. */
 struct pic_gc_event {
 	uint64_t start_ns, end_ns;
 	uint64_t sync_ns;   /* from the request to the start, waiting for the capabilities;
@@ -229,7 +229,7 @@ struct pic_gc_event {
 
 enum pic_mark_kind { MK_USER_MARKER, MK_USER_MESSAGE };
 
-/* A point on the time axis, set by the program itself, in time order. */
+/* A point on the time axis, set by the program itself. Arrays of them are in time order. */
 struct pic_mark {
 	uint64_t ns;
 	const char *text;
