@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* aside: a job that is waited for with a budget. */
+/* aside: waits for a job within the user's budget. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 /* How long a wait goes on after something else came up. */
 #define HURRY_MS 200
 
-/* Process-wide, as the dispositions of signals are. */
+/* Process-wide, like signal dispositions. */
 static struct {
 	int fd;
 	bool (*is_urgent)(void *ctx);
@@ -32,7 +32,7 @@ static bool wait_a_while(const struct confine_job *job, int hurry_fd, uint64_t u
 	uint64_t now = time__monotonic_ns();
 	int ms = until > now ? (int)((until - now) / 1000000ULL) + 1 : 0;
 
-	/* without a pidfd, by asking again and again */
+	/* without a pidfd, poll the job */
 	poll(fds, ARRAY_SIZE(fds), fds[0].fd < 0 ? MIN(ms, 1) : ms);
 	return fds[1].revents & POLLIN && (!hurry.is_urgent || hurry.is_urgent(hurry.ctx));
 }
@@ -67,7 +67,8 @@ static int run_here(int (*fn)(void *ctx, void *out), void *ctx, size_t size, voi
 	return err;
 }
 
-/* Until the job's own deadline, or the user's. `began`: of the wait. */
+/* Waits until the job's own deadline, or until the user's time is used up. `began`: start of the
+ * wait. */
 static int wait_within(struct confine_job *job, uint64_t began, uint64_t honest_ns,
 		       uint64_t patience_ns, void **ret_out)
 {
@@ -120,7 +121,7 @@ int confine_job__await(struct confine_job *job, uid_t user, uint64_t honest_ns, 
 		return -EBUSY;
 	err = wait_within(job, began, honest_ns, patience, ret_out);
 	account(user, began, honest_ns);
-	/* it is not over, and only this wait was too long */
+	/* the job is still running; only this wait timed out */
 	return err == -ETIMEDOUT && time__monotonic_ns() < confine_job__deadline_ns(job) ? -EBUSY
 											 : err;
 }

@@ -31,7 +31,7 @@ int caps__reduce_to(uint64_t caps)
 	caps &= have;
 	data[0].effective = data[0].permitted = (uint32_t)caps;
 	data[1].effective = data[1].permitted = (uint32_t)(caps >> 32);
-	/* fails only where there are none */
+	/* fails only on kernels without ambient capabilities */
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	return syscall(SYS_capset, &head, data) ? -errno : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* caps: the capabilities of this process, as sets of bits by number (linux/capability.h). */
+/* caps: the capabilities of this process, as bit sets by number (linux/capability.h). */
 #ifndef SAFESCOPED_CONFINE_CAPS_H
 #define SAFESCOPED_CONFINE_CAPS_H
 
@@ -9,8 +9,9 @@
 
 int caps__permitted(uint64_t *ret_caps);
 /*
- * These, permitted and effective, as far as they are permitted now; the others are gone for good,
- * and none is inherited. Of the calling thread: before there are others.
+ * Makes these the only permitted and effective capabilities, as far as they are permitted; all
+ * others are lost for good, and none is inherited. Affects the calling thread only: call it before
+ * there are others.
  */
 int caps__reduce_to(uint64_t caps);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a child does before it looks at anything: it gives everything up. */
+/* What a child does before it looks at any data: it gives up its rights. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -25,18 +25,18 @@
 
 #define DEFAULT_MEMORY (256ULL << 20)
 #define DEFAULT_CPU_S  20
-/* Of one user: in a user namespace without free ids there may be others. */
+/* Counted per user: in a user namespace without free ids that may include other processes. */
 #define NETWORK_THREADS 64
 /* Longer than any program of ours has maps for. */
 #define MAX_MAPS_TEXT (8U << 20)
 
 /*
- * An id of its own for each child: this number + its pid. Nobody gives out ids from here on
- * (systemd's table of ids, docs/UIDS-GIDS.md, calls 1879048192 to 2147352575 unused), so that no
- * other process, and no other child of ours, may send it signals or share its limits.
+ * Each child gets an id of its own: this number + its pid. Nobody assigns ids from here on
+ * (systemd's table of ids, docs/UIDS-GIDS.md, calls 1879048192 to 2147352575 unused), so no other
+ * process, and no other child of ours, can send it signals or share its limits.
  */
 #define FIRST_ID 1900000000U
-/* Where a user namespace has not mapped that: what it calls nobody. */
+/* Used if the user namespace does not map that id: its "nobody". */
 #define NOBODY_ID 65534U
 
 #ifndef SANITIZED
@@ -45,7 +45,7 @@
 
 /* ── signals and descriptors ─────────────────────────────────────────────────────────────── */
 
-/* Again after each change of user: that clears it (kernel/cred.c, commit_creds()). */
+/* Must be repeated after each change of user, which clears it (kernel/cred.c, commit_creds()). */
 static int die_with(pid_t parent)
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
@@ -54,9 +54,9 @@ static int die_with(pid_t parent)
 }
 
 /*
- * The daemon's handlers are not for the child. What a terminal sends to a group of processes, or a
- * service manager to all of a service, is for the daemon, which ends its children by SIGKILL when
- * it is done with them. SIGBUS keeps the one of elf_map.c.
+ * Resets the daemon's handlers. Signals that a terminal sends to a process group, or a service
+ * manager to a whole service, are meant for the daemon, which kills its children by SIGKILL when it
+ * is done with them. SIGBUS keeps the handler of elf_map.c.
  */
 static void default_signals(void)
 {
@@ -86,7 +86,7 @@ static void close_from(unsigned int first, unsigned int last)
 		close((int)first);
 }
 
-/* All but those listed. *ret_top: the highest that stays. */
+/* Closes all but those listed. *ret_top: the highest that stays open. */
 static void close_others(const struct confine *how, struct confine_ends ends, int *ret_top)
 {
 	int stay[CONFINE_MAX_FDS + 3];
@@ -113,7 +113,7 @@ static void close_others(const struct confine *how, struct confine_ends ends, in
 
 /* ── memory ──────────────────────────────────────────────────────────────────────────────── */
 
-/* Of a file of /proc. NULL: it cannot be read. The caller frees. */
+/* Reads a file of /proc. NULL: not readable. The caller frees. */
 static char *read_text(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), err;
@@ -126,8 +126,8 @@ static char *read_text(const char *path)
 }
 
 /*
- * What is shared with the daemon and may be written: whoever takes the child over could change it
- * there. `all`: what can only be read, too. One line: "7f00-7f01 rw-s …".
+ * Unmaps writable memory shared with the daemon, through which whoever takes over the child could
+ * change it there. `all`: read-only shared mappings as well. Format of a line: "7f00-7f01 rw-s …".
  */
 static int unmap_shared(struct confine_memory own, bool all)
 {
@@ -146,7 +146,7 @@ static int unmap_shared(struct confine_memory own, bool all)
 		end = strtoull(at + 1, &at, 16);
 		if (at[0] != ' ' || (at[2] != 'w' && !all) || at[4] != 's')
 			continue;
-		/* the kernel joins neighbours; own is whole pages */
+		/* the kernel merges adjacent mappings; own is whole pages */
 		if (!own.size || end <= own_start || start >= own_start + own.size) {
 			err = munmap((void *)start, end - start) ? -errno : 0;
 			continue;
@@ -186,7 +186,7 @@ static int limit(int what, uint64_t value)
 static int set_limits(const struct confine *how, uint64_t mapped, int top)
 {
 	uint64_t memory = mapped + (how->memory ? how->memory : DEFAULT_MEMORY);
-	/* to read /proc it opens one or two at a time */
+	/* reading /proc takes one or two descriptors at a time */
 	unsigned int fds =
 		(unsigned int)(top + 1) + (how->keep & (CONFINE_PROC | CONFINE_FILES) ? 16 : 0);
 	uint64_t cpu_s = how->cpu_s ? how->cpu_s : DEFAULT_CPU_S;
@@ -231,17 +231,17 @@ static int drop_rights(const struct confine *how)
 		keep |= CAP_BIT_OF(CAP_DAC_READ_SEARCH);
 	keep &= have;
 	if (have & CAP_BIT_OF(CAP_SETUID) && have & CAP_BIT_OF(CAP_SETGID)) {
-		/* permitted capabilities outlive the change of user then, for caps__reduce_to()
+		/* keeps permitted capabilities across the change of user, for caps__reduce_to()
 		 * below */
 		if (keep && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0))
 			return -errno;
-		/* -EPERM, in spite of the capability: a user namespace that forbids it to all */
+		/* EPERM in spite of the capability: a user namespace that denies it to all */
 		if (setgroups(0, NULL) && errno != EPERM)
 			return -errno;
 		err = become(FIRST_ID + (uint32_t)getpid());
 		if (err == -EINVAL)
 			err = become(NOBODY_ID);
-		/* a user namespace that has neither */
+		/* a user namespace that maps neither id */
 		if (err == -EINVAL)
 			err = 0;
 	}
@@ -256,7 +256,7 @@ static int drop_rights(const struct confine *how)
 
 #define LANDLOCK_READ ((uint64_t)(LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR))
 
-/* What is not there is not read. */
+/* A missing path is ignored. */
 static int may_read_beneath(int ruleset, const char *path)
 {
 	struct landlock_path_beneath_attr attr = {
@@ -276,10 +276,11 @@ static int may_read_beneath(int ruleset, const char *path)
 	return err;
 }
 
-/* What is handled is forbidden, but for what a rule allows. `may_read`: all reading is not. */
+/* Landlock forbids the accesses that it handles, except where a rule allows them. `may_read`: does
+ * not restrict reading. */
 static int no_files(bool may_read, const char *const *reads)
 {
-	/* the rights of the first version, 5.13; every later kernel knows them */
+	/* the access rights of the first version, 5.13, which every later kernel knows */
 	uint64_t all = (1ULL << 13) - 1;
 	struct landlock_ruleset_attr attr = {.handled_access_fs =
 						     may_read ? all & ~LANDLOCK_READ : all};
@@ -287,7 +288,7 @@ static int no_files(bool may_read, const char *const *reads)
 		(int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr.handled_access_fs), 0);
 	int err = 0;
 
-	/* a kernel without it */
+	/* a kernel without Landlock */
 	if (fd < 0)
 		return errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -errno;
 	for (; !err && reads && *reads; reads++)
@@ -308,9 +309,9 @@ static int set_filter(uint32_t keep)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program) ? -errno : 0;
 }
 
-/* Of the process, which gives its rights up for good: whoever is called in it has to know. */
+/* Process-wide: it gives up its rights for good, and any function called in it must know. */
 static bool inside;
-static uint32_t kept; /* what this process has of enum confine_keep */
+static uint32_t kept; /* the enum confine_keep of this process */
 
 void confine__run_inside(void)
 {
@@ -322,8 +323,8 @@ bool confine_child__inside(void)
 	return inside;
 }
 
-/* A service may run before all others, so that it loses no record on a busy machine. What reads for
- * it may take long, and gives way. */
+/* The daemon may run at a raised priority, so that it loses no record on a busy machine. A helper
+ * may take long, and must yield. */
 static void give_way(int nice)
 {
 	errno = 0;
@@ -341,13 +342,13 @@ int confine_child__enter(const struct confine *how, pid_t parent, struct confine
 	if (err)
 		return err;
 	confine__run_inside();
-	/* first of all: what may hang from here on holds nothing any more */
+	/* first of all: from here on a hang holds no descriptor */
 	close_others(how, ends, &top);
 	default_signals();
 	give_way(how->nice);
 	prctl(PR_SET_NAME, how->name ? how->name : "safescoped:aside");
 	err = unmap_shared(own, how->no_files);
-	/* while it may still open a file */
+	/* while it can still open a file */
 	mapped = mapped_now();
 	if (!err && !mapped)
 		err = -EIO;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The children of this program that confine has started: how many there are, and who is left. */
+/* The children that confine has started in this program: how many there are, and which have not
+ * died. */
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -12,11 +13,11 @@
 #include "base/base.h"
 #include "confine_priv.h"
 
-/* One table for the program, as its children are the program's. */
+/* One table for the program, as children are process-wide. */
 static struct child {
 	pid_t pid; /* 0: free */
 	uid_t user;
-	bool lost; /* killed, and not waited for */
+	bool lost; /* killed, and not reaped yet */
 } children[CONFINE_MAX];
 
 static struct child *find(pid_t pid)
@@ -101,7 +102,7 @@ uint64_t confine_children__cpu_ns(pid_t pid)
 	return (uint64_t)cpu.tv_sec * 1000000000ULL + (uint64_t)cpu.tv_nsec;
 }
 
-/* A sender has one; kernels without CONFIG_PROC_CHILDREN do not show it. */
+/* A sender has one child; kernels without CONFIG_PROC_CHILDREN do not show it. */
 static uint64_t cpu_of_its_children(pid_t pid)
 {
 	char path[64], pids[256], *at = pids, *end;

@@ -20,8 +20,8 @@
 #include "filter_program.h"
 
 /*
- * What memory, descriptors that it was given, and its own end need; a wait that a freezer, SIGSTOP
- * or a debugger interrupted goes on by restart_syscall().
+ * For memory, the descriptors that it was given, and exiting. restart_syscall() continues a wait
+ * that a freezer, SIGSTOP or a debugger interrupted.
  */
 static const int always[] = {
 	SCMP_SYS(read),		 SCMP_SYS(write),	    SCMP_SYS(pread64),
@@ -34,7 +34,7 @@ static const int always[] = {
 	SCMP_SYS(nanosleep),	 SCMP_SYS(clock_nanosleep), SCMP_SYS(restart_syscall),
 	SCMP_SYS(gettid),
 };
-/* /proc of another process, read only: see add_open(). */
+/* /proc of other processes, read-only: see add_open(). */
 static const int proc[] = {
 	SCMP_SYS(getdents64),
 	SCMP_SYS(readlink),
@@ -42,7 +42,7 @@ static const int proc[] = {
 	SCMP_SYS(statx),
 };
 
-/* Opening a file by its name, and handing it over. */
+/* Opening a file by name, and passing it on. */
 static const int files[] = {
 	SCMP_SYS(openat2),
 	SCMP_SYS(sendmsg),
@@ -96,9 +96,9 @@ static const int network[] = {
 };
 
 /*
- * A server of a listening socket: connections come from there, and nothing else can be connected
- * to. recvmsg() is for the daemon's messages, eventfd2() for libmicrohttpd's own wake-ups. writev()
- * is left out: it would bring SIGPIPE, which the others need not.
+ * Serving a listening socket, the only source of connections: it cannot connect to anything.
+ * recvmsg() is for the daemon's messages, eventfd2() for libmicrohttpd's internal wake-ups.
+ * writev() is left out: it could raise SIGPIPE, which the other calls can avoid.
  */
 static const int listening[] = {
 	SCMP_SYS(accept4), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg),  SCMP_SYS(sendto),
@@ -114,7 +114,7 @@ static int allow(scmp_filter_ctx f, const int *calls, size_t n)
 	return err;
 }
 
-/* Memory, but none that is executable. */
+/* Memory, but not executable. */
 static int add_memory(scmp_filter_ctx f)
 {
 	const struct scmp_arg_cmp no_exec = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
@@ -131,14 +131,14 @@ static int add_open(scmp_filter_ctx f)
 	return seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, only_read);
 }
 
-/* A thread, or a copy of the process; neither has a namespace of its own. */
+/* Flags that neither a thread nor a copy of the process may be created with. */
 #define NEW_NAMESPACES                                                                             \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
 	 CLONE_NEWPID | CLONE_NEWNET)
 
 /*
- * Threads only: a copy would be in no table of ours, and could outlive whoever is killed. With
- * CONFINE_FORK copies too, for confine__fork(), which takes that from the copy.
+ * Threads only: a copied process would be in no table of ours, and could outlive its killed parent.
+ * With CONFINE_FORK copies too, for confine__fork(), which removes that right in the copy.
  */
 static int add_clone(scmp_filter_ctx f, bool may_fork)
 {
@@ -151,7 +151,9 @@ static int add_clone(scmp_filter_ctx f, bool may_fork)
 					      SCMP_A1(SCMP_CMP_EQ, SECCOMP_MODE_FILTER, 0)};
 	int err = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, may_fork ? any : thread);
 
-	/* its flags are in memory, where no filter sees them; the C library goes on with clone() */
+	/*
+	 * its flags are in memory, which a filter cannot read; the C library falls back to clone()
+	 */
 	if (!err)
 		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 	if (!err && may_fork)
@@ -164,10 +166,10 @@ static int add_clone(scmp_filter_ctx f, bool may_fork)
 }
 
 /*
- * What no close waits for. SO_LINGER is left out, and TCP_ULP, by which a socket gets another
- * protocol: the last close of a connection would wait for its other side then, and that close may
- * be the daemon's, of a descriptor that was handed over or that the kernel finds to be garbage. The
- * masks: the kernel takes ints, and does not look at what is above them.
+ * Options that cannot make close() block. SO_LINGER is left out, and so is TCP_ULP, which switches
+ * a socket to another protocol: with these the last close of a connection could wait for the peer,
+ * and that close may be the daemon's, of a descriptor that was passed on or that the kernel
+ * garbage-collects. The masks: the kernel takes ints, and ignores the upper half.
  */
 static int add_options(scmp_filter_ctx f)
 {
@@ -203,7 +205,7 @@ static int add_options(scmp_filter_ctx f)
 	return err;
 }
 
-/* TCP, UDP, and what is meant by 0. */
+/* TCP, UDP, and protocol 0, the default. */
 static int add_sockets(scmp_filter_ctx f)
 {
 	static const int families[] = {AF_INET, AF_INET6},
@@ -218,7 +220,8 @@ static int add_sockets(scmp_filter_ctx f)
 	return err;
 }
 
-/* Of streams only: a datagram socket, of a pair too, sends to any other on the machine by name. */
+/* Stream sockets only: a datagram socket, even one of a pair, can send to any other on the machine
+ * by name. */
 static int add_pairs(scmp_filter_ctx f)
 {
 	const struct scmp_arg_cmp cmp[] = {
@@ -239,7 +242,7 @@ static int add_network(scmp_filter_ctx f, bool may_fork)
 	} rules[] = {
 		{SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, FIONREAD, 0)},
 		{SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, FIONBIO, 0)},
-		/* to read it: there is no new one */
+		/* reading the limits, not setting them */
 		{SCMP_SYS(prlimit64), SCMP_A2(SCMP_CMP_EQ, 0, 0)},
 	};
 	int err = allow(f, network, ARRAY_SIZE(network));
@@ -257,7 +260,7 @@ static int add_network(scmp_filter_ctx f, bool may_fork)
 	return err ? err : add_open(f);
 }
 
-/* Whether a descriptor blocks, and is closed by an exec; none is made by it. */
+/* Whether a descriptor blocks, and is closed on exec; these commands create no descriptor. */
 static int add_flags(scmp_filter_ctx f)
 {
 	static const int commands[] = {F_GETFL, F_SETFL, F_GETFD, F_SETFD};
@@ -269,8 +272,8 @@ static int add_flags(scmp_filter_ctx f)
 	return err;
 }
 
-/* To stop another process. What does so ends by a timer, and is no parent: wait4() is for those
- * that it traces. */
+/* Stopping another process. The child that does so is ended by a timer. waitid() is for the threads
+ * that it traces, as it is not their parent. */
 static int add_trace(scmp_filter_ctx f)
 {
 	static const int calls[] = {SCMP_SYS(waitid), SCMP_SYS(setitimer)};
@@ -321,10 +324,10 @@ static int add_confined(scmp_filter_ctx f, const void *keep)
 
 int confine_filter__get(unsigned int keep, const struct sock_fprog **ret_program)
 {
-	/* constants, but for libseccomp, which has to make them: each one once for the program */
+	/* constant, but libseccomp has to build them: each one once for the program */
 	static struct sock_fprog programs[CONFINE_KEEPS];
 	struct sock_fprog *program = &programs[keep % ARRAY_SIZE(programs)];
-	/* an error, not death: libdw asks for its file's path, and goes on without it */
+	/* an error rather than a kill: libdw asks for its file's path, and goes on without it */
 	int err = program->filter ? 0
 				  : filter_program__make(SCMP_ACT_ERRNO(EPERM), add_confined, &keep,
 							 program);

@@ -27,8 +27,8 @@ static int write_program(uint32_t otherwise, filter_rules_fn rules, const void *
 }
 
 /*
- * In a child: libseccomp 2.5.4 crashes, or goes on for ever, where it gets no memory while it
- * exports or loads.
+ * In a child: libseccomp 2.5.4 crashes, or loops for ever, if an allocation fails while it exports
+ * or loads.
  */
 static int write_aside(uint32_t otherwise, filter_rules_fn rules, const void *arg, int fd)
 {

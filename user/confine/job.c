@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One function, run once without rights, with a deadline. */
+/* Runs one function without rights, with a deadline. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,19 +12,19 @@
 #include "base/base.h"
 #include "confine_priv.h"
 
-/* Before `out`, and as long as a cache line: keeps it aligned. */
+/* Precedes `out`; the size of a cache line keeps that aligned. */
 struct head {
 	int32_t result;
-	int32_t done; /* `result` is fn's */
+	int32_t done; /* `result` was returned by fn */
 	uint8_t _pad[56];
 };
 
 struct confine_job {
 	pid_t pid; /* 0: it is over */
 	int pidfd;
-	int err; /* once it is over */
+	int err; /* valid once it is over */
 	uint64_t deadline_ns;
-	struct head *head; /* NULL: handed over, or never made */
+	struct head *head; /* NULL: handed over, or not allocated */
 	size_t total;
 };
 
@@ -67,7 +67,7 @@ static void child(const struct confine *how, pid_t parent, int (*fn)(void *ctx, 
 	int err = confine_child__enter(how, parent, (struct confine_ends){-1, -1}, own);
 
 	if (err) {
-		/* -EIO for the caller; the reason is for whoever debugs this */
+		/* the caller gets -EIO; the reason is for debugging */
 		job->head->result = err;
 		_exit(2);
 	}
@@ -86,7 +86,7 @@ int confine__start(const struct confine *how, int timeout_ms, int (*fn)(void *ct
 
 	if (!total_of(size) || how->n_fds > CONFINE_MAX_FDS)
 		return -EINVAL;
-	/* made here, once, and not in every child */
+	/* built here once, not in every child */
 	err = confine_filter__get(how->keep, &program);
 	if (err)
 		return err;
@@ -124,7 +124,7 @@ uint64_t confine_job__deadline_ns(const struct confine_job *job)
 	return job->deadline_ns;
 }
 
-/* One that would mean that the child still runs is none: nothing would ever come of it. */
+/* A result of -EAGAIN is invalid: it would mean that the child still runs, for ever. */
 static bool is_result(int result)
 {
 	return result <= 0 && result > -4096 && result != -EAGAIN;
@@ -144,7 +144,7 @@ static void finish(struct confine_job *job, int status)
 		log_verbose("a helper process could not be confined: %s", strerror(-head->result));
 }
 
-/* Whether it is over; without waiting. */
+/* 0: it is over; -EAGAIN: it is not. Does not wait. */
 static int look(struct confine_job *job)
 {
 	int status = 0;

@@ -12,7 +12,7 @@
 
 struct confine_peer {
 	pid_t pid;
-	int in, out; /* from it, a pipe; to it, a socket */
+	int in, out; /* a pipe from it; a socket to it */
 };
 
 static void close_pair(int fds[2])
@@ -22,9 +22,9 @@ static void close_pair(int fds[2])
 }
 
 /*
- * A socket for what the daemon sends, since descriptors go with it, and a pipe for what it reads.
- * What the other end of the socket sends would wait in ours with its descriptors until that is
- * closed: so nothing is received there.
+ * A socket for messages to the peer, since they may carry descriptors, and a pipe for messages from
+ * it. Descriptors that the peer sends over the socket would be queued at our end until it is
+ * closed: so receiving is shut down there.
  */
 static int open_channel(int sockets[2], int pipes[2])
 {
@@ -32,7 +32,7 @@ static int open_channel(int sockets[2], int pipes[2])
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
 		return -errno;
-	/* only our ends do not block: the peer waits in its reads, and writes */
+	/* only our ends are non-blocking: the peer blocks in reads and writes */
 	if (pipe2(pipes, O_CLOEXEC | O_DIRECT) || shutdown(sockets[0], SHUT_RD) ||
 	    fcntl(sockets[0], F_SETFL, O_NONBLOCK) || fcntl(pipes[0], F_SETFL, O_NONBLOCK))
 		err = -errno;
@@ -43,7 +43,7 @@ static int open_channel(int sockets[2], int pipes[2])
 	return err;
 }
 
-/* Made here, once, and not in every child; a copy cannot make its own. */
+/* Built here once, not in every child; a copy of the child cannot build its own. */
 static int make_filters(uint32_t keep)
 {
 	const struct sock_fprog *program;

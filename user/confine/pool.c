@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* pool: a server for each user whose bytes there are questions about. */
+/* pool: one server for each user whose bytes are asked about. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/base.h"
 #include "confine_priv.h"
 
-/* The part of an honest question's time in which it is worked on: else it waits for a processor. */
+/* An honest question is worked on for this fraction of its time; the rest is waiting for a CPU. */
 #define WORKED_ON 20
 
 struct entry {
@@ -35,7 +35,7 @@ int confine_pool__new(const struct confine_service *service, void *ctx,
 	return 0;
 }
 
-/* The user's; else a free one; else whose questions are the longest ago. */
+/* The user's entry; else a free one; else the one that was asked the longest time ago. */
 static struct entry *choose(struct confine_pool *p, uid_t user)
 {
 	struct entry *best = &p->entries[0];
@@ -71,8 +71,8 @@ static int server_of(struct confine_pool *p, uid_t user, struct entry **ret_entr
 }
 
 /*
- * Waits no longer than the user may be waited for. A child that runs already is charged for its
- * work, too: many questions that each take nearly as long as an honest one are a burden.
+ * Waits no longer than the user may be waited for. The CPU time of a child that was already running
+ * is charged too: many questions that each take nearly as long as an honest one are a burden.
  */
 static int ask_patiently(struct entry *e, const void *question, size_t len, int timeout_ms,
 			 uint64_t honest_ns, void *answer, size_t *ret_len)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* reads: what those read who speak to servers. */
+/* reads: the files that children talking to servers may read. */
 #include "confine.h"
 
 /*
- * The kernel judges by the file that is opened in the end (Landlock). Files of /etc are links on
- * many systems: these folders are where they lead to, as far as is known, and the files that matter
- * are listed as well, for where they lead to as a process starts.
+ * Landlock judges by the file that is finally opened. Files in /etc are symlinks on many systems:
+ * these directories are their known targets, and the important files are listed as well, to allow
+ * their targets at the time when a process starts.
  */
 const char *const confine__names_and_trust[] = {
 	"/etc",

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A process without rights that answers questions, over a pair of sockets that keep packets whole.
- */
+/* A process without rights that answers questions, over a pair of SOCK_SEQPACKET sockets. */
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -15,12 +14,12 @@
 struct confine_server {
 	struct confine_service service;
 	void *ctx;
-	pid_t pid; /* 0: it does not run */
+	pid_t pid; /* 0: not running */
 	int fd;
-	struct confine_server *next; /* all of them */
+	struct confine_server *next; /* list of all servers */
 };
 
-/* Of the program, as their children are: those that ended are reaped together. */
+/* Process-wide, as children are: those that ended are reaped together. */
 static struct confine_server *servers;
 
 int confine_server__new(const struct confine_service *service, void *ctx,
@@ -77,7 +76,7 @@ static void serve(const struct confine_server *s, int fd, void *question, void *
 
 static void child(const struct confine_server *s, int fd, pid_t parent)
 {
-	/* before there is less memory */
+	/* before the memory limit applies */
 	void *question = malloc(s->service.max_question), *answer = malloc(s->service.max_answer);
 
 	if (!question || !answer ||
@@ -103,7 +102,7 @@ static int start(struct confine_server *s)
 	err = confine_filter__get(s->service.how.keep, &program);
 	if (err)
 		return err;
-	/* there may be descriptors again soon */
+	/* descriptors may become available soon */
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
 		return errno == EMFILE || errno == ENFILE ? -EBUSY : -errno;
 	err = confine_children__fork(&s->service.how, &s->pid);
@@ -128,7 +127,7 @@ void confine_server__stop(struct confine_server *s)
 	fd__close(&s->fd);
 }
 
-/* Its child has been waited for. */
+/* The child has been reaped. */
 static void gone(struct confine_server *s)
 {
 	confine_children__gone(s->pid);
@@ -143,13 +142,13 @@ void confine_servers__reap(void)
 			gone(s);
 }
 
-/* It ended by itself, since it was not asked anything for too long. */
+/* Whether the child exited by itself because it was idle for too long. */
 static bool was_idle(struct confine_server *s)
 {
 	int status = 0;
 	pid_t got = waitpid(s->pid, &status, WNOHANG);
 
-	/* its socket is closed before it can be waited for */
+	/* its socket is closed slightly before it can be reaped */
 	for (int i = 0; got == 0 && i < 100; i++) {
 		poll(NULL, 0, 1);
 		got = waitpid(s->pid, &status, WNOHANG);

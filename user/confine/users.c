@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How long the bytes of each user were waited for. */
+/* Accounts for how long each user's bytes were waited for. */
 #include "base/base.h"
 #include "confine_priv.h"
 
 #define USERS_MAX     256
-#define GIVEN_BACK    10 /* one part in so many of the time that passes */
+#define GIVEN_BACK    10 /* one part in this many of the time that passes */
 #define REAP_EVERY_NS 1000000000ULL
 
-/* Of the program, as its time is. */
+/* Process-wide, as the daemon's time is. */
 static struct user {
 	uid_t id;
 	uint64_t used_ns, seen_ns;
-	uint64_t turn, turn_ns; /* what of it was in which turn */
-	uint64_t turn_all_ns;	/* with what honest jobs took */
+	uint64_t turn, turn_ns; /* how much of it was in turn `turn` */
+	uint64_t turn_all_ns;	/* including what honest jobs took */
 } users[USERS_MAX];
 static size_t n_users;
-static uint64_t turn; /* 0: there are none */
+static uint64_t turn; /* 0: no turns, so no limits per turn */
 static uint64_t turns;
 static uint64_t reaped_ns;
-static uint64_t turn_sum_ns; /* of all users together */
+static uint64_t turn_sum_ns; /* all users together */
 
 static void give_back(struct user *u, uint64_t now)
 {
@@ -32,7 +32,7 @@ static void give_back(struct user *u, uint64_t now)
 	}
 }
 
-/* Beyond the table's room whoever has used least is forgotten. */
+/* If the table is full, replaces the user who has used least. */
 static struct user *find(uid_t id)
 {
 	uint64_t now = time__monotonic_ns();
@@ -57,7 +57,7 @@ void confine__new_turn(void)
 
 	turn = ++turns;
 	turn_sum_ns = 0;
-	/* what ended idle may not be asked again for long */
+	/* children that ended idle may not be asked again for long */
 	if (now - reaped_ns < REAP_EVERY_NS)
 		return;
 	reaped_ns = now;

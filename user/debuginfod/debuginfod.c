@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* debuginfod: the daemon's end: asks for one file after the other, and takes what came. */
+/* debuginfod: the daemon's side: requests one file at a time, and keeps what was downloaded. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -13,53 +13,53 @@
 #include "confine/confine.h"
 #include "debuginfod_priv.h"
 
-/* TLS, and threads' stacks. */
+/* for TLS, and the stacks of threads */
 #define MEMORY	  (512ULL << 20)
 #define MORE_FDS  32
 #define NICE	  10
 #define REPORT_NS 2000000000ULL
-/* The process that downloads keeps the time limit; one that does not is broken. */
+/* The downloading process keeps the time limit; if it overruns by this much it is broken. */
 #define BROKEN_NS 5000000000ULL
-/* How soon whoever waits goes on with what came. */
+/* How often a waiting caller goes on with keeping a file. */
 #define AGAIN_MS 5
-/* What failed is asked for again after that, and what is over for so long makes room; what no
- * server has is asked for again after opts.none_ms. */
+/* When to ask again for a file that failed, and when a completed one makes room; opts.none_ms
+ * applies to files that no server has. */
 #define OVER_NS 600000000000ULL
-/* DEBUGINFOD_MAX_ALL is for so long. */
+/* The period of DEBUGINFOD_MAX_ALL. */
 #define ALL_NS (24 * 3600000000000ULL)
-/* How often the directory is looked through for what nobody reads any more. */
+/* How often the directory is searched for unused files. */
 #define TRIM_NS (24 * 3600000000000ULL)
 
 /* A file that was asked for. */
 struct want {
 	char build_id[BUILD_ID_MAX];
 	uid_t account;
-	enum debuginfod_kind kind; /* the one that is asked for, in the end the one that there is */
-	int err;		   /* -EAGAIN: it is not over */
-	uint64_t number;	   /* they are asked for in this order */
-	uint64_t over_ns;	   /* since when it is */
-	bool reported;		   /* that it failed */
+	enum debuginfod_kind kind; /* the one being asked for; in the end the one that was found */
+	int err;		   /* -EAGAIN: not completed */
+	uint64_t number;	   /* requests are served in this order */
+	uint64_t over_ns;	   /* when it was completed */
+	bool reported;		   /* its failure was printed */
 };
 
 struct debuginfod {
-	struct debuginfod_opts opts; /* its strings are those below */
+	struct debuginfod_opts opts; /* its strings are in `strings` */
 	char *strings[DEBUGINFOD_MAX_URLS + 1];
 	struct confine_peer *peer; /* NULL: it has ended */
 	int cache;		   /* the directory */
-	int file;		   /* what the peer writes to; has no name */
+	int file;		   /* unlinked; the peer writes to it */
 	struct want *wants;
 	size_t n, cap;
-	bool asking;		 /* for wants[at] */
-	bool came;		 /* all of it, and it is to be kept */
-	struct keeping *keeping; /* that has begun */
-	size_t at;		 /* the last that was asked for */
+	bool asking;		 /* wants[at] has been requested */
+	bool came;		 /* it was downloaded completely, and must be kept */
+	struct keeping *keeping; /* the copy in progress */
+	size_t at;		 /* the last one requested */
 	uint64_t numbers;
-	size_t n_over;		/* how often one was over */
-	uint64_t until_ns;	/* when it has to be there */
-	uint64_t reported_ns;	/* when the last line about it was printed */
-	uint64_t all_bytes;	/* that were downloaded … */
-	uint64_t all_since_ns;	/* … since then */
-	uint64_t trimmed_ns;	/* when the directory was looked through last; 0: not yet */
+	size_t n_over;		/* number of completions */
+	uint64_t until_ns;	/* when it must have arrived */
+	uint64_t reported_ns;	/* when progress was printed last */
+	uint64_t all_bytes;	/* downloaded … */
+	uint64_t all_since_ns;	/* … since this time */
+	uint64_t trimmed_ns;	/* when the directory was last searched; 0: not yet */
 	uint64_t wait_until_ns; /* 0: nobody waits */
 	int wait_fd;
 };
@@ -172,7 +172,7 @@ static int path_of(const struct debuginfod *d, const struct want *w, char ret_pa
 		       : -ENAMETOOLONG;
 }
 
-/* One that was removed, or put elsewhere, is made again: files are read by its path. */
+/* Reopens the directory if it was removed or moved: files are read by its path. */
 static int cache_of(struct debuginfod *d)
 {
 	struct stat own, there;
@@ -211,7 +211,7 @@ static void end_keeping(struct debuginfod *d)
 	d->keeping = NULL;
 }
 
-/* It may still be at it, or speak out of turn: nothing can be asked any more. */
+/* The peer may still be working, or break the protocol: nothing can be requested any more. */
 static void lose_peer(struct debuginfod *d, int err)
 {
 	log_warn("debuginfod: no more files are downloaded: %s",
@@ -222,7 +222,7 @@ static void lose_peer(struct debuginfod *d, int err)
 	d->asking = d->came = false;
 }
 
-/* False: none is left. */
+/* Sets d->at to the next request; false: none is left. */
 static bool find_next(struct debuginfod *d)
 {
 	bool found = false;
@@ -276,7 +276,7 @@ static void ask_next(struct debuginfod *d)
 static void finish(struct debuginfod *d, struct want *w, int err, const char *text)
 {
 	d->asking = d->came = false;
-	/* one that was not compiled with -g has its symbols all the same */
+	/* an executable built without -g still has its symbols */
 	if ((err == -ENOENT || err == -ENODATA) && w->kind == DEBUGINFOD_DEBUGINFO) {
 		w->kind = DEBUGINFOD_EXECUTABLE;
 		return;
@@ -289,7 +289,7 @@ static void finish(struct debuginfod *d, struct want *w, int err, const char *te
 			 *text		   ? text
 			 : err == -EBADMSG ? "what came is of another build-id"
 					   : strerror(-err));
-	/* it is asked for again and again */
+	/* avoids repeating the message, since it is requested again and again */
 	w->reported |= err != 0;
 }
 
@@ -304,7 +304,7 @@ static int begin_keeping(struct debuginfod *d, const struct want *w)
 			   debuginfod_kind__name(w->kind), &d->keeping);
 }
 
-/* A part of it in each turn; where there is no time to read it, that comes later. */
+/* Keeps one part per turn; without time to read it, a later turn does so. */
 static void keep(struct debuginfod *d, struct want *w)
 {
 	int err = d->keeping ? 0 : begin_keeping(d, w);
@@ -317,7 +317,7 @@ static void keep(struct debuginfod *d, struct want *w)
 	finish(d, w, err, "");
 }
 
-/* -EAGAIN: nothing yet; -EPIPE: the peer is gone, or sends what it cannot. */
+/* -EAGAIN: nothing yet; -EPIPE: the peer is gone, or sent something invalid. */
 static int take_news(struct debuginfod *d, struct download_news *news)
 {
 	int err = confine_peer__take(d->peer, news, sizeof(*news));
@@ -330,7 +330,7 @@ static int take_news(struct debuginfod *d, struct download_news *news)
 	return 0;
 }
 
-/* Whoever waits is shown how far it is. */
+/* Shows progress to a waiting caller. */
 static void report(struct debuginfod *d, const struct want *w, const struct download_news *news)
 {
 	uint64_t now = time__monotonic_ns();
@@ -413,7 +413,7 @@ void debuginfod__wait_until(struct debuginfod *d, uint64_t until_ns, int fd)
 	d->wait_fd = fd;
 }
 
-/* The wants may move meanwhile. */
+/* Takes an index, since the array may move meanwhile. */
 static void wait_for(struct debuginfod *d, size_t no)
 {
 	while (d->wants[no].err == -EAGAIN) {
@@ -434,7 +434,7 @@ static void wait_for(struct debuginfod *d, size_t no)
 	}
 }
 
-/* One that is kept already needs no server. */
+/* A file that is in the cache already needs no server. */
 static bool is_kept(struct debuginfod *d, struct want *w)
 {
 	static const enum debuginfod_kind kinds[] = {DEBUGINFOD_DEBUGINFO, DEBUGINFOD_EXECUTABLE};
@@ -448,7 +448,8 @@ static bool is_kept(struct debuginfod *d, struct want *w)
 	return false;
 }
 
-/* One of the account's that has been over for long, the longest. False: there is none. */
+/* Finds the account's request that has been completed for the longest time, and for long enough to
+ * make room. False: none. */
 static bool find_over(const struct debuginfod *d, uid_t account, uint64_t now, size_t *ret_no)
 {
 	bool found = false;
@@ -499,7 +500,8 @@ static int add_want(struct debuginfod *d, uid_t account, const char *build_id, s
 	return 0;
 }
 
-/* Others keep their files in the same place, and remove what nobody has read for some days. */
+/* Whether the file is gone: other programs use the same directory, and remove files that nobody has
+ * read for some days. */
 static bool is_gone(const struct debuginfod *d, const struct want *w)
 {
 	char path[PATH_MAX];
@@ -507,7 +509,9 @@ static bool is_gone(const struct debuginfod *d, const struct want *w)
 	return !path_of(d, w, path) && access(path, F_OK) && errno == ENOENT;
 }
 
-/* A server may have been down, the disk full, or the file not put there yet. */
+/*
+ * Retries after a pause: a server may have been down, the disk full, or the file not published yet.
+ */
 static void try_again(struct debuginfod *d, struct want *w)
 {
 	uint64_t pause = w->err == -ENOENT ? (uint64_t)d->opts.none_ms * 1000000ULL : OVER_NS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the daemon and the process that downloads send each other, and how files are kept. */
+/* The messages between the daemon and the downloading process, and how files are kept. */
 #ifndef SAFESCOPED_DEBUGINFOD_PRIV_H
 #define SAFESCOPED_DEBUGINFOD_PRIV_H
 
@@ -11,8 +11,8 @@
 
 #define BUILD_ID_MAX 64
 
-/* What a server has of a build-id: it notes files that have DWARF as debug files, and executables
- * with their symbols, and those without, as such. */
+/* What to request for a build-id: servers classify files with DWARF as debug files, and
+ * executables, with symbols or without, as executables. */
 enum debuginfod_kind { DEBUGINFOD_DEBUGINFO = 0, DEBUGINFOD_EXECUTABLE };
 
 struct download_task {
@@ -21,13 +21,13 @@ struct download_task {
 };
 
 struct download_news {
-	int32_t done; /* it is over */
-	int32_t err;  /* of one that is over */
+	int32_t done; /* the task is over */
+	int32_t err;  /* its result, if it is over */
 	uint64_t bytes, total;
-	char text[160]; /* what is wrong */
+	char text[160]; /* error message */
 };
 
-/* As it is called in URLs, and in the directory. */
+/* The name used in URLs and in the directory. */
 static inline const char *debuginfod_kind__name(enum debuginfod_kind kind)
 {
 	return kind == DEBUGINFOD_EXECUTABLE ? "executable" : "debuginfo";
@@ -36,47 +36,47 @@ static inline const char *debuginfod_kind__name(enum debuginfod_kind kind)
 /* ── download.c ──────────────────────────────────────────────────────────────────────────── */
 
 /*
- * Downloads what comes as tasks from `in` into `file`, from its beginning, and writes news to
- * `out`; returns when there is nobody any more who asks. In the confined process.
+ * Downloads the tasks that arrive on `in` into `file`, each from its beginning, and reports to
+ * `out`; returns when the daemon has closed its end. Runs in the confined process.
  */
 void download__run(const struct debuginfod_opts *opts, int in, int out, int file);
 
 /* ── keep.c ──────────────────────────────────────────────────────────────────────────────── */
 
 /*
- * Opens the directory in which files are kept, for all that is done there; what of it is not there
- * is made. -EPERM: we are root, and another user could put something else there, or in its place.
+ * Opens the cache directory, for all access to it; creates missing components. -EPERM: we are root,
+ * and another user could replace its contents or the directory itself.
  */
 int keep__open_cache(const char *path, int *ret_cache);
-/* The directory of a build-id in it. -EPERM: of another user. */
+/* Opens the directory of a build-id in it. -EPERM: it belongs to another user. */
 int keep__open_one(int cache, const char *build_id, int *ret_dir);
-/* A file in the directory that has no name any more. */
+/* Creates an unlinked file in the directory. */
 int keep__make_file(int cache, int *ret_fd);
 /*
- * A file's first bytes become the file of that name (debuginfod_kind__name()) and build-id: a copy,
- * since the process that downloads can still write to what it has. The descriptors are the caller's
- * and stay open.
+ * Begins to copy a file's first `size` bytes to the file for this build-id and name
+ * (debuginfod_kind__name()): a copy, since the downloading process can still write to its own. The
+ * descriptors stay open and belong to the caller.
  */
 struct keeping;
 int keep__begin(int file, uint64_t size, int cache, const char *build_id, const char *name,
 		struct keeping **ret_keeping);
 /*
- * Copies a part of it; once all is copied it gets its name if it has the build-id and symbols.
- * -EAGAIN: there is more to copy; -EBUSY: there was no time to read it; -EBADMSG: it is of another
- * build-id; -ENODATA: it has no symbols.
+ * Copies the next part. Once all is copied, the file gets its name if it has the right build-id and
+ * symbols. -EAGAIN: there is more to copy; -EBUSY: there was no time to read it; -EBADMSG: wrong
+ * build-id; -ENODATA: no symbols.
  */
 int keep__go_on(struct keeping *keeping, const char *build_id);
 /* NULL is fine. */
 void keep__free(struct keeping *keeping);
-/* Whether the file of that name and build-id is of use: as keep__go_on(). */
+/* Whether the file of that name and build-id is usable: 0, or errors as keep__go_on(). */
 int keep__check(int cache, const char *build_id, const char *name);
 
 /* ── trim.c ──────────────────────────────────────────────────────────────────────────────── */
 
 /*
- * Removes what was kept and has not been read for a week, or for as long as the directory's file
- * "max_unused_age_s" has it, and what was left unfinished a day ago; nothing else that is there.
- * `now`: by time(). *ret_n_gone: files. An error: the directory cannot be read.
+ * Removes files that have not been read for a week, or for the time in the directory's file
+ * "max_unused_age_s", and files left unfinished for a day; nothing else in the directory. `now`:
+ * from time(). *ret_n_gone: number of files removed. An error: the directory cannot be read.
  */
 int keep__trim(int cache, time_t now, size_t *ret_n_gone);
 

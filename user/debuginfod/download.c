@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* download: one file after the other by libcurl. Runs in the process that has the network. */
+/* download: downloads one file at a time with libcurl. Runs in the process that has the network. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,7 +137,7 @@ static void from_all(struct download *d, const struct download_task *task,
 	for (size_t i = 0; i < d->opts->n; i++) {
 		int err = from_one(d, d->opts->urls[i], task, news);
 
-		/* a server that fails may have had it */
+		/* a server that failed may have had the file */
 		if (err != -ENOENT)
 			news->err = err;
 		if (!err)

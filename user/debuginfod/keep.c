@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* keep: what was downloaded becomes a file of the directory, if it is what was asked for. */
+/* keep: turns a download into a file in the cache, if it is the one that was asked for. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -14,9 +14,9 @@
 #include "elf/elf.h"
 
 #define COPY_SIZE 65536
-/* At once: a session goes on meanwhile. */
+/* Copied at once: the session goes on meanwhile. */
 #define STEP_SIZE (32ULL << 20)
-/* Linux's, for whoever is nobody else (fs.overflowuid). */
+/* Linux's id for users that cannot be represented (fs.overflowuid). */
 #define NOBODY 65534
 
 static int make_directory(const char *path)
@@ -39,7 +39,8 @@ int keep__open_cache(const char *path, int *ret_cache)
 {
 	int err, fd;
 
-	/* root can write anywhere: nobody may lead it elsewhere, or find files of root's at home */
+	/* root can write anywhere: nobody may redirect it, or find root's files in his home
+	 * directory */
 	if (!geteuid())
 		return dir__open_own(path, ret_cache);
 	err = make_directory(path);
@@ -86,14 +87,14 @@ int keep__make_file(int cache, int *ret_fd)
 
 struct keeping {
 	const char *name;   /* in `dir` … */
-	char temporary[32]; /* … and until it is whole */
+	char temporary[32]; /* … and its name until it is complete */
 	int dir;	    /* of the build-id */
 	int from, to;
 	uint64_t done, size;
 	bool kept;
 };
 
-/* The next part of it. -EAGAIN: there is more. */
+/* Copies the next part. -EAGAIN: there is more. */
 static int copy(struct keeping *k)
 {
 	uint64_t until = MIN(k->size, k->done + STEP_SIZE);
@@ -113,11 +114,11 @@ static int copy(struct keeping *k)
 	free(buf);
 	if (err || k->done < k->size)
 		return err ? err : -EAGAIN;
-	/* a server wrote it: it is read on its owner's account (elf.h), and not on root's */
+	/* a server wrote it, so it must be read on its owner's account (elf.h), not on root's */
 	return geteuid() == 0 && fchown(k->to, NOBODY, NOBODY) < 0 ? -errno : 0;
 }
 
-/* The descriptor is taken. */
+/* Takes over fd. */
 static int check(int fd, const char *name, const char *build_id)
 {
 	struct elf_file *elf = NULL;
@@ -157,7 +158,8 @@ static int open_temporary(struct keeping *k, int cache, const char *build_id)
 		return err;
 	snprintf(k->temporary, sizeof(k->temporary), "%s.%d", k->name, getpid());
 	for (int i = 0; i < 2 && k->to < 0; i++) {
-		/* left by one with our number, which has ended: in a container each one has it */
+		/* left by a process with our pid that has ended: in a container each run may have
+		 * the same pid */
 		if (i)
 			unlinkat(k->dir, k->temporary, 0);
 		k->to = openat(k->dir, k->temporary,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* servers: who is asked, and where files are kept, as debuginfod's client library has it. */
+/* servers: which servers are asked and where files are kept, as for debuginfod's client library. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 #include "base/base.h"
 #include "debuginfod_priv.h"
 
-/* As the client library, which counts from the last bytes that came. */
+/* As in the client library, though there it is counted from the last bytes received. */
 #define TIMEOUT_S 90
 
-/* The last is systemd's, for a service, which has no home. "": there is no place. */
+/* The last one is systemd's, for a service without a home directory. "": no place. */
 static void find_cache(char cache[PATH_MAX])
 {
 	const struct {
@@ -39,7 +39,7 @@ static int timeout_ms(void)
 	return (int)(s > 0 && s < 86400 ? s : TIMEOUT_S) * 1000;
 }
 
-/* Takes the text apart. */
+/* Splits the text in place. */
 static void list_servers(char *all, struct debuginfod_opts *opts)
 {
 	char *url;
@@ -49,7 +49,8 @@ static void list_servers(char *all, struct debuginfod_opts *opts)
 			opts->urls[opts->n++] = url;
 }
 
-/* Files are found without servers, too: only for what was asked for does a failure count. */
+/* Files can be found without servers too, so a failure only counts for URLs that were given
+ * explicitly. */
 int debuginfod__open(const char *const *urls, size_t n, struct debuginfod **ret_debuginfod)
 {
 	const char *environment = getenv("DEBUGINFOD_URLS");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * trim: what nobody has read for long leaves the directory, by the rule of debuginfod's client
- * library (debuginfod_find_debuginfo(3), "max_unused_age_s"), which trims where it is used only.
+ * trim: removes files that nobody has read for long from the cache, by the rule of debuginfod's
+ * client library (debuginfod_find_debuginfo(3), "max_unused_age_s"), which itself trims only where
+ * it is used.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -16,10 +17,10 @@
 #include "debuginfod_priv.h"
 
 #define UNUSED_AGE_S (7 * 86400)
-/* What is being copied is written to all the time. */
+/* A file that is still being copied has a recent mtime. */
 #define UNFINISHED_AGE_S 86400
 
-/* As the library has it: a file of the directory has another number of seconds. */
+/* As in the library, a file in the directory may set another number of seconds. */
 static time_t unused_age(int dir)
 {
 	int fd = openat(dir, "max_unused_age_s", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -34,8 +35,8 @@ static time_t unused_age(int dir)
 	return s > 0 ? (time_t)s : UNUSED_AGE_S;
 }
 
-/* Whether a file of that name may go; *ret_finished: it has its own name, and is not on its way to
- * it. */
+/* Whether a file of that name may be removed; *ret_finished: it has its final name, not the
+ * temporary one. */
 static bool is_ours(const char *name, bool *ret_finished)
 {
 	for (int kind = DEBUGINFOD_DEBUGINFO; kind <= DEBUGINFOD_EXECUTABLE; kind++) {
@@ -60,12 +61,12 @@ static bool is_due(int dir, const char *name, time_t now, time_t age)
 	if (!is_ours(name, &finished) || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    !S_ISREG(st.st_mode))
 		return false;
-	/* a file system may not note when a file was read */
+	/* the file system may not record access times */
 	return finished ? now - MAX(st.st_atime, st.st_mtime) >= age
 			: now - st.st_mtime >= UNFINISHED_AGE_S;
 }
 
-/* Of one build-id. *n_gone: files, one more for each. */
+/* Trims one build-id's directory. Adds the files removed to *n_gone. */
 static void trim_one(int cache, const char *build_id, time_t now, time_t age, size_t *n_gone)
 {
 	int fd = -1;
@@ -81,7 +82,7 @@ static void trim_one(int cache, const char *build_id, time_t now, time_t age, si
 		if (is_due(dirfd(dir), e->d_name, now, age) && !unlinkat(dirfd(dir), e->d_name, 0))
 			++*n_gone;
 	closedir(dir);
-	/* not where there is something else in it */
+	/* fails if there is something else in it */
 	if (*n_gone > before)
 		unlinkat(cache, build_id, AT_REMOVEDIR);
 }

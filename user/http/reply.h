@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* reply: what the processes that serve HTTP have in common in their answers. */
+/* reply: helpers for answers that all processes serving HTTP share. */
 #ifndef SAFESCOPED_HTTP_REPLY_H
 #define SAFESCOPED_HTTP_REPLY_H
 
@@ -11,20 +11,20 @@ struct reply_header {
 	const char *name, *value;
 };
 
-/* False without memory: some of them may be missing. */
+/* Returns false without memory; some headers may then be missing. */
 bool reply__add_headers(struct MHD_Response *response, const struct reply_header *headers,
 			size_t n);
 
-/* GET or HEAD; anything else is answered by REPLY_READS_ONLY. */
+/* True for GET and HEAD; anything else is answered with REPLY_READS_ONLY. */
 bool reply__reads(const char *method);
 #define REPLY_READS_ONLY "GET or HEAD only\n"
 
-/* Queues a line for people, which is not copied, with these headers beside its own. */
+/* Queues a line of text, which is not copied, with these headers in addition to its own. */
 enum MHD_Result reply__line(struct MHD_Connection *connection, unsigned status, const char *line,
 			    const struct reply_header *headers, size_t n);
 
-/* A response of what a file has, without headers: a mapping, which goes with it. NULL: the file
- * cannot be mapped, or no memory. */
+/* A response with a file's content, without headers: a mapping, freed with the response. NULL: the
+ * file cannot be mapped, or no memory. */
 struct MHD_Response *reply__of_file(int fd, size_t size);
 
 #endif

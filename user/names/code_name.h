@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a name of code is made of, and a safe call's site. */
+/* The name of a piece of code, and the site of a safe call. */
 #ifndef SAFESCOPED_NAMES_CODE_NAME_H
 #define SAFESCOPED_NAMES_CODE_NAME_H
 
@@ -19,32 +19,32 @@ enum name_source {
 	NAME_NEAREST,	  /* the nearest symbol below it */
 	NAME_DESCRIPTION, /* the closure's description, in profiled programs */
 	NAME_MODULE,	  /* Data.Map.Internal+0x1a30: only the module is known */
-	NAME_MODULE_NEAR, /* the same, and it may be the neighbouring module's */
-	NAME_STRINGS,	  /* a function of the runtime, by the strings that it uses */
-	NAME_ARCHIVE,	  /* a symbol of a static archive whose bytes are there */
+	NAME_MODULE_NEAR, /* the same, but it may be the neighbouring module instead */
+	NAME_STRINGS,	  /* a function of the runtime, identified by the strings that it uses */
+	NAME_ARCHIVE,	  /* a symbol of a static archive whose bytes match */
 };
 
 enum code_class {
 	CODE_UNKNOWN = 0,
 	CODE_HASKELL, /* made by GHC's code generator, or the RTS's Cmm */
-	CODE_RTS,     /* C code of the RTS, the collector left out */
+	CODE_RTS,     /* C code of the RTS, except the collector */
 	CODE_GC,      /* C code of the collector */
 	CODE_C,	      /* any other C code: foreign functions, libc, gmp */
 	CODE_KERNEL,
 };
 
-/* Where an address is: in an executable mapping of a file. */
+/* The place of an address: an executable mapping of a file. */
 struct code_at {
-	uint64_t address;	     /* of the instruction: in a call, where a call returns to */
+	uint64_t address;	     /* of the instruction, or a call's return address */
 	uint64_t start, end, offset; /* the mapping, and where it begins in the file; end 0: it is
 					in no file, or not known */
 	const char *path;	     /* as mapped */
 	const char *build_id;	     /* in hexadecimal; "" if none */
 };
 
-/* The decoded name of an address. Strings are interned, see names.h for how long. */
+/* The decoded name of an address. Strings are interned; names.h documents their lifetime. */
 struct code_name {
-	const char *name;    /* "fib", "$wgo", "usleep"; with its module, where only that is known;
+	const char *name;    /* "fib", "$wgo", "usleep"; includes the module if only that is known;
 				never NULL */
 	const char *module;  /* "Data.Map.Internal"; "" if none */
 	const char *package; /* "containers-0.6.4.1"; "" for the main package and for C */
@@ -52,14 +52,13 @@ struct code_name {
 	const char *src;     /* source file:line; "" if not known */
 	enum name_source source;
 	enum code_class code;
-	bool partial;  /* there was no time for all of it: it may be better when it is asked for
-			  again */
-	bool plumbing; /* a return frame or closure of the runtime's own that means nothing to a
-			  reader */
+	bool partial;  /* some source was not read for lack of time: asking again later may give a
+			  better name */
+	bool plumbing; /* a return frame or closure of the runtime that means nothing to the user */
 	struct code_at at;
 };
 
-/* Whether it is a place in the process's code. */
+/* Whether the frame is an address of the process's code. */
 static inline bool frame__is_code(uint64_t frame)
 {
 	unsigned kind = (unsigned)(frame >> WIRE_FRAME_KIND_SHIFT);
@@ -67,7 +66,7 @@ static inline bool frame__is_code(uint64_t frame)
 	return kind != WIRE_FRAME_ELIDED && kind != WIRE_FRAME_KERNEL;
 }
 
-/* Whether it is one of code from start up to end, or returns to right after that. */
+/* Whether the frame lies in code from start to end, or returns to right after it. */
 static inline bool frame__is_within(uint64_t frame, uint64_t start, uint64_t end)
 {
 	uint64_t addr = frame & WIRE_FRAME_ADDR_MASK;
@@ -81,7 +80,7 @@ struct target_site {
 	const char *library;  /* base name of the file that holds it; "" if not known */
 	struct code_name caller;
 	const char *file; /* of the site */
-	uint64_t offset;  /* of the site in that file: with `file` stable from run to run */
+	uint64_t offset;  /* of the site in that file; with `file` it is stable from run to run */
 	uint64_t site;	  /* the suspendThread call's return address; 0 if it was not found */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What rts/insn.h finds in a few instructions, by a process without rights: a decoder of x86
- * code is large, and the code is anybody's. Shared by the files of this room only.
+ * Runs the decoder of rts/insn.h in a process without rights: an x86 decoder is large, and the code
+ * comes from anybody. Shared by the files of this room only.
  */
 #ifndef SAFESCOPED_NAMES_DECODE_PRIV_H
 #define SAFESCOPED_NAMES_DECODE_PRIV_H
@@ -13,22 +13,22 @@
 
 #include "rts/insn.h"
 
-/* The helper processes, one for each user that has asked lately. */
+/* The helper processes, one for each recent user. */
 struct decoder;
 int decoder__new(struct decoder **ret_decoder);
 void decoder__free(struct decoder *decoder);
 
 /*
- * As insn__call_target(), insn__find_call_before() and insn__site_candidate(), for code of a
- * process of `user`'s (CONFINE_NOBODY: not known). -ENOENT also where nobody answered; -EBUSY:
- * there was no time to, and may be later. Of `code` at most INSN_SITE_WINDOW bytes are looked at:
- * the first ones, and the last ones, as it is with those.
+ * Like insn__call_target(), insn__find_call_before() and insn__site_candidate(), for code of a
+ * process of `user` (CONFINE_NOBODY: not known). -ENOENT also if there was no answer; -EBUSY: no
+ * time for it, try again later. At most INSN_SITE_WINDOW bytes of `code` are used: the first ones,
+ * or, as in those functions, the last ones.
  */
 int decode__call_target(struct decoder *decoder, uid_t user, const uint8_t *code, size_t len,
 			uint64_t addr, struct insn_call *ret_call);
 int decode__call_before(struct decoder *decoder, uid_t user, const uint8_t *code, size_t len,
 			uint64_t ret_addr, struct insn_call *ret_call);
-/* As insn__set_before(). */
+/* Like insn__set_before(). */
 int decode__set_before(struct decoder *decoder, uid_t user, const uint8_t *code, size_t len,
 		       struct insn_call *call);
 int decode__site_back(struct decoder *decoder, uid_t user, const uint8_t *code, size_t len,
@@ -47,7 +47,7 @@ enum decode_what {
 struct decode_question {
 	uint32_t what; /* enum decode_what */
 	uint32_t len;
-	/* of the code; DECODE_CALL_BEFORE, DECODE_SET_BEFORE: of what follows it */
+	/* of the code; for DECODE_CALL_BEFORE and DECODE_SET_BEFORE, of what follows the code */
 	uint64_t addr;
 	uint32_t reg; /* DECODE_SET_BEFORE: struct insn_call */
 	uint32_t _pad;
@@ -55,12 +55,12 @@ struct decode_question {
 };
 
 struct decode_answer {
-	int32_t err; /* 0, or what it says of -ENOENT */
+	int32_t err; /* 0 or a negative errno */
 	uint32_t _pad;
 	struct insn_call call;
 };
 
-/* Whether an answer can be one to this question. */
+/* Whether this can be an answer to the question. */
 bool decode__check(const struct decode_question *q, const struct decode_answer *a, size_t len);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the info tables in a program's code show by themselves, symbols or not: a frame's type, and
- * in profiled programs the description of each closure.
+ * What info tables in a program's code show even without symbols: a frame's type, and in profiled
+ * programs the description of each closure.
  *
  * Shared by the files of this room only.
  */
@@ -13,11 +13,11 @@
 
 #include "elf/elf.h"
 
-#define DESCRIBE_MAX_BACK 8192 /* a procedure is hardly longer */
+#define DESCRIBE_MAX_BACK 8192 /* hardly any procedure is longer */
 
-/* The closure type of the info table at vaddr (of its entry code); 0: none can be read. */
+/* The closure type of the info table of the entry code at vaddr; 0: none can be read. */
 uint32_t describe__type(const struct elf_file *elf, uint64_t vaddr);
-/* A return frame that every program has and that has nothing to do with it: update, catch, stop. */
+/* A return frame that every program has, unrelated to its own code: update, catch, stop. */
 bool describe__is_plumbing(uint32_t type);
 bool describe__is_thunk(uint32_t type);
 
@@ -25,23 +25,23 @@ bool describe__is_thunk(uint32_t type);
 struct describe;
 
 /*
- * Reads all of its code aside (elf__aside(), whose errors it gives: -EBUSY means nothing of the
- * file). `profiled`: with descriptions.
+ * Reads all of the file's code aside; returns elf__aside()'s errors, of which -EBUSY shows nothing
+ * about the file. `profiled`: with descriptions.
  */
 int describe__new(const struct elf_file *elf, bool profiled, struct describe **ret_describe);
 void describe__free(struct describe *describe);
 
 /*
- * The description ("<Main.go_s3ab>") of the closure whose code vaddr lies in, of a
- * profiled program: that of the nearest function or thunk before it. Strings of `describe`. False:
- * there is none. `elf`: the same file.
+ * The description ("<Main.go_s3ab>") of the closure whose code contains vaddr, in a profiled
+ * program: that of the nearest function or thunk before it. The strings belong to `describe`.
+ * False: there is none. `elf`: the same file.
  */
 bool describe__closure(const struct describe *describe, struct elf_file *elf, uint64_t vaddr,
 		       const char **ret_module, const char **ret_name);
 
 /*
- * Where the block of Haskell code begins that vaddr lies in: after the nearest info table of a
- * function, thunk or return frame. It is recognised by its shape; vaddr itself if there is none.
+ * The start of the block of Haskell code that contains vaddr: after the nearest info table of a
+ * function, thunk or return frame, recognised by its shape. Returns vaddr itself if there is none.
  */
 uint64_t describe__block(const struct describe *describe, struct elf_file *elf, uint64_t vaddr);
 

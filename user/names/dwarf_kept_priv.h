@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a file's DWARF has on the addresses that were asked for: many processes of one file meet the
- * same ones, and each answer of a helper takes a switch to it and back, and now and then its start.
+ * A cache of a file's DWARF answers, by address: many processes of one file ask for the same
+ * addresses, and each answer of a helper costs a switch to it and back, and sometimes the start of
+ * a helper.
  *
- * C code is sampled at any of its instructions, while a frame has one line for all of a function:
- * an answer holds for the block of code it is of. Where the DWARF has nothing, as on libc's
- * memcpy and what else is written in assembly, that holds up to the next block. Haskell code is met
- * at its return addresses, which are few, and an answer holds for the address alone.
+ * C code is sampled at any instruction, while a frame has one line for the whole function: so an
+ * answer holds for its block of code. If the DWARF has nothing, as for libc's memcpy and other
+ * assembly, that holds up to the next block. Haskell code is met at its return addresses, which are
+ * few, so an answer holds for that address alone.
  *
  * Shared by the files of this room only.
  */
@@ -17,7 +18,7 @@
 
 #include "names/dwarf_priv.h"
 
-/* Of a file, some 2 MB: with one more all go. */
+/* Entries for one file, some 2 MB; the cache is emptied when it would exceed that. */
 #define DWARF_KEPT_MAX 4096
 
 struct dwarf_answer;
@@ -27,20 +28,20 @@ struct dwarf_range {
 	const struct dwarf_answer *answer;
 };
 
-/* Zeroed it is empty. */
+/* Empty if zeroed. */
 struct dwarf_kept {
 	struct dwarf_answer *answers; /* by address */
-	/* of C code, and of what the DWARF has nothing on; by start, of one start the longest first
-	 */
+	/* for C code, and for ranges where the DWARF has nothing; by start, of equal starts the
+	 * longest first */
 	struct dwarf_range *blocks;
 	size_t n_blocks, blocks_cap;
 };
 
-/* 0 or -ENOENT: the answer; -ESRCH: it is not kept. */
+/* 0 or -ENOENT: the cached answer; -ESRCH: not in the cache. */
 int dwarf_kept__find(const struct dwarf_kept *kept, uint64_t vaddr, struct dwarf_place *ret_place);
-/* Without memory it is not kept. place: not changed. */
+/* Adds an answer; drops it without memory. *place is not changed. */
 void dwarf_kept__add(struct dwarf_kept *kept, uint64_t vaddr, struct dwarf_place *place);
-/* The DWARF has nothing on vaddr, nor from start up to end (both may be 0: on vaddr alone). */
+/* Notes that the DWARF has nothing on vaddr, nor from start to end (both 0: on vaddr alone). */
 void dwarf_kept__add_nothing(struct dwarf_kept *kept, uint64_t vaddr, uint64_t start, uint64_t end);
 /* Empties it. */
 void dwarf_kept__clear(struct dwarf_kept *kept);

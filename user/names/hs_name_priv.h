@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Haskell names that are no linker symbols: what provenance, DWARF and closure descriptions call
- * a closure, brought to one form.
+ * Haskell names that are not linker symbols: normalises what provenance, DWARF and closure
+ * descriptions call a closure.
  *
  * Shared by the files of this room only.
  */
@@ -14,27 +14,29 @@
 #define HS_NAME_LEN 512
 
 /*
- * What a label that is not z-encoded names: "$wgo_r3cX_info" is "$wgo", "outer_info" is "outer".
- * A closure that has nothing but its unique keeps it: "sat_s3hx". out: at least HS_NAME_LEN.
+ * The name in a label that is not z-encoded: "$wgo_r3cX_info" gives "$wgo", "outer_info" gives
+ * "outer". A closure with nothing but its unique keeps it: "sat_s3hx". `out` holds at least
+ * HS_NAME_LEN bytes.
  */
 void hs_name__occurrence(const char *label, char *out);
 
 /*
- * The source binding, marked as the worker or specialisation that its closure is: "main.go" and
- * "$wgo" are "main.$wgo". An occurrence that is something else leaves the binding as it is; ""
- * gives the occurrence.
+ * Marks a source binding as the worker or specialisation that its closure is: "main.go" and "$wgo"
+ * give "main.$wgo". Any other occurrence leaves the binding as it is; if the binding is "" the
+ * result is the occurrence.
  */
 void hs_name__combine(const char *binding, const char *occurrence, char *out);
 
-/* A label that the code generator made up, in place of a name: "c1Tx", "L7133701809754869848". */
+/* A label that the code generator made up instead of a name: "c1Tx", "L7133701809754869848". */
 bool hs_name__is_made_up(const char *name);
 
-/* A name that is no binding's: "sat_s3hx", "lvl12". */
+/* A name that belongs to no binding: "sat_s3hx", "lvl12". */
 bool hs_name__is_anonymous(const char *name);
 
 /*
- * A closure description of a profiled program: "<Data.Map.$wgo_r3cX>", "<$wgo>". Splits off the
- * module ("" if there is none). False: it is none of a closure that GHC's code generator made.
+ * Splits a closure description of a profiled program, "<Data.Map.$wgo_r3cX>" or "<$wgo>", into
+ * module ("" if there is none) and name. False: not the description of a closure that GHC's code
+ * generator made.
  */
 bool hs_name__description(const char *text, char *ret_module, size_t module_size, char *ret_name);
 

@@ -10,19 +10,19 @@
 
 struct kallsyms;
 
-/* -EPERM: the kernel shows no addresses (kernel.kptr_restrict); -EBADMSG: not such a text. */
+/* -EPERM: the kernel hides addresses (kernel.kptr_restrict); -EBADMSG: not the text of kallsyms. */
 int kallsyms__read(FILE *in, struct kallsyms **ret_syms);
 int kallsyms__open(struct kallsyms **ret_syms);
 void kallsyms__free(struct kallsyms *syms);
 
 /*
- * The function that holds the address, and the module it is of ("" for the kernel itself). NULL:
- * none below it is near enough. The strings live as long as the table.
+ * The function that contains the address, and its module ("" for the kernel itself). NULL: no
+ * function near enough below it. The strings live as long as the table.
  */
 const char *kallsyms__find(const struct kallsyms *syms, uint64_t addr, const char **ret_module);
 
-/* It is code of the kernel itself, and not of a module or a BPF program, which come and go. False
- * for the last function's, too: nobody knows where that ends. */
+/* True for code of the kernel itself, which stays, unlike that of modules and BPF programs. False
+ * for the last function too, since its end is not known. */
 bool kallsyms__stays(const struct kallsyms *syms, uint64_t addr);
 
 #endif

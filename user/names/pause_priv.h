@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * When to try again what failed and took long: it may have been the machine's fault, and a process
- * may run for months. What goes on to fail is tried less and less often, so that a file that
- * somebody damaged costs next to nothing.
+ * When to retry a slow operation that failed: the failure may be due to a busy machine, and a
+ * process may run for months. Repeated failures are retried less and less often, so that a damaged
+ * file costs next to nothing.
  *
  * Shared by the files of this room only.
  */
@@ -13,24 +13,25 @@
 
 #include "base/retry.h"
 
-/* The first pause; each one is twice as long as the last, up to this. */
+/* The first pause, and the longest; each one is twice as long as the last. */
 #define NAMES_PAUSE_NS	   60000000000ULL
 #define NAMES_PAUSE_MAX_NS 3600000000000ULL
-/* With so many failures soon after each other there is no reason to expect anything better. */
+/* After this many failures in close succession, success is not expected any more. */
 #define NAMES_PAUSE_LASTING 3
 
-/* Zeroed there is none. */
+/* No pause if zeroed. */
 struct names_pause {
 	struct retry retry;
-	uint32_t n; /* how many there were soon after each other */
+	uint32_t n; /* failures in close succession */
 	int err;
 };
 
-/* `err`: of what failed now. */
+/* `err`: the current failure. */
 void names_pause__begin(struct names_pause *pause, uint64_t now, int err);
-/* There was an answer: what failed before counts no more. */
+/* It succeeded: forget earlier failures. */
 void names_pause__end(struct names_pause *pause);
-/* 0: it is over. -EBUSY: later there may be an answer. Any other: there is likely to be none. */
+/* 0: it may be tried. -EBUSY: later there may be an answer. Any other error: there is likely to be
+ * none. */
 int names_pause__now(const struct names_pause *pause, uint64_t now);
 
 #endif

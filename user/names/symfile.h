@@ -12,12 +12,12 @@
 /* An executable that names the functions of a process that is gone (an eventlog's addresses). */
 struct symfile;
 
-/* -ENODATA: it has no symbols; -ENOEXEC and others as elf__open_fd. Prints nothing. */
+/* -ENODATA: no symbols; -ENOEXEC and others as elf__open_fd(). Prints nothing. */
 int symfile__open(const char *path, struct symfile **ret_file);
 void symfile__free(struct symfile *file);
-/* How far the process had moved it: found by beginnings of functions in the process. */
+/* Finds the load bias of the process, from addresses of functions in it. */
 void symfile__place(struct symfile *file, const uint64_t *addrs, size_t n);
-/* False: no function there. The strings live as long as the file. */
+/* False: no function at addr. The strings live as long as the file. */
 bool symfile__name(const struct symfile *file, uint64_t addr, struct code_name *ret_name);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * GHC's linker symbols taken apart: `base_GHCziBase_zpzp_info` is `++` of GHC.Base in base.
- * Source: GHC's libraries/ghc-boot/GHC/Utils/Encoding.hs (zEncodeString) and
- * compiler/GHC/Cmm/CLabel.hs (pprCLabel), 8.10 to 9.14.
+ * Decodes GHC's linker symbols: `base_GHCziBase_zpzp_info` is `++` of GHC.Base in base. Source:
+ * GHC's libraries/ghc-boot/GHC/Utils/Encoding.hs (zEncodeString) and compiler/GHC/Cmm/CLabel.hs
+ * (pprCLabel), 8.10 to 9.14.
  *
  * Shared by the files of this room only.
  */
@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 enum zname_kind {
-	ZNAME_OTHER = 0, /* no suffix that GHC gives */
+	ZNAME_OTHER = 0, /* no suffix of GHC's */
 	ZNAME_INFO,
 	ZNAME_CON_INFO,
 	ZNAME_STATIC_INFO,
@@ -39,23 +39,22 @@ struct zname {
 	enum zname_kind kind;
 	char package[160]; /* "base", "text-1.2.5.0" (without a hash); "" for main, "rts" */
 	char module[256];  /* "Data.Map.Internal" */
-	char name[512];	   /* "$wgo"; all of the symbol if it is not Haskell's */
-	char unique[24];   /* "s3g1" of a local binding (-fexpose-internal-symbols); else "" */
+	char name[512];	   /* "$wgo"; the whole symbol if it is not Haskell's */
+	char unique[24];   /* "s3g1" for a local binding (-fexpose-internal-symbols); else "" */
 };
 
 /*
- * Always fills *out. 0: a label that GHC made (is_haskell or is_rts); -ENOENT: any other symbol,
- * whose name is kept. A C symbol that looks like a label (Foo_bar_info) cannot be distinguished
- * from one.
+ * Always fills *out. 0: a label of GHC's (is_haskell or is_rts); -ENOENT: any other symbol, whose
+ * name is kept. A C symbol of the same form (Foo_bar_info) cannot be distinguished.
  */
 int zname__decode(const char *sym, struct zname *out);
 
-/* "text-1.2.5.0-2zQ…": without what Cabal adds to the version. In place. */
+/* Removes what Cabal appends to the version, in place: "text-1.2.5.0-2zQ…". */
 void zname__drop_hash(char *package);
 
 /*
- * Decodes len bytes of z-encoded text into out (size > 0), NUL-terminated, in UTF-8. Returns
- * false if it was cut to fit. What is no valid escape stands for itself, as in GHC's decoder.
+ * Decodes len bytes of z-encoded text into out (size > 0), NUL-terminated, in UTF-8. False: it was
+ * cut to fit. An invalid escape stands for itself, as in GHC's decoder.
  */
 bool zname__zdecode(const char *enc, size_t len, char *out, size_t size);
 

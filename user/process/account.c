@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* On whose account a process runs. */
+/* Finds the user that a process is charged to. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/nsfs.h>
@@ -13,17 +13,17 @@
 #include "base/retry.h"
 #include "proc.h"
 
-/* user_namespaces(7): they nest this deep at most. */
+/* user_namespaces(7): the maximum nesting depth. */
 #define USER_NS_MAX_DEPTH 33
-/* How many of a process's parents are looked at. */
+/* How many ancestors of a process are examined. */
 #define PARENTS_MAX 32
 /*
- * All processes in namespaces that root made, of which it is not known what is mapped there. No
- * user's: most of what is nobody's in particular has 65534.
+ * Stands for all processes in namespaces made by root whose mappings are not known. It is not a
+ * real user's id: 65534 is taken by most of what belongs to nobody in particular.
  */
 #define UNKNOWN_CONTAINER ((uid_t)-2)
 
-/* The outermost user namespace, of those around a process, that is not ours. */
+/* The outermost user namespace around a process that is not ours. */
 struct outer_ns {
 	dev_t dev;
 	ino_t ino;
@@ -38,7 +38,7 @@ static bool is_own_ns(const struct stat *its)
 	       own.st_ino == its->st_ino;
 }
 
-/* -ENOENT: the process is in none but ours. */
+/* -ENOENT: the process is in our namespace. */
 static int find_outer_ns(pid_t pid, struct outer_ns *ret_ns)
 {
 	int fd, err = -ENOENT, up_err = 0;
@@ -66,7 +66,7 @@ static int find_outer_ns(pid_t pid, struct outer_ns *ret_ns)
 		fd = parent;
 	}
 	fd__close(&fd);
-	/* which one is the outermost is not known then */
+	/* then it is not known which namespace is the outermost */
 	return retry__shows_nothing(up_err) ? up_err : err;
 }
 
@@ -104,9 +104,9 @@ static int parent_of(pid_t pid, pid_t *ret_parent)
 }
 
 /*
- * What the namespace has as its first id is by our count. /proc has that of a process which is in
- * it, and in none within it: this one, or of its parents the first that is. -ENODATA: nothing is
- * mapped there yet; -ENOENT: there is no such process.
+ * The id outside of the first id in the namespace. /proc shows it for a process that is in this
+ * namespace and not in an inner one: the process itself, or the first of its ancestors that is.
+ * -ENODATA: nothing is mapped there yet; -ENOENT: no such process.
  */
 static int first_id(pid_t pid, const struct outer_ns *ns, uid_t *ret_uid)
 {
@@ -115,7 +115,7 @@ static int first_id(pid_t pid, const struct outer_ns *ns, uid_t *ret_uid)
 	for (int i = 0; !err && i < PARENTS_MAX && pid > 0; i++) {
 		if (is_in(pid, ns)) {
 			err = first_mapped(pid, ret_uid);
-			/* unless it has gone into another one meanwhile: there is no way back */
+			/* unless it entered another one meanwhile: there is no way back */
 			return err || is_in(pid, ns) ? err : -ENOENT;
 		}
 		err = parent_of(pid, &pid);
@@ -123,7 +123,8 @@ static int first_id(pid_t pid, const struct outer_ns *ns, uid_t *ret_uid)
 	return -ENOENT;
 }
 
-/* Where it is root's a container may be anybody's, whose first id stands for all that he has. */
+/* If root made the namespace, the container may be anybody's, and its first id stands for all its
+ * ids. */
 static int of_container(pid_t pid, const struct outer_ns *ns, uid_t real, uid_t *ret_uid)
 {
 	uid_t first = 0;
@@ -131,8 +132,8 @@ static int of_container(pid_t pid, const struct outer_ns *ns, uid_t real, uid_t 
 
 	if (retry__shows_nothing(err))
 		return err;
-	/* where root is root the others are who they are, too; and where nothing is mapped yet
-	 * nobody can have changed his id */
+	/* If root is mapped to root, the other ids are genuine too; and if nothing is mapped yet,
+	 * nobody can have changed his id. */
 	if (!err || err == -ENODATA)
 		*ret_uid = first ? first : real;
 	else
@@ -150,7 +151,7 @@ int proc__account(pid_t pid, uid_t *ret_uid)
 		*ret_uid = ns.owner;
 		return 0;
 	}
-	/* a look that shows nothing makes it nobody's */
+	/* a failed look would make it nobody's */
 	if (retry__shows_nothing(none))
 		return none;
 	err = proc__uids(pid, uids);

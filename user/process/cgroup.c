@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cgroup: reads /proc/PID/cgroup, and the names that container engines and systemd give. */
+/* cgroup: parses /proc/PID/cgroup, and the names that container engines and systemd give. */
 #include "cgroup.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ struct part {
 	const char *at, *end;
 };
 
-/* *path: after it, then. false: there is no more. */
+/* Advances *path to the end of the part. False: there is none left. */
 static bool next_part(const char **path, struct part *ret_part)
 {
 	*path += strspn(*path, "/");
@@ -36,7 +36,7 @@ static bool next_part(const char **path, struct part *ret_part)
 	return ret_part->end > ret_part->at;
 }
 
-/* There is something before it. */
+/* Requires something before the suffix. */
 static bool has_suffix(const struct part *part, const char *suffix)
 {
 	size_t len = strlen(suffix);
@@ -49,7 +49,7 @@ static bool is_service(const struct part *part)
 	return has_suffix(part, ".service");
 }
 
-/* A service manager of a user's own: "user@1000.service". */
+/* A user's own service manager: "user@1000.service". */
 static bool is_users_manager(const struct part *part)
 {
 	static const char *const prefixes[] = {"user@", "capsule@"};
@@ -60,8 +60,8 @@ static bool is_users_manager(const struct part *part)
 	return is && is_service(part);
 }
 
-/* What a manager runs is below its slices, and from within another control group namespace below
- * "..": the first part that is neither. */
+/* Skips slices, below which a manager runs its units, and the ".." seen from within another control
+ * group namespace: finds the first other part. */
 static bool next_unit(const char **path, struct part *ret_part)
 {
 	while (next_part(path, ret_part))
@@ -73,17 +73,17 @@ static bool next_unit(const char **path, struct part *ret_part)
 /* ── what it names ───────────────────────────────────────────────────────────────────────── */
 
 /*
- * Whoever was given a group makes others below it and calls them as he likes. So of several names
- * the outermost is the true one, and what is below a user's manager, or within a container, has the
- * name of that one before it: such a name is never one of the system's.
+ * Whoever owns a group can create others below it, with any name. So of several names only the
+ * outermost can be trusted, and a name below a user's manager or within a container is prefixed
+ * with the name of that manager or container: it can never pass for one of the system's.
  */
 struct place {
-	struct part manager;   /* a user's, which all is below; at NULL: there is none */
-	const char *rest;      /* what is below it, or the whole path */
-	const char *container; /* in the path; NULL: there is none */
+	struct part manager;   /* a user's manager above all the rest; `at` NULL: none */
+	const char *rest;      /* the path below it, or the whole path */
+	const char *container; /* within the path; NULL: none */
 };
 
-/* The first run of exactly 64 digits; NULL: there is none. */
+/* The first run of exactly 64 digits; NULL if there is none. */
 static const char *find_container(const char *path)
 {
 	size_t run = 0;
@@ -117,10 +117,10 @@ static struct place find_place(const char *path)
 
 struct name {
 	char s[CGROUP_NAME_SIZE];
-	size_t len; /* CGROUP_NAME_SIZE: it had no room */
+	size_t len; /* CGROUP_NAME_SIZE: it did not fit */
 };
 
-/* After a slash, if it is not the first. */
+/* Separated by a slash from what is there. */
 static void add_name(struct name *name, const char *at, const char *end)
 {
 	size_t len = (size_t)(end - at), slash = name->len > 0;
@@ -144,7 +144,7 @@ static struct name begin_name(const struct place *place)
 	return name;
 }
 
-/* None is better than a part, which could be another one's. */
+/* No name is better than a truncated one, which might be another group's. */
 static void end_name(const struct name *name, char *ret_name)
 {
 	size_t len = name->len < sizeof(name->s) ? name->len : 0;
@@ -164,8 +164,8 @@ static void name_container(struct cgroup *g, const struct place *place)
 }
 
 /*
- * "…/pod0f9c…" (cgroupfs), or "…-pod0f9c_….slice" (systemd, whose dashes mean something else).
- * Below a user's manager, and within a container, there are none of the host's.
+ * "…/pod0f9c…" (cgroupfs), or "…-pod0f9c_….slice" (systemd, where a dash separates slices). Names
+ * below a user's manager or within a container are not the host's pods.
  */
 static void name_pod(struct cgroup *g, const struct place *place)
 {
@@ -189,9 +189,9 @@ static void name_pod(struct cgroup *g, const struct place *place)
 }
 
 /*
- * What a container comes after is the container engine ("containerd.service/…:cri-containerd:ID"),
- * but for Podman's, which is none: it makes "libpod-payload-ID" within the very service that is the
- * container's.
+ * A container's group normally lies below its engine ("containerd.service/…:cri-containerd:ID"), so
+ * that service is not the container's. Podman is no daemon: it creates "libpod-payload-ID" within
+ * the service that is the container's own.
  */
 static bool has_own_container(const struct part *unit, const char *container)
 {
@@ -202,8 +202,9 @@ static bool has_own_container(const struct part *unit, const char *container)
 		strncmp(unit->end, payload, sizeof(payload) - 1) == 0);
 }
 
-/* A service that somebody has within a unit, or a container, which `from` follows. False: there is
- * none. */
+/*
+ * Finds a service that somebody runs within a unit or container, which `from` follows. False: none.
+ */
 static bool add_inner(struct name *name, const char *from)
 {
 	struct part part;
@@ -243,8 +244,8 @@ static void name_service(struct cgroup *g, const struct place *place)
 
 /* ── the file ────────────────────────────────────────────────────────────────────────────── */
 
-/* The path in a line "ID:CONTROLLERS:PATH"; *ret_rank, from 1 to 4: how much it shows. False: it is
- * none. */
+/* Finds the path in a line "ID:CONTROLLERS:PATH"; *ret_rank, from 1 to 4, is how informative it is.
+ * False: not such a line. */
 static bool parse_line(const char *line, size_t len, const char **ret_path, unsigned *ret_rank)
 {
 	const char *controllers = memchr(line, ':', len), *path;
@@ -266,7 +267,7 @@ static bool parse_line(const char *line, size_t len, const char **ret_path, unsi
 	return true;
 }
 
-/* Takes the path and what it names, if it is worth more than what was taken so far. */
+/* Takes the path and its names if it ranks above what was taken so far. */
 static void take_path(struct cgroup *best, unsigned *best_rank, const char *path, size_t len,
 		      unsigned rank)
 {
@@ -279,7 +280,7 @@ static void take_path(struct cgroup *best, unsigned *best_rank, const char *path
 	name_pod(&g, &place);
 	/*
 	 * Where the unified hierarchy is used beside another one, an engine may keep its containers
-	 * in the other only: in the unified one their processes are in the root, or in the engine's
+	 * only in the other: in the unified one their processes are in the root, or in the engine's
 	 * own service, which started them.
 	 */
 	if ((*g.container || *g.pod) && !place.manager.at)

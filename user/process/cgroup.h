@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cgroup: where a process runs, by its control group: a container, a pod, a service. */
+/* cgroup: identifies the container, pod or service that a process runs in, by its control group. */
 #ifndef SAFESCOPED_PROCESS_CGROUP_H
 #define SAFESCOPED_PROCESS_CGROUP_H
 
@@ -8,30 +8,32 @@
 
 #define CGROUP_PATH_SIZE 1024
 #define CGROUP_NAME_SIZE 320
-#define CGROUP_SHORT_ID	 12 /* of a container's digits, as engines show it */
+#define CGROUP_SHORT_ID	 12 /* digits of a container id that are shown, as engines do */
 
 /*
- * A service of the host's system manager has no slash. Whoever was given a group calls those below
- * as he likes, so what may be such a name is after whose it is: a user's manager's containers and
- * services after the manager ("user@1000.service/app.service"), services within a container after
- * its first digits ("1f2e3d4c5b6a/nginx.service"), those within another unit, or a group that is
- * none, after that ("machine-a.scope/nginx.service").
+ * A service of the host's system manager has a name without a slash. Whoever owns a group names the
+ * groups below it freely, so any other name is prefixed with its owner: containers and services of
+ * a user's manager with the manager ("user@1000.service/app.service"), services within a container
+ * with its first digits ("1f2e3d4c5b6a/nginx.service"), those within another unit or a plain group
+ * with that ("machine-a.scope/nginx.service").
  */
 struct cgroup {
-	char path[CGROUP_PATH_SIZE]; /* in a hierarchy where it is in a container or a pod, else in
-					the unified one, else in systemd's */
+	char path[CGROUP_PATH_SIZE]; /* in the hierarchy that shows a container or pod, else in the
+					unified one, else in systemd's */
 	char container[CGROUP_NAME_SIZE]; /* 64 hexadecimal digits, as Docker, containerd, CRI-O and
-					     Podman name their groups; of several the outermost; "":
+					     Podman name their groups; the outermost if nested; "":
 					     none */
-	char pod[37];			  /* uid of the Kubernetes pod, with dashes; "": none, as
-					     for all that users have, or is within a container */
-	char service[CGROUP_NAME_SIZE];	  /* of systemd: "nginx.service"; "": none. What runs the
-					     container, or all of a user's processes, is none */
+	char pod[37]; /* uid of the Kubernetes pod, with dashes; "": none. Not looked for in users'
+			 groups or within a container */
+	char service[CGROUP_NAME_SIZE]; /* of systemd: "nginx.service"; "": none. Does not count the
+					   service that runs the container or all of a user's
+					   processes */
 };
 
-/* The text of a file /proc/PID/cgroup, of any bytes. -ENOENT: no line is one; -ENAMETOOLONG. */
+/* Parses the text of /proc/PID/cgroup, which may be any bytes. -ENOENT: no valid line;
+ * -ENAMETOOLONG. */
 int cgroup__parse(const char *text, size_t len, struct cgroup *ret_cgroup);
-/* Of a process. -ESRCH. */
+/* The control group of a process. -ESRCH. */
 int cgroup__of(pid_t pid, struct cgroup *ret_cgroup);
 
 #endif

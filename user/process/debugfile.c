@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds separate debug files. Every path here is made of what the target's owner wrote. */
+/* Finds separate debug files. All paths here are built from text that the target's owner wrote. */
 #include "debugfile.h"
 
 #include <errno.h>
@@ -20,25 +20,25 @@
 #define DEBUG_DIR   "/usr/lib/debug"
 #define MAX_RANGES  64
 #define CHECKSUM_MS 3000
-/* What there was no time, or no turn, to look for is looked for again after this time. */
+/* When to look again after there was no time or no turn for it. */
 #define LOOK_AGAIN_NS 500000000ULL
 
 /* Where a debug file is looked for. */
 struct place {
-	int root;     /* the directory that its paths begin at */
+	int root;     /* the directory at which its paths begin */
 	pid_t mounts; /* the process whose mounts those are; 0: our own */
 	const struct image *image;
-	int err; /* why something was not looked at; 0: all that there is was */
+	int err; /* why something was not looked at; 0: everything was */
 };
 
-/* What shows nothing of whether there is a debug file. -EREMOTEIO: see fetch.h. */
+/* Notes an error that leaves open whether there is a debug file. -EREMOTEIO: see fetch.h. */
 static void note(struct place *p, int err)
 {
 	if (retry__shows_nothing(err) || err == -EREMOTEIO)
 		p->err = err;
 }
 
-/* Takes fd over, of a file that was opened through the mounts of that process (0: our own). */
+/* Takes over fd, a file that was opened through the mounts of that process (0: our own). */
 static int open_elf(pid_t mounts, int fd, const char *path, uid_t account,
 		    struct elf_file **ret_elf)
 {
@@ -48,9 +48,9 @@ static int open_elf(pid_t mounts, int fd, const char *path, uid_t account,
 }
 
 /*
- * Whether a debug file may speak for the image. By our own paths: if nobody can have written it
- * who could not have written the image's file. By the process's: its names are for it alone, but
- * its file system must answer.
+ * Whether a debug file may be used for the image. A file found by our own paths: if nobody can have
+ * written it who could not have written the image's file. One found by the process's paths: it is
+ * used for that process's names alone, but its file system must be local.
  */
 static bool may_speak(const struct place *p, int path_fd)
 {
@@ -66,8 +66,8 @@ static bool may_speak(const struct place *p, int path_fd)
 	       !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* Where only root mounts anything on a host, so that no file system on the way is somebody else's.
- */
+/* Directories where only root mounts anything on a host, so that the path crosses no foreign file
+ * system. */
 static bool is_systems(const struct place *p, const char *path)
 {
 	static const char *const dirs[] = {"/usr/",  "/lib/", "/lib64/",     "/bin/",
@@ -79,7 +79,7 @@ static bool is_systems(const struct place *p, const char *path)
 	return false;
 }
 
-/* Opens a path as the process that has this root would. */
+/* Opens a path as a process with this root would. */
 static int open_in(struct place *p, const char *path)
 {
 	int path_fd = -1, fd = -EACCES, err;
@@ -88,7 +88,7 @@ static int open_in(struct place *p, const char *path)
 	/* O_PATH first: it opens no device and waits for no writer */
 	if (is_systems(p, path))
 		err = fetch__find_here(p->root, path, 0, 0, &path_fd);
-	else /* where the process mapped it from, whoever owns the file */
+	else /* charged to the process that maps the image, whoever owns the file */
 		err = fetch__find(p->root, path, p->image->account, &path_fd);
 	if (!err && may_speak(p, path_fd)) {
 		snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
@@ -107,7 +107,7 @@ static bool same_build_id(const struct elf_file *a, const struct elf_file *b)
 	return elf__build_id(a, x) && elf__build_id(b, y) && strcmp(x, y) == 0;
 }
 
-/* The whole file's checksum, as .gnu_debuglink has it. In a child, as it may be long. */
+/* The checksum of the whole file, as in .gnu_debuglink. In a child, since the file may be large. */
 static int read_checksum(void *ctx, void *out)
 {
 	static uint8_t buf[1 << 16];
@@ -148,7 +148,7 @@ static int checksum(struct place *p, int fd, uint32_t *ret_crc)
 	return 0;
 }
 
-/* Takes fd over. NULL: no ELF file of use. */
+/* Takes over fd. NULL: not a usable ELF file. */
 static struct elf_file *open_debug(struct place *p, int fd, const char *path)
 {
 	struct elf_file *elf;
@@ -250,9 +250,10 @@ static int open_root(struct place *p, const char *path)
 }
 
 /*
- * By the host's paths. Under a file's build-id there is the same for all processes, and it is
- * looked for once; the place that a process has the file at is its own, and only what is found by
- * that is for all. *ret_err: why something was not looked at.
+ * Looks along the host's paths. The result by build-id is the same for all processes, so it is
+ * looked for once per file; the result by .gnu_debuglink depends on the path at which the process
+ * maps the file. A file found either way is used for all. *ret_err: why something was not looked
+ * at.
  */
 static struct elf_file *look_at_host(const struct image *image, int *ret_err)
 {
@@ -291,7 +292,7 @@ static bool has_own_mounts(pid_t pid)
 	       (own.st_dev != its.st_dev || own.st_ino != its.st_ino);
 }
 
-/* On the account of the process's user, since no other process has it. */
+/* Charged to the process's user, since no other process shares it. */
 static struct elf_file *look_at_its_own(pid_t pid, const struct image *image, int *ret_err)
 {
 	struct place p = {.image = image, .mounts = pid};
@@ -367,7 +368,7 @@ struct image *debugfile__image_of(const char *path, const struct images *images)
 	return found;
 }
 
-/* Both have code, and it is the same byte for byte. */
+/* Whether both have code, and it is byte for byte the same. */
 static bool same_code(const struct elf_file *a, const struct elf_file *b)
 {
 	struct elf_code x[MAX_RANGES], y[MAX_RANGES];
@@ -397,7 +398,7 @@ int debugfile__take(const char *path, bool force, struct image *image)
 	int fd, err;
 
 	image->debug_tried = true;
-	/* another process of the same program had it taken, and reads from it */
+	/* another process of the same program has taken it, and reads from it */
 	if (image->file && image->file->debug_given) {
 		image->debug = image->file->debug;
 		return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The separate file with a stripped file's symbols: given by --symbols, or found by build-id or by
- * .gnu_debuglink, as GDB does ("Debugging Information in Separate Files"). First by the host's own
- * paths, for all processes that map the file; then, where a process has a root or mounts of its
- * own, by these: whoever made them may have put anything there, so that this one is for the names
- * of that process and for nothing else.
+ * Finds the separate file with a stripped file's symbols: given by --symbols, or found by build-id
+ * or .gnu_debuglink, as GDB does ("Debugging Information in Separate Files"). The host's own paths
+ * come first, and apply to all processes that map the file. If a process has its own root or
+ * mounts, those come next; whoever made them may have put anything there, so a file found there is
+ * used only for the names of that process.
  */
 #ifndef SAFESCOPED_PROCESS_DEBUGFILE_H
 #define SAFESCOPED_PROCESS_DEBUGFILE_H
@@ -17,23 +17,23 @@
 #include "image.h"
 
 /*
- * Looks for the debug file of an image that has no .symtab; image->debug is it, or stays NULL, and
- * image->debug_is_own shows whose. Looks once for each image: another process of the same file may
- * have it at a place that leads to one. -EBUSY: there was no time to look everywhere, and it is to
- * be called again.
+ * Looks for the debug file of an image that has no .symtab. Sets image->debug, or leaves it NULL;
+ * image->debug_is_own shows whether it came from the process's own root. Looks once for each image,
+ * since another process may map the same file at a path that leads to a debug file. -EBUSY: there
+ * was no time to look everywhere; call it again.
  */
 int debugfile__look(pid_t pid, struct image *image);
 
 /*
- * Takes --symbols FILE for the image. Its build-id must be the image's, or without build-ids its
- * code the same; `force` accepts any. Prints why it cannot be used: -EINVAL.
+ * Uses --symbols FILE for the image. Its build-id must match the image's, or if neither has one,
+ * its code; `force` accepts any file. Prints the reason if it cannot be used, and returns -EINVAL.
  */
 int debugfile__take(const char *path, bool force, struct image *image);
 
-/* The image that has the build-id of the file at path; NULL. */
+/* The image with the same build-id as the file at path; NULL if there is none. */
 struct image *debugfile__image_of(const char *path, const struct images *images);
 
-/* The name and checksum in a .gnu_debuglink section's bytes. -EINVAL. */
+/* Parses the name and checksum in a .gnu_debuglink section. -EINVAL. */
 #define DEBUGLINK_NAME 256
 int debugfile__parse_link(const uint8_t *data, uint64_t size, char ret_name[DEBUGLINK_NAME],
 			  uint32_t *ret_crc);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is asked of a process that has ended, or that may not be looked into. */
+/* Queries about a process that has ended, or that may not be looked into. */
 #include <errno.h>
 #include <linux/capability.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 
 /* ── how it ended ────────────────────────────────────────────────────────────────────────── */
 
-/* linux/pidfd.h of 6.15, which headers that are older do not have. */
+/* linux/pidfd.h of 6.15, which older headers lack. */
 struct pidfd_info_v0 {
 	uint64_t mask, cgroupid;
 	uint32_t pid, tgid, ppid, ids[8];
@@ -43,7 +43,7 @@ static int status_of_zombie(pid_t pid, int pidfd, int *ret_status)
 		err = proc__parse_stat(text, len, &st);
 	if (!err)
 		err = st.state == 'Z' ? proc__parse_exit(text, len, ret_status) : -ESRCH;
-	/* the pid may have been another one's by then */
+	/* the pid may have been reused by then */
 	if (!err && !is_zombie_of(pidfd))
 		err = -ESRCH;
 	free(text);
@@ -79,7 +79,7 @@ static bool has_cap(int cap)
 	return has;
 }
 
-/* Whether its files in /proc are not ours to open, as their mode and owner go. */
+/* Whether mode and owner of its files in /proc keep us from opening them. */
 static bool is_other_users(pid_t pid)
 {
 	char path[64];
@@ -89,8 +89,8 @@ static bool is_other_users(pid_t pid)
 	return !stat(path, &st) && st.st_uid != geteuid();
 }
 
-/* Whether the namespace is known to be another one, or, of what cannot be seen, ours is not the
- * first. */
+/* Whether it is in another user namespace. If its namespace cannot be read: whether ours is not the
+ * initial one. */
 static bool in_other_user_namespace(pid_t pid)
 {
 	struct stat ours, its;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fetch: opens local files, and has others copied. */
+/* fetch: opens local files, and has all others copied. */
 #include "fetch.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 #define STEP	(1U << 20)
 #define COPIES	256
 #define COPY_MS 1500
-/* What an honest server may take for a megabyte, and for a file. */
+/* How long an honest server may take per megabyte, and at most per file. */
 #define NS_PER_MB      10000000ULL
 #define HONEST_MOST_NS 500000000ULL
 
@@ -72,7 +72,7 @@ static void path_of(int fd, char out[64])
 	snprintf(out, 64, "/proc/self/fd/%d", fd);
 }
 
-/* Up to `size`, or the file's end: what is missing is zeros, as in a file that shrank. */
+/* Copies up to `size` bytes or the file's end; the rest stays zero, as in a file that shrank. */
 static int copy_all(void *ctx, void *out)
 {
 	const struct copy *c = ctx;
@@ -106,7 +106,7 @@ static int copy_all(void *ctx, void *out)
 
 struct copies {
 	struct shares *shares;
-	uint64_t last; /* the last one's number */
+	uint64_t last; /* number of the last copy */
 };
 
 int copies__new(struct copies **ret_copies)
@@ -130,7 +130,7 @@ void copies__free(struct copies *copies)
 	free(copies);
 }
 
-/* One more, under the next number. */
+/* Accounts for one more copy, under the next number. */
 static int count(struct copies *copies, uid_t user, uint64_t size)
 {
 	return copies ? shares__use(copies->shares, ++copies->last, user, size) : 0;
@@ -244,7 +244,7 @@ static int look_up(void *ctx, void *out)
 	return err ? err : pass__send(s->to, "", 1, fd, 0);
 }
 
-/* The one descriptor; the child is over. */
+/* Receives the one descriptor; the child has ended. */
 static int receive(int from, int *ret_fd)
 {
 	int fd = -1, flags;
@@ -252,7 +252,7 @@ static int receive(int from, int *ret_fd)
 
 	if (pass__take(from, &byte, sizeof(byte), MSG_DONTWAIT, &fd) || fd < 0)
 		return -EIO;
-	/* a place only, as asked for: one that was opened could hang when it is closed */
+	/* must be O_PATH, as requested: closing a file that was really opened could hang */
 	flags = fcntl(fd, F_GETFL);
 	if (flags < 0 || !(flags & O_PATH)) {
 		fd__close(&fd);

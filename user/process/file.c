@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The files of all processes, counted by use. */
+/* The files of all processes, with reference counts. */
 #include "file.h"
 
 #include <errno.h>
@@ -12,16 +12,16 @@
 #include "confine/confine.h"
 #include "proc.h"
 
-/* Of all descriptors that may be open. */
+/* The cache may hold this fraction of the descriptor limit. */
 #define FILES_DESCRIPTORS_PART 4
-/* A copy that could not be made is tried again after this time. */
+/* When to retry a copy that failed. */
 #define FETCH_AGAIN_NS 10000000000ULL
-/* … and one that there was no time, or no turn, to parse. */
+/* … and a file that there was no time or no turn to parse. */
 #define PARSE_AGAIN_NS 500000000ULL
 
 struct file_cache {
-	struct shares *shares; /* of those that processes map, by address */
-	struct copies *copies; /* of those that are not on a local file system */
+	struct shares *shares; /* of mapped files, by address */
+	struct copies *copies; /* of files not on a local file system */
 	struct file **files;
 	size_t n, cap, n_unused;
 	uint64_t look_ups;
@@ -71,7 +71,7 @@ void file_cache__free(struct file_cache *cache)
 	if (!cache)
 		return;
 	for (size_t i = 0; i < cache->n; i++) {
-		/* one that is still held is freed when it is put */
+		/* one that is still referenced is freed by its last file__put() */
 		if (cache->files[i]->refs)
 			cache->files[i]->cache = NULL;
 		else
@@ -107,7 +107,7 @@ static struct file *find(struct file_cache *cache, const struct stat *st)
 	return NULL;
 }
 
-/* One that nobody uses. */
+/* Only for a file without references. */
 static void drop(struct file_cache *cache, size_t i)
 {
 	file__free(cache->files[i]);
@@ -130,7 +130,7 @@ static void drop_oldest(struct file_cache *cache)
 
 void file_cache__turn(struct file_cache *cache, uint64_t now_ns)
 {
-	/* the last one takes the place of one that goes */
+	/* drop() moves the last one into the free place */
 	for (size_t i = cache->n_unused ? cache->n : 0; i-- > 0;) {
 		const struct file *file = cache->files[i];
 		uint64_t longest =
@@ -146,7 +146,7 @@ bool file__may_be_read_later(const struct file *file)
 	return file->elf_err == -ETIME || retry__shows_nothing(file->elf_err);
 }
 
-/* Whom a copy of the file is made for. */
+/* Whom a copy of the file is charged to. */
 static uid_t account_of(pid_t pid, const uid_t *uid)
 {
 	uid_t user;
@@ -170,7 +170,7 @@ static void set_pause(struct file *file)
 		retry__end(&file->again);
 		return;
 	}
-	/* whoever opens it meanwhile makes it no longer */
+	/* other processes opening it meanwhile do not prolong the pause */
 	if (!retry__waits(&file->again, now))
 		retry__begin(&file->again, now, RETRY_NS, RETRY_LONGEST_NS);
 	if (file__is_not_copied(file))
@@ -181,7 +181,7 @@ static void set_pause(struct file *file)
 		file->again_ns = file->again.until_ns;
 }
 
-/* Reads the ELF file, or notes why it cannot. */
+/* Reads the ELF file, or notes why it cannot be read. */
 static void load(struct file *file, pid_t pid, const uid_t *uid, int path_fd, const struct stat *st,
 		 const char *name)
 {
@@ -214,7 +214,7 @@ void file__read_again(struct file *file, pid_t pid, uid_t uid, int fd, const cha
 
 	if (!file__is_due(file) || fetch__stat(fd, &st) < 0)
 		return;
-	/* what was changed meanwhile is another file to whoever opens it */
+	/* a file changed meanwhile is a different one for whoever opens it */
 	if (file__is_as_it_was(file, &st)) {
 		file->ctime = st.st_ctim;
 		load(file, pid, &uid, fd, &st, name);
@@ -255,7 +255,7 @@ static int new_file(const struct stat *st, struct file **ret_file)
 	return 0;
 }
 
-/* uid NULL: on nobody's account. */
+/* uid NULL: not charged to anybody. */
 static int get(struct file_cache *cache, pid_t pid, const uid_t *uid, int fd, const char *name,
 	       struct file **ret_file)
 {
@@ -265,7 +265,7 @@ static int get(struct file_cache *cache, pid_t pid, const uid_t *uid, int fd, co
 
 	if (!err && cache)
 		file = find(cache, &st);
-	/* one that nobody uses needs room like a new one */
+	/* an unreferenced file needs room like a newly opened one */
 	if (!err && cache && uid && (!file || !file->refs))
 		err = shares__ask(cache->shares, *uid, (uint64_t)st.st_size);
 	if (!err && !file && cache)

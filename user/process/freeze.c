@@ -16,7 +16,7 @@
 #include "freeze.h"
 
 #define MAX_THREADS 65536
-/* Those that threads have made which were not stopped yet. */
+/* Rounds of looking for threads that were created before their creator was stopped. */
 #define MAX_ROUNDS 64
 
 struct order {
@@ -24,7 +24,7 @@ struct order {
 	int most_ms;
 };
 
-/* The child's only message. */
+/* The only message that the child sends. */
 struct answer {
 	int32_t err;
 	uint32_t n_threads;
@@ -57,14 +57,14 @@ static int seize(struct threads *t, pid_t tid)
 
 	if (err)
 		return err;
-	/* one that has ended since */
+	/* ESRCH: it has ended meanwhile */
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) || ptrace(PTRACE_INTERRUPT, tid, NULL, NULL))
 		return errno == ESRCH ? 0 : -errno;
 	t->tids[t->n++] = tid;
 	return 0;
 }
 
-/* Those that are not known yet. */
+/* Seizes the threads that are not known yet. */
 static int seize_new(struct threads *t, const char *tasks)
 {
 	DIR *dir = opendir(tasks);
@@ -84,9 +84,10 @@ static int seize_new(struct threads *t, const char *tasks)
 }
 
 /*
- * Whatever stops it, a signal that is delivered too, or its end. The stop stays unread: the kernel
- * takes a signal as dealt with once its stop has been read (ptrace(2), signal-delivery-stop), and
- * as the thread goes on without a word from us it would not get it.
+ * Waits until the thread has stopped for any reason, including delivery of a signal, or has ended.
+ * WNOWAIT leaves the stop unread: once a signal-delivery-stop has been read, the kernel leaves the
+ * signal to the tracer (ptrace(2)), and the thread, which we never restart explicitly, would not
+ * receive it.
  */
 static int wait_for_stop(pid_t tid)
 {
@@ -94,7 +95,7 @@ static int wait_for_stop(pid_t tid)
 	siginfo_t info;
 
 	while (waitid(P_PID, (id_t)tid, &info, what)) {
-		/* one that has ended, and that somebody else has waited for */
+		/* it has ended, and somebody else has waited for it */
 		if (errno == ECHILD)
 			return 0;
 		if (errno != EINTR)
@@ -103,7 +104,7 @@ static int wait_for_stop(pid_t tid)
 	return 0;
 }
 
-/* All of a process's threads; a round that finds no new one is the last. */
+/* Stops all threads of a process; done after a round that finds no further thread. */
 static int stop_all(pid_t pid, uint32_t *ret_n)
 {
 	struct threads t = {0};
@@ -126,7 +127,7 @@ static int stop_all(pid_t pid, uint32_t *ret_n)
 	return err;
 }
 
-/* Until the daemon's end is closed, or the timer ends it. */
+/* Holds them until the daemon closes its end, or the timer expires. */
 static void hold(void *ctx, int in, int out)
 {
 	const struct order *order = ctx;
@@ -195,7 +196,7 @@ void freeze__end(struct freeze *f, uint64_t *ret_ns, bool *ret_until_now)
 	if (!f)
 		return;
 	p = (struct pollfd){.fd = confine_peer__fd(f->peer), .events = POLLIN};
-	/* it has nothing more to send: readable is its end */
+	/* it sends no other message: readable means that it has ended */
 	*ret_until_now = poll(&p, 1, 0) == 0;
 	confine_peer__free(f->peer);
 	f->peer = NULL;

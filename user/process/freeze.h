@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Stops a process for a while, so that its memory can be read as it is at one moment. A child of
- * its own traces all its threads and stops them (ptrace(2), PTRACE_SEIZE and PTRACE_INTERRUPT); it
- * reads none of its memory, and the only way by which it lets go is its end: then the kernel lets
- * all of them run on, with the signals that have come meanwhile (kernel/ptrace.c, exit_ptrace()).
- * It ends when freeze__end() closes its connection, when the time is up (a timer of the kernel's),
- * and when the daemon ends. So nothing keeps the process stopped.
+ * Stops a process for a while, so that its memory can be read as of one moment. A separate child
+ * traces and stops all its threads (ptrace(2), PTRACE_SEIZE and PTRACE_INTERRUPT). The child reads
+ * none of its memory, and releases it only by exiting: then the kernel resumes all threads, with
+ * the signals that have arrived meanwhile (kernel/ptrace.c, exit_ptrace()). It exits when
+ * freeze__end() closes its connection, when the time is up (a kernel timer), and when the daemon
+ * ends. So nothing can leave the process stopped.
  *
  * As after SIGSTOP and SIGCONT, a system call in which a thread waited may return EINTR
- * (signal(7)); unlike these, it is not seen by the parent.
+ * (signal(7)); unlike these, the parent does not notice.
  */
 #ifndef SAFESCOPED_PROCESS_FREEZE_H
 #define SAFESCOPED_PROCESS_FREEZE_H
@@ -20,16 +20,16 @@
 struct freeze;
 
 /*
- * Waits until all threads are stopped, FREEZE_WAIT_MS at most; they stay so no longer than most_ms
- * from now. -EPERM: it is traced by somebody else, or may not be traced; -ESRCH; -ETIMEDOUT: not
- * all of them have stopped; -EIO; confine_peer__start()'s errors.
+ * Waits up to FREEZE_WAIT_MS until all threads are stopped; they stay stopped until most_ms from
+ * now at the latest. -EPERM: somebody else traces it, or it may not be traced; -ESRCH; -ETIMEDOUT:
+ * not all of them stopped; -EIO; confine_peer__start()'s errors.
  */
 #define FREEZE_WAIT_MS 200
 int freeze__start(pid_t pid, int most_ms, struct freeze **ret_freeze);
 
 /*
- * Lets it go. *ret_ns: how long it was stopped, at most; *ret_until_now: it was not let go before.
- * NULL is fine: it sets nothing.
+ * Resumes the process and frees `freeze`. *ret_ns: upper bound of the time it was stopped;
+ * *ret_until_now: whether it was still stopped until this call. NULL is fine, and sets nothing.
  */
 void freeze__end(struct freeze *freeze, uint64_t *ret_ns, bool *ret_until_now);
 void freeze__free(struct freeze *freeze);

@@ -11,7 +11,7 @@
 #include "patience_priv.h"
 #include "proc.h"
 
-/* With an end set for all: of what is left, the part that one guard gets; and the least. */
+/* With a common deadline: one guard gets a SHAREth of the remaining time, but at least LEAST_MS. */
 #define SHARE	 4
 #define LEAST_MS 20
 
@@ -22,7 +22,7 @@ struct guard {
 	struct confine_job *job;
 };
 
-/* Children are the program's, and so is what is known of them. */
+/* Process-wide, as children are. */
 static struct {
 	struct patience patience;
 	uint64_t all_until_ns;
@@ -33,7 +33,7 @@ void guard__all_until(uint64_t ns)
 	all.all_until_ns = ns;
 }
 
-/* Those whose account is not known have one together: that of the kernel's overflowuid. */
+/* Processes whose user is not known share this one, the kernel's overflowuid. */
 #define UNKNOWN_USER 65534
 
 static uid_t user_of(pid_t pid)
@@ -43,7 +43,7 @@ static uid_t user_of(pid_t pid)
 	return proc__account(pid, &user) ? UNKNOWN_USER : user;
 }
 
-/* -EBUSY: no time for it. What nobody waits for takes nobody's time. */
+/* -EBUSY: no time for it. A guard that nobody waits for is not shortened. */
 static int time_for(pid_t of, int timeout_ms, bool waited_for, uint64_t now, int *ret_ms)
 {
 	uint64_t left;
@@ -65,14 +65,14 @@ static int time_for(pid_t of, int timeout_ms, bool waited_for, uint64_t now, int
 	return 0;
 }
 
-/* What a child is to do with the descriptor that it was given. */
+/* What the child does with the descriptor that it was given. */
 struct over_memory {
 	int fd;
 	guard_fn fn;
 	void *ctx;
 };
 
-/* In the child. */
+/* Runs in the child. */
 static int run_over_memory(void *ctx, void *out)
 {
 	const struct over_memory *o = ctx;
@@ -87,7 +87,7 @@ static int start_over_memory(const struct guard *g, int ms, struct over_memory *
 	struct confine how = {.name = "safescoped:mem", .user = user_of(g->of), .fds = &o->fd};
 	int err = mem__open(g->of, &o->fd);
 
-	/* what its files have may be enough */
+	/* go on without memory: its files may suffice */
 	if (err == -ESRCH)
 		o->fd = -1;
 	else if (err)
@@ -152,7 +152,7 @@ void guard__free(struct guard *g)
 	free(g);
 }
 
-/* What its end shows of the process. */
+/* What the guard's end shows about the process. */
 static void judge(const struct guard *g, int err)
 {
 	uint64_t now = time__monotonic_ns();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Opens the ELF files that a process maps, each once, and keeps track of where they lie. */
+/* Opens each ELF file that a process maps once, and keeps track of its mappings. */
 #include "image.h"
 
 #include <errno.h>
@@ -14,14 +14,14 @@
 
 #define IMAGE_MAPS_MAX (1U << 18)
 #define PAST_MAX       4096
-/* Comparisons of new mappings with those in one reading. */
+/* Comparisons of mappings per reading, to find replaced ones. */
 #define LOOKS_MAX (1U << 22)
-/* Files that are kept though they are mapped no more: their names may still be asked for. */
+/* Files that are kept although they are not mapped any more: their names may still be asked for. */
 #define UNMAPPED_MAX 128
 #define PAGE	     4096ULL
 /* Files opened in one reading of the maps: most are libraries that other processes map too. */
 #define OPENS_MAX (2 * IMAGES_MAX)
-/* … of which so many are tried again: the maps of a JIT are read several times a second. */
+/* … of which this many are retries: a JIT's maps are read several times a second. */
 #define AGAIN_MAX 16
 
 static void image__free(const struct images *images, struct image *image)
@@ -65,7 +65,7 @@ const struct image_map *images__ever_at(const struct images *images, uint64_t ad
 {
 	const struct image_map *map = images__at(images, addr);
 
-	/* the last one that was there */
+	/* the most recent one */
 	for (size_t i = images->n_past; !map && i-- > 0;)
 		if (addr >= images->past[i].start && addr < images->past[i].end)
 			map = &images->past[i];
@@ -105,8 +105,8 @@ struct image *images__exe(const struct images *images)
 }
 
 /*
- * Where the file's addresses lie in the process, by the segment that this mapping shows. The
- * loader maps whole pages: the mapping may begin before the segment's first byte.
+ * The bias of a file in the process, by the segment that this mapping belongs to. The loader maps
+ * whole pages: the mapping may begin before the segment's first byte.
  */
 static bool mapping_bias(const struct elf_file *elf, const struct proc_map *map, uint64_t *ret_bias)
 {
@@ -122,7 +122,7 @@ static bool mapping_bias(const struct elf_file *elf, const struct proc_map *map,
 	return false;
 }
 
-/* Not one that has been rewritten since, and is mapped once more. */
+/* Ignores an image whose file has been rewritten since, and is mapped again. */
 static struct image *find(const struct images *images, int fd, uint64_t dev, uint64_t ino)
 {
 	struct stat st;
@@ -138,7 +138,7 @@ static struct image *find(const struct images *images, int fd, uint64_t dev, uin
 	return NULL;
 }
 
-/* Takes fd over (also on failure). -EDQUOT: there is no room for it. */
+/* Takes over fd, also on failure. -EDQUOT: no room for it. */
 static int image__add(struct images *images, pid_t pid, int fd, const char *path, const char *name,
 		      struct image **ret_image)
 {
@@ -216,20 +216,21 @@ static void take_elf(struct images *images, struct image *image)
 	image->elf = image->file->elf;
 	image->elf_err = image->file->elf_err;
 	image->came = image->elf != NULL;
-	/* what was learnt of all files together was learnt without it */
+	/* invalidates what was derived from all files together */
 	images->opened += image->came;
 }
 
-/* What is read again: the mappings as they were. */
+/* A reading of the maps; these are the mappings of the previous one. */
 struct reading {
 	const struct image_map *maps;
 	size_t n;
 	const struct proc_maps *proc;
-	size_t opens; /* files that were opened so far */
-	size_t again; /* that there was no room, or no time, for before */
+	size_t opens; /* files opened so far */
+	size_t again; /* retries for lack of room or time */
 };
 
-/* What the previous reading had at the same place: saves opening the file again. NULL: another. */
+/* The unchanged mapping of the previous reading at the same place, which saves opening the file
+ * again. NULL: none. */
 static const struct image_map *known(const struct images *images, struct reading *old,
 				     const struct proc_map *map)
 {
@@ -239,7 +240,7 @@ static const struct image_map *known(const struct images *images, struct reading
 
 	if (!was || was->start != map->start || was->end != map->end)
 		return NULL;
-	/* tried again: the next time it may be opened */
+	/* retry: it may open this time */
 	if (!was->image &&
 	    (!was->lack || was->lack == IMAGE_NOT_OPENED || was->lack == IMAGE_NOT_YET))
 		return NULL;
@@ -256,7 +257,7 @@ static const struct image_map *known(const struct images *images, struct reading
 	return was;
 }
 
-/* A file that could not be read when the process was first seen to map it. */
+/* Reads a file that could not be read when the process was first seen to map it. */
 static void catch_up(struct images *images, pid_t pid, const struct proc_map *map,
 		     struct reading *old, struct image *image)
 {
@@ -266,7 +267,7 @@ static void catch_up(struct images *images, pid_t pid, const struct proc_map *ma
 
 	if (image->elf)
 		return;
-	/* unless it was read for another process meanwhile */
+	/* unless another process has read it meanwhile */
 	if (!image->file->elf && file__is_due(image->file) && old->again < AGAIN_MAX) {
 		old->again++;
 		if (proc__open_map(pid, map, path, &fd, &dev, &ino) < 0)
@@ -277,7 +278,7 @@ static void catch_up(struct images *images, pid_t pid, const struct proc_map *ma
 	take_elf(images, image);
 }
 
-/* `err`: of opening it; image: NULL if that failed. */
+/* `err`: of opening the file; image: NULL if that failed. */
 static enum image_lack lack_of(int err, const struct image *image)
 {
 	if (err == -EDQUOT || (image && image->elf_err == -ENFILE))
@@ -285,7 +286,7 @@ static enum image_lack lack_of(int err, const struct image *image)
 	/* -EREMOTEIO: see fetch__find() */
 	if (retry__shows_nothing(err) || err == -EREMOTEIO)
 		return IMAGE_NOT_YET;
-	/* the process has not ended, and it is no device */
+	/* excludes processes that ended, and devices */
 	if (err && err != -ESRCH && err != -ENOENT && err != -EINVAL)
 		return IMAGE_NOT_OPENED;
 	return image && file__is_not_copied(image->file) ? IMAGE_NOT_COPIED : IMAGE_LACKS_NOTHING;
@@ -350,7 +351,7 @@ static bool is_same_code(const struct image_map *a, const struct image_map *b)
 	return a->image == b->image && a->bias == b->bias;
 }
 
-/* Among those from `first` up to `end`. */
+/* Whether maps[first] to maps[end - 1] have other code at the same place. */
 static bool has_other(const struct image_map *maps, size_t first, size_t end,
 		      const struct image_map *map)
 {
@@ -361,7 +362,8 @@ static bool has_other(const struct image_map *maps, size_t first, size_t end,
 	return false;
 }
 
-/* Of what is not among the past ones any more, too: nobody will know that it was there. */
+/* Records a range whose names may be outdated, including that of a mapping that is dropped from
+ * `past`, after which nothing shows that it was there. */
 static void add_retaken(struct images *images, const struct image_map *map)
 {
 	struct image_place *last = &images->retaken[IMAGES_RETAKEN_MAX - 1];
@@ -375,8 +377,8 @@ static void add_retaken(struct images *images, const struct image_map *map)
 	last->end = MAX(last->end, map->end);
 }
 
-/* What has come since the previous reading, to where something else was by then, or before. Where
- * there is much of both it is not looked for: what has come is new. */
+/* Finds mappings that replaced something else, of the previous reading or earlier. If there are too
+ * many of both to compare, every added mapping counts as a replacement. */
 static void note_retaken(struct images *images, const struct image_map *old, size_t n_old)
 {
 	size_t looks = 0;
@@ -395,8 +397,8 @@ static void note_retaken(struct images *images, const struct image_map *old, siz
 	}
 }
 
-/* Of a file that was read only now all mappings are where it has them, those as well that were
- * looked at before it was; what was named without it has other names. */
+/* For a file that could be read only now: sets the bias of all its mappings, including those
+ * processed before it was read; names made without it are outdated. */
 static void note_came(struct images *images)
 {
 	size_t n = 0;
@@ -421,7 +423,7 @@ static void note_came(struct images *images)
 		images->images[i]->came = false;
 }
 
-/* What of the previous reading is not there any more. Only names are lost where it fails. */
+/* Keeps mappings of the previous reading that are gone. A failure only loses names. */
 static void keep_past(struct images *images, const struct image_map *old, size_t n_old)
 {
 	for (size_t i = 0; i < n_old; i++) {
@@ -450,7 +452,7 @@ bool images__take_retaken(struct images *images, struct image_place *ret_place)
 	return true;
 }
 
-/* How many images are of files that are mapped no more, and may go. */
+/* Counts and marks the images of files that are not mapped any more, and may be dropped. */
 static size_t mark_unmapped(struct images *images)
 {
 	size_t n = 0;
@@ -465,14 +467,14 @@ static size_t mark_unmapped(struct images *images)
 	return n;
 }
 
-/* Where a process maps one file after the other, as it loads plugins again and again. */
+/* For a process that maps one file after the other, as when it reloads plugins again and again. */
 static void make_room(struct images *images)
 {
 	size_t n = mark_unmapped(images), kept = 0;
 
 	if (n <= UNMAPPED_MAX)
 		return;
-	/* those that were opened last stay */
+	/* keep those that were opened last */
 	n -= UNMAPPED_MAX / 2;
 	for (size_t i = 0; i < images->n; i++) {
 		struct image *image = images->images[i];
@@ -511,7 +513,7 @@ int images__refresh(struct images *images, pid_t pid)
 	err = proc__maps(pid, &proc);
 	if (err < 0)
 		return err;
-	/* A zombie and a kernel thread have none. */
+	/* zombies and kernel threads have none */
 	if (proc.n == 0) {
 		proc_maps__free(&proc);
 		return -ESRCH;
@@ -533,7 +535,7 @@ int images__refresh(struct images *images, pid_t pid)
 
 int images__of_file(struct images *images, int fd, const char *path, const char *name, bool is_exe)
 {
-	/* after what is there already: an address is of one file */
+	/* above what is there already: an address must belong to one file */
 	uint64_t bias = images->n_maps ? images->maps[images->n_maps - 1].end : 0;
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 3), err;
 	struct image *image;
@@ -548,7 +550,7 @@ int images__of_file(struct images *images, int fd, const char *path, const char 
 	image->bias = bias;
 	for (size_t i = 0; image->elf && i < elf__n_segments(image->elf); i++) {
 		const struct elf_segment *seg = elf__segment(image->elf, i);
-		/* of a debug file no bytes are there, but its symbols are */
+		/* a debug file has no bytes there, but its symbols lie there */
 		uint64_t end = seg->vaddr + seg->memsz;
 
 		if (!seg->exec || end <= seg->vaddr || end + bias < end)

@@ -8,7 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Of the process, which is a guard's: it reads one other process. */
+/* Process-wide: only in a guard's child, which reads a single other process. */
 static struct {
 	bool used;
 	int fd;
@@ -40,7 +40,7 @@ static int read_opened(uint64_t addr, void *buf, size_t len)
 	if (opened.fd < 0)
 		return -ESRCH;
 	got = addr > INT64_MAX ? -1 : pread(opened.fd, buf, len, (off_t)addr);
-	/* the program that it was has ended, or become another one */
+	/* the program has ended or called exec() */
 	if (got == 0 && len)
 		return -ESRCH;
 	return got >= 0 && (size_t)got == len ? 0 : -EFAULT;

@@ -48,7 +48,7 @@ int open_files__each(pid_t pid, unsigned max, int (*fn)(void *ctx, int number, c
 
 /* ── whose a file is ─────────────────────────────────────────────────────────────────────── */
 
-/* What fdinfo has of a descriptor (fs/proc/fd.c, seq_show). */
+/* The fields of a descriptor's fdinfo (fs/proc/fd.c, seq_show). */
 struct fdinfo {
 	uint64_t flags, mount, ino;
 };
@@ -82,8 +82,8 @@ static int read_fdinfo(const char *path, struct fdinfo *ret_info)
 }
 
 /*
- * Whether the process's descriptor is open for writing, and refers to the file that `at` does: the
- * process may have put another there meanwhile.
+ * Checks that the process's descriptor is open for writing, and refers to the same file as `at`:
+ * the process may have replaced it meanwhile.
  */
 static int check_descriptor(pid_t pid, int number, int at)
 {
@@ -104,7 +104,9 @@ static int check_descriptor(pid_t pid, int number, int at)
 	return theirs.flags & O_PATH || (theirs.flags & O_ACCMODE) == O_RDONLY ? -EPERM : 0;
 }
 
-/* By one of the user ids that the process could act as, or because it is root's. */
+/*
+ * The owner must be one of the user ids that the process can act as, unless the process is root's.
+ */
 static int check_owner(pid_t pid, uid_t owner)
 {
 	uid_t uids[PROC_UIDS];
@@ -118,7 +120,7 @@ static int check_owner(pid_t pid, uid_t owner)
 	return -EPERM;
 }
 
-/* Not even a server's file is asked anything before its origin is known (AT_STATX_DONT_SYNC). */
+/* AT_STATX_DONT_SYNC: no server must be asked before the file's origin is known. */
 static int check_file(pid_t pid, int at)
 {
 	struct origin origin;
@@ -142,7 +144,8 @@ int open_file__own(pid_t pid, int number, int *ret_fd)
 	int at, fd = -1, err;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, number);
-	/* opens no device, and waits for nobody; from here on it is this file and no other */
+	/* opens no device and waits for nobody; pins the file, so that it cannot be swapped from
+	 * here on */
 	at = open(path, O_PATH | O_CLOEXEC);
 	if (at < 0)
 		return -errno;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds the origin of a file by its mount, and by the host's own list of mounts. */
+/* Finds the origin of a file by its mount and the host's list of mounts. */
 #include "origin.h"
 
 #include <errno.h>
@@ -13,13 +13,13 @@
 #include "proc.h"
 
 #define MAX_MOUNTINFO (16U << 20)
-/* Overlays whose layers are overlays. The kernel allows two (FILESYSTEM_MAX_STACK_DEPTH). */
+/* Nesting of overlays. The kernel allows two levels (FILESYSTEM_MAX_STACK_DEPTH). */
 #define MAX_DEPTH 3
 /* include/uapi/linux/major.h, LOOP_MAJOR */
 #define LOOP_MAJOR "7:"
 
 /*
- * Nobody serves these but the kernel and its block devices: not FUSE, no network. Of them only
+ * File systems served by the kernel and its block devices only: not FUSE, no network. Of these only
  * tmpfs and ramfs can be mounted without privileges in the host (FS_USERNS_MOUNT).
  */
 static const char *const local_types[] = {
@@ -28,11 +28,11 @@ static const char *const local_types[] = {
 	"erofs", "cramfs", "romfs", "tmpfs", "ramfs", "rootfs", "devtmpfs",
 };
 
-/* One line of a mountinfo file; the texts are not terminated. */
+/* One line of a mountinfo file; the strings are not NUL-terminated. */
 struct mount {
 	uint64_t id;
 	const char *dev;     /* MAJOR:MINOR of the file system */
-	const char *point;   /* where it is */
+	const char *point;   /* mount point */
 	const char *flags;   /* of the mount: "rw,nosuid" */
 	const char *type;    /* of the file system */
 	const char *options; /* of the file system */
@@ -52,7 +52,7 @@ static bool has_local_type(const struct mount *m)
 	return false;
 }
 
-/* The next field of the line; false at its end. */
+/* Takes the next field of the line; false at its end. */
 static bool field(const char **at, const char *end, const char **ret_field, size_t *ret_len)
 {
 	const char *p = *at;
@@ -68,8 +68,8 @@ static bool field(const char **at, const char *end, const char **ret_field, size
 }
 
 /*
- * "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue": any number of
- * fields before the dash.
+ * "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue": the number of
+ * fields before the dash varies.
  */
 static bool parse(const char *line, const char *end, struct mount *ret_mount)
 {
@@ -90,7 +90,7 @@ static bool parse(const char *line, const char *end, struct mount *ret_mount)
 	} while (!is(text, len, "-"));
 	if (!field(&line, end, &m.type, &m.type_len) || !field(&line, end, &text, &len))
 		return false;
-	/* a file system without options has none */
+	/* may be absent */
 	field(&line, end, &m.options, &m.options_len);
 	*ret_mount = m;
 	return true;
@@ -111,9 +111,9 @@ static bool each(const char *mounts, bool (*fn)(void *ctx, const struct mount *m
 }
 
 struct search {
-	uint64_t id;		  /* by_id */
-	const struct mount *like; /* same_dev */
-	const char *path;	  /* covers */
+	uint64_t id;		  /* for by_id() */
+	const struct mount *like; /* for same_dev() */
+	const char *path;	  /* for covers() */
 	size_t path_len;
 	struct mount found;
 };
@@ -141,7 +141,8 @@ static bool has_flag(const struct mount *m, const char *flag)
 	return false;
 }
 
-/* Looks for one that is mounted as only the host's owner does. */
+/* Finds a mount of the same device, preferably one without nosuid, as only the host's owner mounts
+ * it. */
 static bool same_dev(void *ctx, const struct mount *m)
 {
 	struct search *s = ctx;
@@ -152,8 +153,8 @@ static bool same_dev(void *ctx, const struct mount *m)
 	return !has_flag(m, "nosuid");
 }
 
-/* Keeps the innermost mount whose point begins the path; of two at one point the later is on top.
- */
+/* Keeps the innermost mount that contains the path; the later of two at the same mount point is on
+ * top. */
 static bool covers(void *ctx, const struct mount *m)
 {
 	struct search *s = ctx;
@@ -168,12 +169,13 @@ static bool covers(void *ctx, const struct mount *m)
 
 static bool is_local(const struct mount *m, const char *host, int depth);
 
-/* The file system that a path of the host is on, by its text: nothing is looked up in it. */
+/* Whether a path of the host is on a local file system, judged by the text alone: nothing is looked
+ * up. */
 static bool path_is_local(const char *path, size_t len, const char *host, int depth)
 {
 	struct search s = {.path = path, .path_len = len};
 
-	/* where a relative path leads, or one with escaped characters, is not known */
+	/* the target of a relative path, or of one with escaped characters, is not known */
 	if (!len || path[0] != '/' || memchr(path, '\\', len))
 		return false;
 	each(host, covers, &s);
@@ -207,7 +209,7 @@ static bool list_is_local(const char *list, size_t len, const char *host, int de
 		const char *colon = memchr(list, ':', (size_t)(end - list));
 		size_t n = colon ? (size_t)(colon - list) : (size_t)(end - list);
 
-		/* "::" is before layers of data only (Documentation/filesystems/overlayfs.rst) */
+		/* "::" separates data-only layers (Documentation/filesystems/overlayfs.rst) */
 		if (n && !path_is_local(list, n, host, depth))
 			return false;
 		list += n + 1;
@@ -267,14 +269,15 @@ void origin__of_mount(const char *mounts, uint64_t id, const char *host, struct 
 		snprintf(origin.fs, sizeof(origin.fs), "%.*s", (int)MIN(s.found.type_len, 31U),
 			 s.found.type);
 		origin.overlay = is_overlay(&s.found);
-		/* the layers of an overlay are named as the one who mounted it saw them */
+		/* an overlay's layers are paths in the mount namespace of whoever mounted it */
 		if ((mounted || !is_overlay(&s.found)) && is_local(&s.found, host, 0))
 			origin.reach = owned ? ORIGIN_OWNED : ORIGIN_LOCAL;
 	}
 	*ret_origin = origin;
 }
 
-/* The id of the mount by which the file was opened; /proc/self/fdinfo needs nothing of the file. */
+/* The id of the mount through which the file was opened; reading /proc/self/fdinfo does not access
+ * the file. */
 static int mount_id(int fd, uint64_t *ret_id)
 {
 	char path[64], *text = NULL;
@@ -293,7 +296,7 @@ static int mount_id(int fd, uint64_t *ret_id)
 	return line ? 0 : -ENODATA;
 }
 
-/* NULL: it cannot be read. The caller frees. */
+/* NULL: not readable. The caller frees. */
 static char *mountinfo(const char *pid)
 {
 	char path[64], *text = NULL;
@@ -312,7 +315,7 @@ void origin__of(pid_t pid, int fd, uid_t uid, struct origin *ret_origin)
 
 	snprintf(of, sizeof(of), pid ? "%d" : "self", pid);
 	mounts = mountinfo(of);
-	/* a daemon that may not look at process 1 takes its own mounts for the host's */
+	/* without access to process 1, our own mounts stand for the host's */
 	if (!host)
 		host = mountinfo("self");
 	if (mounts && host && mount_id(fd, &id) == 0)

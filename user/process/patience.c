@@ -9,14 +9,14 @@
 #include "base/hash.h"
 #include "base/retry.h"
 
-/* With more processes that hang, those are forgotten that hung first. */
+/* Beyond this, the process whose first hang is the longest ago is forgotten. */
 #define ENTRIES_MAX 4096
 #define FORGIVE	    4
 
 struct patience_entry {
 	pid_t pid;
 	struct retry retry; /* when it may be waited for again */
-	UT_hash_handle hh;  /* in the order in which they first hung */
+	UT_hash_handle hh;  /* iterates in order of the first hang */
 };
 
 static struct patience_entry *find(const struct patience *p, pid_t pid)
@@ -66,7 +66,7 @@ static struct patience_entry *add(struct patience *p, pid_t pid)
 	e->pid = pid;
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of entries */
 	HASH_ADD(hh, p->entries, pid, sizeof(e->pid), e);
-	if (!e->hh.tbl) { /* uthash found no memory */
+	if (!e->hh.tbl) { /* out of memory in uthash */
 		free(e);
 		return NULL;
 	}

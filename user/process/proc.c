@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads a process's files in /proc. The parsers of its texts are in proc_parse.c. */
+/* Reads a process's files in /proc. proc_parse.c parses their texts. */
 #include "proc.h"
 
 #include <dirent.h>
@@ -93,7 +93,7 @@ int proc__syscall(pid_t pid, pid_t tid, struct proc_syscall *ret_syscall)
 	return err;
 }
 
-/* Only a place in the file system: opens nothing that could answer, and asks no server. */
+/* Gets an O_PATH descriptor: opens no device, and asks no server. */
 static int place_of(const char *path, int *ret_fd, struct stat *ret_st)
 {
 	int err, fd = open(path, O_PATH | O_CLOEXEC);
@@ -118,8 +118,8 @@ static bool is_map_file(const struct stat *st, const struct proc_map *map)
 }
 
 /*
- * By its path, in a child: the path is the process's own choice, and so are the file systems on its
- * way, whose servers may not answer.
+ * Finds the file by its path, in a child: the process chose the path, and so the file systems it
+ * crosses, whose servers may not answer.
  */
 static int find_map(pid_t pid, const struct proc_map *map, int *ret_fd, struct stat *ret_st)
 {
@@ -157,13 +157,13 @@ int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PAT
 
 	/*
 	 * A map_files link leads to the mapped inode itself, whatever has become of its name, so
-	 * device and inode need no comparing; on btrfs and overlayfs stat() names another device
-	 * than maps does, and comparing would refuse good files.
+	 * device and inode need not be compared; on btrfs and overlayfs stat() reports another
+	 * device than maps does, and comparing would reject good files.
 	 */
 	snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", pid,
 		 (unsigned long long)map->start, (unsigned long long)map->end);
 	err = place_of(link, &fd, &st);
-	/* what cannot be opened just now is there all the same, whatever has its name */
+	/* a temporary failure must not lead to another file of the same name */
 	if (err == -EINVAL || retry__shows_nothing(err))
 		return err;
 	if (err) {
@@ -191,8 +191,8 @@ int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PAT
 }
 
 /*
- * Whether a path leads from that root to the file. Only what the kernel has in memory is looked at,
- * as it has each directory that a running program's path goes through: no server is asked.
+ * Whether a path leads from that root to the file. RESOLVE_CACHED looks only at what the kernel has
+ * in memory, which includes each directory on a running program's path: no server is asked.
  */
 static bool leads_to(const char *root, const char *path, const struct stat *file)
 {
@@ -200,7 +200,7 @@ static bool leads_to(const char *root, const char *path, const struct stat *file
 	struct stat st;
 	bool same;
 
-	/* another one renames something just now */
+	/* EAGAIN: a concurrent rename */
 	do
 		err = at < 0 ? -errno : fetch__find_here(at, path, O_NOFOLLOW, RESOLVE_CACHED, &fd);
 	while (err == -EAGAIN && --tries);
@@ -211,8 +211,8 @@ static bool leads_to(const char *root, const char *path, const struct stat *file
 	return same;
 }
 
-/* What the kernel adds when the name was removed or another file has it (Linux, fs/d_path.c); but a
- * file may be called so. */
+/* Removes the suffix that the kernel adds when the name was removed or reused (Linux, fs/d_path.c),
+ * unless it is part of the file's name. */
 static void cut_deleted(pid_t pid, const char *link, char *path, size_t len)
 {
 	static const char gone[] = " (deleted)";
@@ -222,7 +222,8 @@ static void cut_deleted(pid_t pid, const char *link, char *path, size_t len)
 
 	if (len <= cut || strcmp(path + len - cut, gone) != 0)
 		return;
-	/* the path is as from our root, or, if it cannot be reached, from that of its mounts */
+	/* the path starts at our root or, if the file is unreachable from there, at the root of its
+	 * mounts */
 	snprintf(root, sizeof(root), "/proc/%d/root", pid);
 	if (fetch__stat_path(link, &st) == 0 &&
 	    (leads_to("/", path, &st) || leads_to(root, path, &st)))
@@ -260,7 +261,7 @@ static int namespace_of(pid_t pid, const char *which, char ret_name[NS_NAME])
 	return 0;
 }
 
-/* timens_offsets has those of the namespace that children are put into. */
+/* The offsets in timens_offsets are those of the namespace for children. */
 static int clock_of_children(pid_t pid, int64_t *ret_ns)
 {
 	char *text = NULL;
@@ -279,7 +280,7 @@ int proc__clock_ahead(pid_t pid, int64_t *ret_ns)
 	char own[NS_NAME], children[NS_NAME], ours[NS_NAME], ours_children[NS_NAME];
 	int err = namespace_of(self, "time", ours);
 
-	/* this kernel has none */
+	/* no time namespaces in this kernel */
 	if (err == -ENOENT) {
 		*ret_ns = 0;
 		return 0;
@@ -290,7 +291,7 @@ int proc__clock_ahead(pid_t pid, int64_t *ret_ns)
 		err = namespace_of(pid, "time_for_children", children);
 	if (!err && strcmp(own, children) == 0)
 		return clock_of_children(pid, ret_ns);
-	/* it asked for another one for its children: what they will be in is no matter */
+	/* its children get another namespace, whose offsets do not matter */
 	if (!err)
 		err = namespace_of(self, "time_for_children", ours_children);
 	if (err)
@@ -333,7 +334,7 @@ int proc__threads(pid_t pid, pid_t **ret_tids, size_t *ret_n)
 	return 0;
 }
 
-/* 1: it is over; 0: it is not. */
+/* 1: ended; 0: not; or a negative errno. */
 static int is_over(pid_t pid, pid_t tid)
 {
 	struct proc_stat st;

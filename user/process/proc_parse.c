@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Parsers of /proc's texts; they take any bytes. */
+/* Parsers of /proc files; they accept any bytes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static void skip_spaces(const char **p, const char *end)
 		(*p)++;
 }
 
-/* And the spaces before the next one. */
+/* Also skips the spaces after them. */
 static void skip_fields(const char **p, const char *end, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -64,7 +64,7 @@ int proc__parse_stat(const char *text, size_t len, struct proc_stat *ret_stat)
 {
 	const char *end = text + len;
 	const char *open = memchr(text, '(', len);
-	/* The name is not escaped and may hold ") R 1 …": it ends at the last parenthesis. */
+	/* The name is not escaped and may contain ") R 1 …": it ends at the last parenthesis. */
 	const char *close = memrchr(text, ')', len);
 	struct proc_stat st = {0};
 	uint64_t user, system;
@@ -87,7 +87,7 @@ int proc__parse_stat(const char *text, size_t len, struct proc_stat *ret_stat)
 	skip_fields(&p, end, 22 - 16);
 	if (!take_number(&p, end, 10, &st.start_ticks))
 		return -EINVAL;
-	/* from 26 on: startcode, endcode, startstack */
+	/* from field 26: startcode, endcode, startstack */
 	skip_fields(&p, end, 26 - 23);
 	if (take_number(&p, end, 10, &st.start_code) && take_char(&p, end, ' ') &&
 	    take_number(&p, end, 10, &st.end_code) && take_char(&p, end, ' '))
@@ -113,8 +113,8 @@ int proc__parse_exit(const char *text, size_t len, int *ret_status)
 }
 
 /*
- * What comes after a key ("\nUid:") of a status file; NULL: it has none. Name: comes first and its
- * line breaks are escaped, so such a line is the kernel's own.
+ * The text after a key ("\nUid:") of a status file; NULL: no such key. The Name line comes first
+ * and has its line breaks escaped, so any line found is the kernel's own.
  */
 static const char *after_key(const char *text, size_t len, const char *key)
 {
@@ -181,7 +181,7 @@ int proc__parse_clock(const char *text, size_t len, int64_t *ret_ns)
 	if (!take_number(&p, end, 10, &seconds) || !take_char(&p, end, ' '))
 		return -EINVAL;
 	skip_spaces(&p, end);
-	/* both add up: the nanoseconds are never below zero */
+	/* the sum of both: the nanoseconds are never negative */
 	if (!take_number(&p, end, 10, &ns) || ns >= NS_PER_SEC || seconds > INT64_MAX ||
 	    __builtin_mul_overflow(behind ? -(int64_t)seconds : (int64_t)seconds,
 				   (int64_t)NS_PER_SEC, &all) ||
@@ -216,7 +216,7 @@ int proc__parse_uid_map(const char *text, size_t len, uid_t *ret_uid)
 		skip_spaces(&p, line_end);
 		if (take_number(&p, line_end, 10, &inside) && inside < first) {
 			skip_spaces(&p, line_end);
-			/* (uid_t)-1: ours has no such id */
+			/* (uid_t)-1: not an id in our namespace */
 			if (take_number(&p, line_end, 10, &outside) && outside < UINT32_MAX) {
 				first = inside;
 				*ret_uid = (uid_t)outside;
@@ -227,7 +227,7 @@ int proc__parse_uid_map(const char *text, size_t len, uid_t *ret_uid)
 	return first == UINT64_MAX ? -ENODATA : 0;
 }
 
-/* seq_path() (fs/seq_file.c) writes a line break in a path as \012 and leaves all else as it is. */
+/* seq_path() (fs/seq_file.c) escapes a line break in a path as \012, and nothing else. */
 static void unescape(char *path)
 {
 	char *out = path;
@@ -296,7 +296,7 @@ int proc__parse_maps(char *text, size_t len, struct proc_maps *ret_maps)
 		char *line_end = memchr(p, '\n', (size_t)(end - p));
 		struct proc_map m;
 
-		/* A last line without its end was cut off. */
+		/* a last line without a line break was truncated */
 		if (!line_end)
 			break;
 		if (parse_map(p, line_end, &m) && m.start >= last_end) {
@@ -335,7 +335,7 @@ int proc__parse_syscall(const char *text, size_t len, struct proc_syscall *ret_s
 	const char *p = text, *end = text + len;
 	bool outside = false;
 	uint64_t nr = 0;
-	/* "NR ARG×6 SP PC", or "-1 SP PC" outside of a system call (fs/proc/base.c) */
+	/* "NR ARG×6 SP PC", or "-1 SP PC" outside a system call (fs/proc/base.c) */
 	int args = 6;
 
 	if (len >= sizeof(running) - 1 && memcmp(text, running, sizeof(running) - 1) == 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The whole of a file in /proc. */
+/* Reads whole files of /proc. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

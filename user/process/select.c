@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* select: matches processes with the rules. */
+/* select: matches processes against the rules. */
 #include "select.h"
 
 #include <errno.h>
@@ -55,7 +55,7 @@ static int find_user(const char *text, uid_t *ret_user)
 	return 0;
 }
 
-/* How long a name at least is that the pattern matches (fnmatch(3), without flags). */
+/* The minimum length of a name that matches the pattern (fnmatch(3), without flags). */
 static size_t least_length(const char *glob)
 {
 	size_t len = 0;
@@ -89,11 +89,11 @@ int select__add(struct select_rules *rules, enum select_kind kind, const char *t
 	return 0;
 }
 
-/* What of a process rules are about, read when one asks for it. */
+/* The properties of a process that rules test, read on demand. */
 struct subject {
 	pid_t pid;
 	bool known[SELECT_KINDS];
-	int err; /* of reading that; 0: nothing failed */
+	int err; /* of the last read; 0: it succeeded */
 	char comm[17], exe[PATH_MAX];
 	struct cgroup cgroup;
 	uid_t user;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* slots: a few keys, searched one by one. */
+/* slots: a few keys, searched linearly. */
 #include "slots.h"
 
 bool slots__get(const struct slots *slots, const struct slot_key *key, void **ret_what)

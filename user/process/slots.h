@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Places for what the rooms above this one make of a file and want kept and freed with it (its
+ * Slots for data that rooms above this one derive from a file and want kept and freed with it (its
  * symbols, its DWARF, the runtime in it): the holder need not know what it holds. Shared by the
  * rooms that keep something in a struct file or struct image.
  */
@@ -10,12 +10,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* More than there are keys in the program. */
+/* More than the program has keys. */
 #define SLOTS_MAX 16
 
-/* A constant of the module that makes the thing; its address distinguishes it from others. */
+/* A constant of the module that makes the data; its address identifies the slot. */
 struct slot_key {
-	void (*free)(void *what); /* NULL: nothing is to be freed */
+	void (*free)(void *what); /* NULL: nothing to free */
 };
 
 struct slots {
@@ -27,16 +27,16 @@ struct slots {
 };
 
 /*
- * True if something was put there under this key. *ret_what may be NULL then: it was looked for,
- * and there is none.
+ * True if something was put under this key. *ret_what may then be NULL: it was looked for and does
+ * not exist.
  */
 bool slots__get(const struct slots *slots, const struct slot_key *key, void **ret_what);
 /*
- * Takes `what` over, once for each key, and returns it. NULL if there is no slot left: it has been
- * freed then.
+ * Takes over `what`, once for each key, and returns it. Returns NULL if there is no free slot,
+ * after freeing `what`.
  */
 void *slots__put(struct slots *slots, const struct slot_key *key, void *what);
-/* Frees what was put, the last first. */
+/* Frees all slots, the last one first. */
 void slots__free(struct slots *slots);
 
 #endif
