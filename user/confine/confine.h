@@ -53,10 +53,12 @@ enum confine_keep {
 	CONFINE_PROC = 1 << 1,	 /* the same, CAP_DAC_READ_SEARCH, and opening files to read them */
 	CONFINE_FILES = 1 << 2, /* CAP_DAC_READ_SEARCH, opening files, passing descriptors on: for a
 				   child that copies and does not parse. Landlock lets it read. */
-	CONFINE_NETWORK =
-		1 << 3, /* no capability, but IPv4 and IPv6 connections, descriptors that it is
-			   given, threads, and reading `reads`: for a child that sends. It can send
-			   all it knows, so start it before there is anything to know. */
+	/*
+	 * No capability; but IPv4 and IPv6 connections, descriptors that it is given, threads, and
+	 * reading `reads`: for a child that sends. It can send all it knows, so start it before
+	 * there is anything to know.
+	 */
+	CONFINE_NETWORK = 1 << 3,
 	/*
 	 * What a server needs for a listening socket that it was given, and for the connections
 	 * accepted from it: accept, receive, send, shut down, options. It cannot create, bind or

@@ -28,10 +28,10 @@ enum elf_reloc elf_arch__reloc(uint32_t type)
 }
 
 /*
- * The entries that GNU ld, gold, lld and mold make all reach their slot by one instruction:
- * `jmp *rel32(%rip)` (ff 25), in .plt.sec after `endbr64` (f3 0f 1e fa), with MPX's `bnd` (f2)
- * before it in files of some years. mold and lld may load the slot with `mov rel32(%rip),%r11`
- * (4c 8b 1d) or jump at once.
+ * PLT entries of GNU ld, gold, lld and mold all reach their slot through one instruction: `jmp
+ * *rel32(%rip)` (ff 25), in .plt.sec after `endbr64` (f3 0f 1e fa), in files of some years with
+ * MPX's `bnd` prefix (f2). mold and lld may load the slot with `mov rel32(%rip),%r11` (4c 8b 1d)
+ * instead of jumping directly.
  */
 bool elf_arch__plt_slot(const uint8_t code[ELF_ARCH_PLT_MAX], uint64_t vaddr, uint64_t *ret_slot)
 {

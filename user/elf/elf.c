@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* elf: opening a file, and what its heads have. */
+/* elf: opens a file, and gives access to its headers. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -38,8 +38,8 @@ static bool has_debug_info(const struct elf_file *elf)
 }
 
 /*
- * A large file that is nearly all holes: no linker makes one, and reading it takes the time and the
- * page cache of a large file. File systems that compress make executables smaller by far less.
+ * A large file that is nearly all holes: no linker creates one, and reading it takes the time and
+ * the page cache of a large file. Compressing file systems shrink executables by far less.
  */
 static bool is_nearly_empty(const struct stat *st)
 {
@@ -47,9 +47,9 @@ static bool is_nearly_empty(const struct stat *st)
 }
 
 /*
- * Root is trusted (see user/README.md, "Threat model"): nobody attacks by a file that only root has
- * written, and most of what a host runs is such. Who owns a file on a file system that somebody
- * brought was up to him.
+ * Root is trusted (see user/README.md, "Threat model"): a file that only root can have written is
+ * no attack, and most of what a host runs is such a file. On a file system that somebody else
+ * brought, he decided who owns the file.
  */
 static bool is_roots(const struct stat *st, enum elf_source source)
 {
@@ -57,8 +57,8 @@ static bool is_roots(const struct stat *st, enum elf_source source)
 }
 
 /*
- * `account`: of the process that maps it, or CONFINE_NOBODY. root's own has no limit to share, and
- * what a process of root's maps is its owner's.
+ * `account`: of the process that maps it, or CONFINE_NOBODY. Root's own files are charged to root,
+ * which has no limit; a file that a process of root's maps is charged to its owner.
  */
 static uid_t payer(const struct stat *st, bool roots, uid_t account)
 {
@@ -108,7 +108,7 @@ static int open_fd(int fd, const char *name, enum elf_source source, uid_t accou
 	elf->data = elf->map.data;
 	elf->size = elf->map.size;
 	err = elf->roots ? elf_heads__parse(elf) : elf_heads__parse_aside(elf);
-	/* the reader of DWARF changes it, in a copy */
+	/* the DWARF reader modifies it, in a private mapping */
 	if (!err && has_debug_info(elf)) {
 		elf->map.fd = fd;
 		fd = -1;
@@ -261,7 +261,8 @@ bool elf__tls(const struct elf_file *elf, uint64_t *ret_memsz, uint64_t *ret_ali
 	return true;
 }
 
-/* Whether its name begins with these bytes: with the NUL among them it is the name. */
+/* Whether the section's name begins with these bytes; if they include the NUL, it is the whole
+ * name. */
 static bool is_named(const struct elf_file *elf, const Elf64_Shdr *s, const char *begins,
 		     size_t len)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* elf_aside: what parses a file runs in a process without rights. */
+/* elf_aside: runs parsers of a file in a process without rights. */
 #include <errno.h>
 
 #include "base/base.h"
@@ -9,7 +9,7 @@
 /* The largest programs take half a second on an idle processor. */
 #define ASIDE_MS     4000
 #define ASIDE_MEMORY (1ULL << 30)
-/* What reading an honest megabyte takes. The holes of a sparse file are none. */
+/* Time to read an honest megabyte; holes of a sparse file do not count. */
 #define NS_PER_MB 2000000ULL
 
 uid_t elf__user(const struct elf_file *elf)
@@ -57,7 +57,7 @@ bool elf_once__is_due(const struct elf_once *once)
 
 void elf_once__end(struct elf_once *once, int err)
 {
-	/* that there was no time is no reason not to look again */
+	/* without time to look, it has not been read */
 	once->done = err != -EBUSY;
 	once->err = err;
 	if (retry__is_worth_it(err))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* elf_debug: how much DWARF a file has by its headers. */
+/* elf_debug: the size of a file's DWARF, from its headers. */
 #include <string.h>
 
 #include "base/base.h"
@@ -15,7 +15,7 @@ static bool begins_with(const struct elf_file *elf, const Elf64_Shdr *s, const c
 	       memcmp(names + s->sh_name, prefix, len) == 0;
 }
 
-/* The form that GNU tools wrote before SHF_COMPRESSED: "ZLIB", then the size, big-endian. */
+/* The format of GNU tools before SHF_COMPRESSED: "ZLIB", then the size, big-endian. */
 static uint64_t gnu_size(const struct elf_file *elf, const Elf64_Shdr *s)
 {
 	uint8_t head[12];

@@ -46,7 +46,7 @@ uint64_t eh_take_leb128(struct eh_cursor *c, bool is_signed)
 	return value;
 }
 
-/* The bare value, without its base. */
+/* Reads a value without adding its base. */
 uint64_t eh_take_format(struct eh_cursor *c, uint8_t encoding)
 {
 	union {
@@ -85,7 +85,7 @@ uint64_t eh_take_format(struct eh_cursor *c, uint8_t encoding)
 	}
 }
 
-/* An address: absolute or relative to its own place, as code addresses always are. */
+/* Reads an address: absolute or relative to its own position, as code addresses always are. */
 uint64_t eh_take_address(struct eh_cursor *c, uint8_t encoding)
 {
 	uint64_t base = c->vaddr + c->at, value;
@@ -106,7 +106,7 @@ uint64_t eh_take_address(struct eh_cursor *c, uint8_t encoding)
 	}
 }
 
-/* Reads the head of the entry at `at`; false if it does not fit into the section. */
+/* Reads the header of the entry at `at`; false if the entry does not fit into the section. */
 bool eh_take_entry(const struct eh_cursor *section, uint64_t at, struct eh_entry *ret)
 {
 	struct eh_cursor c = *section;
@@ -132,7 +132,7 @@ bool eh_take_entry(const struct eh_cursor *section, uint64_t at, struct eh_entry
 	return !c.err;
 }
 
-/* What the letters after 'z' mean. False: an unknown letter. */
+/* Interprets the letters after 'z'. False: an unknown letter. */
 static bool take_augmentation(struct eh_cursor *c, const char *letters, struct eh_cie *cie)
 {
 	uint8_t personality;
@@ -230,7 +230,7 @@ bool eh_take_fde(const struct elf_file *elf, const struct eh_cursor *section,
 	return true;
 }
 
-/* .eh_frame by its section, else where .eh_frame_hdr says, up to its segment's end. */
+/* Finds .eh_frame by its section, else by .eh_frame_hdr, then up to its segment's end. */
 bool eh_find(const struct elf_file *elf, struct eh_cursor *ret_section)
 {
 	struct elf_section s;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * .eh_frame, entry by entry. Format: Linux Standard Base Core 5.0, "Exception Frames", and DWARF's
- * Common and Frame Description Entries.
+ * Reads .eh_frame entry by entry. Format: Linux Standard Base Core 5.0, "Exception Frames", and
+ * DWARF's Common and Frame Description Entries.
  */
 #ifndef SAFESCOPED_ELF_EH_H
 #define SAFESCOPED_ELF_EH_H
@@ -26,7 +26,7 @@
 #define DW_EH_PE_INDIRECT 0x80
 #define DW_EH_PE_OMIT	  0xff
 
-/* A place in .eh_frame; `err` is kept, and everything read after it is 0. */
+/* A position in .eh_frame; `err` is sticky, and everything read after it is 0. */
 struct eh_cursor {
 	const uint8_t *data; /* of the section */
 	uint64_t vaddr;	     /* of data[0] */
@@ -37,20 +37,20 @@ struct eh_cursor {
 void eh_take(struct eh_cursor *c, void *out, size_t len);
 uint8_t eh_take_u8(struct eh_cursor *c);
 uint64_t eh_take_leb128(struct eh_cursor *c, bool is_signed);
-/* The bare value, without its base. */
+/* Reads a value without adding its base. */
 uint64_t eh_take_format(struct eh_cursor *c, uint8_t encoding);
-/* An address: absolute or relative to its own place, as code addresses always are. */
+/* Reads an address: absolute or relative to its own position, as code addresses always are. */
 uint64_t eh_take_address(struct eh_cursor *c, uint8_t encoding);
 
 struct eh_entry {
 	uint64_t id_at; /* offset of the id field */
-	uint32_t id;	/* 0: a CIE; else how far before id_at its CIE begins */
+	uint32_t id;	/* 0: a CIE; else the distance from id_at back to its CIE */
 	uint64_t body;	/* offset after the id */
 	uint64_t end;
 	bool terminator;
 };
 
-/* Reads the head of the entry at `at`; false if it does not fit into the section. */
+/* Reads the header of the entry at `at`; false if the entry does not fit into the section. */
 bool eh_take_entry(const struct eh_cursor *section, uint64_t at, struct eh_entry *ret);
 
 struct eh_cie {
@@ -69,11 +69,11 @@ struct eh_fde {
 	uint64_t body, end;  /* its instructions */
 };
 
-/* .eh_frame by its section, else where .eh_frame_hdr says, up to its segment's end. */
+/* Finds .eh_frame by its section, else by .eh_frame_hdr, then up to its segment's end. */
 bool eh_find(const struct elf_file *elf, struct eh_cursor *ret_section);
 /*
- * An entry that is an FDE over code. *cie is the one that was read last, and is read anew if it is
- * another's; it starts as {.at = UINT64_MAX}. False: no FDE, or damaged.
+ * Reads an entry that is an FDE covering code. *cie caches the CIE read last, and is read again for
+ * an FDE of another one; initialise it to {.at = UINT64_MAX}. False: not an FDE, or damaged.
  */
 bool eh_take_fde(const struct elf_file *elf, const struct eh_cursor *section,
 		 const struct eh_entry *entry, struct eh_cie *cie, struct eh_fde *ret_fde);

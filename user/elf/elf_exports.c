@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* elf_exports: whether a file defines a symbol for others, by a table of its names' hashes. */
+/* elf_exports: looks up exported symbols, through a table of their names' hashes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +9,13 @@
 #include "confine/confine.h"
 #include "elf_priv.h"
 
-/* Of root's files so many symbols are looked through at once: it takes a few milliseconds. */
+/*
+ * Up to this many symbols of a root's file are read in this process: it takes a few milliseconds.
+ */
 #define INLINE_SYMBOLS 65536U
-/* A longer name is not looked for. */
+/* Longer names are never found. */
 #define NAME_MOST 1024
-/* Honest files have one symbol of a hash, rarely two. */
+/* Honest files have one symbol per hash, rarely two. */
 #define SAME_HASH 16
 
 struct exports_out {
@@ -44,7 +46,7 @@ static int by_hash(const void *a, const void *b)
 	return CMP(x->hash, y->hash) ?: CMP(x->sym, y->sym);
 }
 
-/* In the child: all that is defined and not local. */
+/* In the child: collects all defined symbols that are not local. */
 static int read_exports(void *ctx, void *ret_out)
 {
 	const struct elf_file *elf = ctx;
@@ -65,7 +67,7 @@ static int read_exports(void *ctx, void *ret_out)
 	return 0;
 }
 
-/* Any hashes in any order are safe: what is found by them is compared with the name. */
+/* Any hashes in any order are safe: each match is verified against the name. */
 static void take(struct elf_lazy *lazy, const struct exports_out *out, size_t most)
 {
 	size_t n = MIN(out->n, (uint64_t)most);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * elf_fde: which code has unwind rows. .eh_frame is read from its start to its end: the search
- * table of .eh_frame_hdr may be missing.
+ * elf_fde: finds which code has unwind rows. Reads all of .eh_frame, since the search table of
+ * .eh_frame_hdr may be missing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ struct fdes_out {
 
 #define OUT_SIZE (sizeof(struct fdes_out) + ELF_MAX_FDES * sizeof(struct elf_fde))
 
-/* In the child: what is allocated here ends with it. */
+/* Usually runs in a child, which frees its allocations by exiting. */
 static int read_fdes(void *ctx, void *ret_out)
 {
 	const struct elf_file *elf = ctx;
@@ -81,7 +81,7 @@ static int read_fdes(void *ctx, void *ret_out)
 		memcpy(out->fdes, lazy->fdes, lazy->n_fdes * sizeof(*lazy->fdes));
 		out->n = lazy->n_fdes;
 	}
-	/* where this is not a child's */
+	/* for when it does not run in a child */
 	free(lazy->fdes);
 	lazy->fdes = NULL;
 	lazy->n_fdes = lazy->cap_fdes = 0;
@@ -118,7 +118,7 @@ int elf__fdes(struct elf_file *elf, const struct elf_fde **ret_fdes, size_t *ret
 	int err = 0;
 
 	if (elf_once__is_due(&lazy->fdes_read)) {
-		/* a look at the headers, which most files with none need no child for */
+		/* check the headers first: most files without any FDE need no child */
 		if (eh_find(elf, &section))
 			err = elf__aside(elf, read_fdes, elf, OUT_SIZE, &out);
 		if (out)

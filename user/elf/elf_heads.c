@@ -83,7 +83,7 @@ static bool find_build_id(const struct elf_file *elf, struct elf_range range, ui
 	return false;
 }
 
-/* A separate debug file's segments may point anywhere: its sections have it. */
+/* The segments of a separate debug file may point anywhere, but its sections have the build-id. */
 static void find_in_sections(struct elf_file *elf)
 {
 	for (size_t i = 0; i < elf->heads.n_sections && !elf->heads.build_id[0]; i++) {
@@ -148,7 +148,7 @@ static int read_segments(struct elf_file *elf, const Elf64_Ehdr *h)
 	return heads->n_segments > 0 ? 0 : -EINVAL;
 }
 
-/* Sections are a help, not a need: a file whose section table is damaged has none. */
+/* Sections are optional: a file with a damaged section table is treated as having none. */
 static int read_sections(struct elf_file *elf, const Elf64_Ehdr *h)
 {
 	uint64_t n = h->e_shnum, names = h->e_shstrndx;
@@ -157,7 +157,7 @@ static int read_sections(struct elf_file *elf, const Elf64_Ehdr *h)
 	if (h->e_shoff == 0 || h->e_shentsize != sizeof(Elf64_Shdr) ||
 	    !elf_get(elf, h->e_shoff, &first, sizeof(first)))
 		return 0;
-	/* Numbers that do not fit into the header stand in section 0. */
+	/* numbers that do not fit into the header are in section 0 */
 	if (n == 0)
 		n = first.sh_size;
 	if (names == SHN_XINDEX)
@@ -209,7 +209,7 @@ struct heads_out {
 
 static int parse_here(void *ctx, void *ret_out)
 {
-	/* a child's is its own copy */
+	/* a private copy, also outside of a child */
 	struct elf_file elf = *(const struct elf_file *)ctx;
 	struct heads_out *out = ret_out;
 	int err = elf_heads__parse(&elf);

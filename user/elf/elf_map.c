@@ -11,27 +11,27 @@
 #include "base/base.h"
 #include "elf_map_priv.h"
 
-/* More than the room above keeps (process/file.c), each with a debug file. A file that finds no
- * slot is not mapped: a copy would let whoever owns it choose how much memory we take. */
+/* More than the room above keeps (process/file.c), each with a debug file. Without a free slot a
+ * file is not mapped: copying it instead would let its owner choose how much memory we use. */
 #define MAP_SLOTS 8704
 
 /*
- * A signal handler is given no context: what it may touch has to be found from a fixed place.
- * `start` is written last when a slot is taken and cleared first when it is given back.
+ * A signal handler gets no context, so its data must be at a fixed address. `start` is written last
+ * when a slot is taken, and cleared first when it is released.
  */
 struct map_slot {
-	_Atomic uintptr_t start; /* 0: not in use */
+	_Atomic uintptr_t start; /* 0: unused */
 	_Atomic uintptr_t end;
 	_Atomic bool taken;
 };
 
-/* Of the process: a signal's handler is handed no context. */
+/* Process-wide, since a signal handler gets no context. */
 static struct map_slot map_slots[MAP_SLOTS];
 static struct sigaction map_previous;
-static pthread_mutex_t map_lock = PTHREAD_MUTEX_INITIALIZER; /* of the two below */
+static pthread_mutex_t map_lock = PTHREAD_MUTEX_INITIALIZER; /* guards map_previous and map_page */
 static size_t map_page;
 
-/* Only async-signal-safe calls: mmap is a bare system call on Linux. */
+/* Only async-signal-safe calls: mmap() is a bare system call on Linux. */
 static bool patch(uintptr_t addr)
 {
 	size_t i;
@@ -65,7 +65,7 @@ static void on_sigbus(int sig, siginfo_t *info, void *context)
 	} else if (map_previous.sa_handler != SIG_DFL && map_previous.sa_handler != SIG_IGN) {
 		map_previous.sa_handler(sig);
 	} else {
-		/* Back to the default; the access fails again, or the signal is sent again. */
+		/* Restore the default; the access faults again, or the signal is raised again. */
 		signal(sig, SIG_DFL);
 		if (info->si_code <= 0)
 			raise(sig);
@@ -73,7 +73,7 @@ static void on_sigbus(int sig, siginfo_t *info, void *context)
 	errno = saved;
 }
 
-/* Looks at every open whether the handler is still in place: a library may have set its own. */
+/* Checks at every open that the handler is still installed: a library may have replaced it. */
 static int install(void)
 {
 	struct sigaction action, now;
@@ -127,7 +127,7 @@ int elf_map__open(int fd, size_t size, struct elf_map *ret_map)
 	if (size == 0 || size > SIZE_MAX - 2 * map_page)
 		return -EINVAL;
 
-	/* Reserve the pages and one more: it stays anonymous, hence zero. */
+	/* Reserve one more page than needed: it stays anonymous, hence zero. */
 	pages = (size + map_page - 1) & ~(map_page - 1);
 	map.total = pages + map_page;
 	at = mmap(NULL, map.total, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -136,9 +136,9 @@ int elf_map__open(int fd, size_t size, struct elf_map *ret_map)
 	map.data = at;
 	map.slot = take_slot((uintptr_t)at, (uintptr_t)at + pages);
 	/*
-	 * Shared: uprobes, ours and others', are put into every private mapping of the file,
-	 * whatever its protection (kernel/events/uprobes.c, valid_vma()), and the code would be
-	 * read with breakpoints in it.
+	 * Shared: uprobes, ours and others', are inserted into every private mapping of the file,
+	 * whatever its protection (kernel/events/uprobes.c, valid_vma()), and the code read here
+	 * would contain breakpoints.
 	 */
 	if (map.slot < 0)
 		err = -ENFILE;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A file's bytes as memory that can be read at any time, whatever happens to the file.
+ * Maps a file so that its bytes can be read at any time, whatever happens to the file.
  *
  * Touching a mapped page that the file no longer has (truncated, I/O error) raises SIGBUS, which
- * would end the daemon at the will of whoever owns the file. elf_map__open sees to it that
- * the process has one SIGBUS handler: if the address lies in a mapping of this module, the handler
- * puts zeros over that mapping from the page that failed to its end, and the read goes on; any
- * other SIGBUS goes to the handler that was there before, or kills as it would have. Behind
- * every mapping stands one page of zeros, so a string that lost its NUL to a concurrent write
- * still ends. Shared by the files of this room only.
+ * would let the file's owner kill the daemon. elf_map__open() installs one SIGBUS handler for the
+ * process: if the address lies in a mapping of this module, the handler maps zeros over it from the
+ * failing page to its end, and the read continues; any other SIGBUS is passed to the previous
+ * handler, or kills as it would have. Each mapping is followed by one page of zeros, so a string
+ * that lost its NUL to a concurrent write still ends. Shared by the files of this room only.
  */
 #ifndef SAFESCOPED_ELF_MAP_PRIV_H
 #define SAFESCOPED_ELF_MAP_PRIV_H
@@ -25,15 +24,15 @@ struct elf_map {
 	int fd;	      /* of the file, for elf_map__make_writable(); -1: closed */
 };
 
-/* The descriptor stays the caller's, who may put it into ret_map->fd. size > 0. -ENFILE: too many
- * files are mapped. */
+/* The descriptor stays the caller's, who may store it in ret_map->fd. size must be > 0. -ENFILE:
+ * too many files are mapped. */
 int elf_map__open(int fd, size_t size, struct elf_map *ret_map);
 void elf_map__free(struct elf_map *map);
-/* Gives the pages of a part back; they are read again when they are touched. */
+/* Drops the pages of a part; they are read again when touched. */
 void elf_map__drop(const struct elf_map *map, size_t offset, size_t len);
 /*
- * Makes the bytes writable, for this process alone and without changing the file: for a library
- * that notes in them what it has done. -ENOTSUP: they are not the mapping's, or its file is closed.
+ * Makes the bytes privately writable without changing the file: for a library that keeps notes in
+ * them. -ENOTSUP: they are not the mapping's, or its file is closed.
  */
 int elf_map__make_writable(const struct elf_map *map);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* elf_needs: which libraries the dynamic linker is to bring, and where it looks for them. */
+/* elf_needs: the libraries that the dynamic linker has to load, and where it looks for them. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "confine/confine.h"
 #include "elf_priv.h"
 
-/* Of the strings so many bytes are searched: the largest programs have one or two megabytes. */
+/* How much of the string table is searched: the largest programs have one or two megabytes. */
 #define STRINGS_MOST (8U << 20)
 
 static struct elf_range strings_of(const struct elf_file *elf)
@@ -25,7 +25,7 @@ bool elf__mentions(const struct elf_file *elf, const char *text)
 	return strs.size && memmem(elf->data + strs.offset, strs.size, text, strlen(text));
 }
 
-/* The string at a place in the table; false: there is none, or it is too long. */
+/* Copies the string at an offset of the table; false: none there, or too long. */
 static bool copy_string(const struct elf_file *elf, uint64_t at, char *out, size_t size)
 {
 	const struct elf_range strs = strings_of(elf);
@@ -87,7 +87,7 @@ int elf__needs(const struct elf_file *elf, const char *begins, struct elf_needs 
 	needs = out;
 	needs->library[sizeof(needs->library) - 1] = '\0';
 	needs->path[sizeof(needs->path) - 1] = '\0';
-	/* it becomes the last part of a path */
+	/* it becomes the last component of a path */
 	if (strchr(needs->library, '/'))
 		err = -EIO;
 	else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* elf_plt: which symbol a PLT entry or a GOT slot is bound to. */
+/* elf_plt: finds the symbol that a PLT entry or a GOT slot is bound to. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +63,8 @@ size_t elf__tls_slots(const struct elf_file *elf, struct elf_tls_slot *slots, si
 	return found;
 }
 
-/* Of root's files so many are looked through at once: it takes a millisecond or two. */
+/* Up to this many bytes of relocations of a root's file are read in this process: it takes a
+ * millisecond or two. */
 #define GOT_INLINE (2U << 20)
 
 struct got_out {
@@ -77,7 +78,7 @@ static void collect_all(const struct elf_file *elf)
 {
 	struct elf_lazy *lazy = elf->lazy;
 
-	/* Without memory for all of them, those collected so far still serve. */
+	/* Without memory for all of them, those collected so far still help. */
 	if (collect(elf, elf->heads.relocs[1]) == 0)
 		collect(elf, elf->heads.relocs[0]);
 	if (lazy->n_got > 0)
@@ -95,15 +96,15 @@ static int read_got(void *ctx, void *ret_out)
 	if (lazy->n_got)
 		memcpy(out->got, lazy->got, lazy->n_got * sizeof(*lazy->got));
 	out->n = lazy->n_got;
-	/* where this is not a child's */
+	/* for when it does not run in a child */
 	free(lazy->got);
 	lazy->got = NULL;
 	lazy->n_got = lazy->cap_got = 0;
 	return 0;
 }
 
-/* Any slots in any order are safe: an index is looked up within its table, and most are not found.
- */
+/* Any slots in any order are safe: an index is checked against its table, and bad slots are simply
+ * not found. */
 static void take(struct elf_lazy *lazy, const struct got_out *out)
 {
 	size_t n = MIN(out->n, (uint64_t)ELF_MAX_SYMBOLS);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* elf_symbols: the two symbol tables, by sections or, where these are gone, by PT_DYNAMIC. */
+/* elf_symbols: the two symbol tables, by sections or, if these are stripped, by PT_DYNAMIC. */
 #include <errno.h>
 
 #include "base/base.h"
 #include "elf_priv.h"
 
-/* The dynamic section's entries that matter here; addresses, 0: not there. */
+/* The relevant entries of the dynamic section; 0: missing. */
 struct dynamic {
 	uint64_t symtab, strtab, strsz, hash, gnu_hash;
 	uint64_t rela, relasz, relacount, jmprel, pltrelsz;
@@ -60,7 +60,7 @@ static void read_dynamic(const struct elf_file *elf, struct dynamic *d)
 	}
 }
 
-/* Both tables must be in the file; a string table is used up to its last NUL. */
+/* Both ranges must be in the file; a string table is used up to its last NUL. */
 static void set_table(const struct elf_file *elf, struct elf_range syms, struct elf_range strs,
 		      struct elf_table *tab)
 {
@@ -99,7 +99,7 @@ static bool table_by_section(const struct elf_file *elf, uint32_t type, struct e
 	return false;
 }
 
-/* DT_GNU_HASH does not hold the number of symbols: the last chain ends at it. */
+/* DT_GNU_HASH does not store the number of symbols: it is found from the end of the last chain. */
 static uint64_t count_gnu_hash(const struct elf_file *elf, uint64_t vaddr)
 {
 	uint32_t head[4], last = 0, i; /* nbuckets, first symbol hashed, bloom words, shift */
@@ -158,7 +158,7 @@ static void set_relocs(const struct elf_file *elf, uint64_t vaddr, uint64_t size
 	if (vaddr == 0 || !elf__vaddr_to_offset(elf, vaddr, &offset) ||
 	    !elf_in_file(elf, offset, size))
 		return;
-	/* DT_RELACOUNT: the first ones are relative and name no symbol. */
+	/* DT_RELACOUNT: the leading entries are relative and have no symbol */
 	if (skip > size / sizeof(Elf64_Rela))
 		skip = 0;
 	ret_range->offset = offset + skip * sizeof(Elf64_Rela);
@@ -230,7 +230,7 @@ int elf__symbol(const struct elf_file *elf, enum elf_symtab which, size_t index,
 
 bool elf_symbols__is_called(const struct elf_sym *sym, const char *name, size_t len)
 {
-	/* "memcpy@@GLIBC_2.14": what .symtab calls a symbol that has a version */
+	/* "memcpy@@GLIBC_2.14": the name in .symtab of a symbol with a version */
 	return strncmp(sym->name, name, len) == 0 &&
 	       (sym->name[len] == '\0' || sym->name[len] == '@');
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* symbols: the index, and what of several symbols names an address best. */
+/* symbols: the index, and the choice of the symbol that names an address best. */
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define MAX_BACK     64 /* symbols looked at for one that covers the address */
 #define MAX_NAME_LEN 65535
 
-/* Addresses are relative to `base`: four bytes hold what any file within ELF_MAX_FILE needs. */
+/* Addresses are relative to `base`: four bytes suffice for any file within ELF_MAX_FILE. */
 struct entry {
 	uint32_t start;
 	uint32_t size;
@@ -78,13 +78,13 @@ static int by_start(const void *a, const void *b)
 	return CMP(x->start, y->start) ?: CMP(x->index, y->index);
 }
 
-/* Of several symbols at one address the one with the highest rank gives the name. */
+/* Of several symbols at one address the one with the highest rank is used. */
 static unsigned int rank(const struct elf_sym *sym)
 {
 	size_t len = strnlen(sym->name, MAX_NAME_LEN);
 	unsigned int r = 0;
 
-	/* the name that GHC's own tools show; X_entry, X_slow and aliases mean the same code */
+	/* the name shown by GHC's own tools; X_entry, X_slow and aliases denote the same code */
 	if (len > 5 && memcmp(sym->name + len - 5, "_info", 5) == 0)
 		r += 32;
 	if (sym->bind != STB_LOCAL)
@@ -126,7 +126,7 @@ static struct entry best_of(const struct symbols *s, const struct entry *entries
 	return best;
 }
 
-/* Keeps one symbol for each address. Names are only looked at where there is a choice. */
+/* Keeps one symbol per address. Reads names only to choose between several. */
 static void drop_aliases(struct symbols *s)
 {
 	size_t kept = 0, i, end;
@@ -160,7 +160,7 @@ struct symbols_out {
 	struct entry entries[];
 };
 
-/* In the child: all of the table, sorted, each address once. */
+/* In the child: reads the whole table, sorted, with one entry per address. */
 static int read_entries(void *ctx, void *ret_out)
 {
 	struct symbols_out *out = ret_out;
@@ -180,7 +180,7 @@ static int read_entries(void *ctx, void *ret_out)
 		memcpy(out->entries, s->entries, s->n * sizeof(*s->entries));
 		out->n = s->n;
 	}
-	/* where this is not a child's */
+	/* for when it does not run in a child */
 	free(s->entries);
 	s->entries = NULL;
 	s->n = s->cap = 0;
@@ -258,7 +258,7 @@ size_t symbols__count(const struct symbols *symbols)
 	return symbols->n;
 }
 
-/* How many entries begin at or below `at`. */
+/* The number of entries that begin at or below `at`. */
 static size_t count_up_to(const struct symbols *s, uint32_t at)
 {
 	return search__first(s->n, i, s->entries[i].start > at);
@@ -324,7 +324,9 @@ int symbols__lookup(const struct symbols *s, uint64_t vaddr, struct symbols_hit 
 	if (near->start == at || (near->size > 0 && at - near->start < near->size))
 		return fill(s, near, true, ret_hit);
 
-	/* A function with a size may hold labels: a global one of those (StgReturn) says more. */
+	/*
+	 * A function with a size may contain labels; a global label (StgReturn) is the better name.
+	 */
 	for (i = end - 1; i > 0 && end - i <= MAX_BACK; i--) {
 		const struct entry *entry = &s->entries[i - 1];
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * by_archive: the functions that a file without symbols has of static archives, and which modules'
- * code those are in the midst of. Looking for them takes a second, so it is begun before any frame
- * is to be named.
+ * by_archive: finds functions of static archives in a file without symbols, and the modules whose
+ * code they belong to. The search takes a second, so it is started before any frame has to be
+ * named.
  */
 #include "names_priv.h"
 
@@ -15,7 +15,7 @@
 
 struct functions {
 	struct archives_known *known;
-	struct module_runs *runs; /* NULL: there was no memory for it */
+	struct module_runs *runs; /* NULL: no memory for it */
 };
 
 static void free_functions(void *functions)
@@ -29,7 +29,7 @@ static void free_functions(void *functions)
 	free(f);
 }
 
-/* More of them than there is room for: those before are as good. */
+/* Stops at the first failure; the runs found so far remain usable. */
 static struct module_runs *runs_of(const struct archives_known *known, const char *file)
 {
 	struct module_runs *runs;
@@ -45,7 +45,7 @@ static struct module_runs *runs_of(const struct archives_known *known, const cha
 	return runs;
 }
 
-/* Takes `known`. NULL: no memory. */
+/* Takes over `known`. NULL: no memory. */
 static struct functions *functions_of(struct archives_known *known, const char *file)
 {
 	struct functions *f = calloc(1, sizeof(*f));
@@ -57,7 +57,7 @@ static struct functions *functions_of(struct archives_known *known, const char *
 	return f;
 }
 
-/* Each takes a processor and a hundred megabytes. */
+/* Each takes a CPU and a hundred megabytes. */
 static struct file_jobs searches = {
 	.keys = {{.free = file_job__free}, {.free = file_job__free}},
 	.free_result = free_functions,
@@ -65,7 +65,7 @@ static struct file_jobs searches = {
 	.most = 2,
 };
 
-/* Where a program's own code and the runtime are: other files are not linked from archives. */
+/* Only the program's own file and the runtime's: other files are not linked from archives. */
 static bool may_have_some(const struct names *names, const struct image *image)
 {
 	return names->of.archives && image && image->elf &&
@@ -73,7 +73,7 @@ static bool may_have_some(const struct names *names, const struct image *image)
 	       elf__n_symbols(image->elf, ELF_SYMTAB) <= 1 && !image->debug;
 }
 
-/* -EBUSY: there are too many. */
+/* -EBUSY: too many are running. */
 static int start(const struct names *names, struct image *image, struct file_job *job)
 {
 	struct file_job **place;
@@ -100,7 +100,7 @@ void names__start_archives(struct names *names)
 	struct image *image = names->of.rts->image;
 	struct file_job *job = job_of(names, image);
 
-	/* if that fails it is tried again when a frame is to be named */
+	/* on failure it is retried when a frame has to be named */
 	if (job && !file_job__rests(job, names))
 		(void)start(names, image, job);
 }

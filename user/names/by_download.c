@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * by_download: the symbols that a file lacks, from a server that has them under its build-id. The
- * runtime is never looked for by what a server sent: it is for names alone.
+ * by_download: gets the symbols that a file lacks from a server, by build-id. A file from a server
+ * is used for names only, never to find the runtime.
  */
 #include "names_priv.h"
 
@@ -20,10 +20,11 @@ const struct elf_file *names__debug_file(const struct image *image)
 	return image->debug_is_own ? image->debug : image->file->debug ?: image->file->downloaded;
 }
 
-/* By it there is a pause after there was no time to read what is there. */
+/* For the pause after there was no time to read the downloaded file. */
 static const struct slot_key download_key;
 
-/* 0 as well if it is of no use; retry__shows_nothing()'s: there was no time to look. */
+/* Returns 0 even if the file is useless; one of retry__shows_nothing()'s errors if there was no
+ * time to look. */
 static int open_file(struct file *file, const char *path, const char *build_id)
 {
 	struct elf_file *elf;
@@ -60,21 +61,21 @@ bool names__awaits_download(struct names *names, struct image *image)
 	debugfile__look(names->of.pid, image);
 	if (image->debug || elf__n_symbols(image->elf, ELF_SYMTAB) > 1 ||
 	    !elf__build_id(image->elf, id)) {
-		/* a debug file of its own is no other process's */
+		/* its own debug file is not used for other processes */
 		file->download_over = !image->debug_is_own;
 		return false;
 	}
 	err = debuginfod__find(names->of.debuginfod, image->account, id, path);
-	/* what failed may come later, as a server that is down now may be up then: names that are
-	 * made without it must not be the last ones */
+	/* a failure may be temporary, like a server that is down: names made without the file must
+	 * not be final */
 	if (err && err != -ENOENT)
 		return true;
-	/* somebody may put it there later: until then what is found without it is good enough */
+	/* no server has it: until it is asked for again, names made without it are final */
 	if (err) {
 		file->download_ns = time__monotonic_ns() + DEBUGINFOD_NONE_MS * 1000000ULL;
 		return false;
 	}
-	/* there may be time for it later */
+	/* it can be read later */
 	if (names__put_off(names, &file->slots, &download_key, open_file(file, path, id)))
 		return false;
 	file->download_over = true;

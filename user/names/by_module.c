@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * by_module: names Haskell code by its module, where strip left no more. What the modules are takes
- * a large program half a second to find, so it is begun before any frame is to be named.
+ * by_module: names Haskell code by its module, if strip left nothing better. Finding the modules of
+ * a large program takes half a second, so it is started before any frame has to be named.
  */
 #include "names_priv.h"
 
@@ -23,8 +23,8 @@ static void free_modules(void *modules)
 }
 
 /*
- * Files that are looked through ahead of their first frame: children are for others, too. Beyond
- * these the first frame waits.
+ * Limits the files analysed ahead of their first frame, since other users need children too. For
+ * any further file the first frame waits.
  */
 static struct file_jobs looks = {
 	.keys = {{.free = file_job__free}, {.free = file_job__free}},
@@ -56,7 +56,7 @@ static void start_modules(struct names *names)
 	struct file_job **place = file_jobs__place(&looks);
 	struct file_job *job;
 
-	/* what has symbols may need none of it */
+	/* a file with symbols may not need its modules */
 	if (!place || !image || elf__n_symbols(image->elf, ELF_SYMTAB) > 1 || image->debug)
 		return;
 	job = file_job__of(&looks, names, image);
@@ -87,7 +87,7 @@ bool names__has_modules(struct names *names, struct image *image)
 	return modules_of(names, image) != NULL;
 }
 
-/* As it is shown: without a hash, and nothing for the program's own. */
+/* The form that is shown: without a hash, and "" for the program's own package. */
 static void package_text(const char *package, char *text, size_t size)
 {
 	snprintf(text, size, "%s", strcmp(package, "main") != 0 ? package : "");
@@ -95,11 +95,11 @@ static void package_text(const char *package, char *text, size_t size)
 }
 
 struct base_of {
-	const char *package, *module; /* as they are shown */
+	const char *package, *module; /* in the form that is shown */
 	uint64_t base;
 };
 
-/* A piece of a module's code that the file's own marks place. */
+/* Lowers the base to that of a piece of the same module found by the file's own marks. */
 static void meet_piece(void *ctx, const struct modules_hit *piece)
 {
 	struct base_of *of = ctx;
@@ -113,8 +113,8 @@ static void meet_piece(void *ctx, const struct modules_hit *piece)
 }
 
 /*
- * By the functions of archives around it, if they are of one module and the file's own marks leave
- * the module uncertain; else by those marks.
+ * Uses the functions of archives around vaddr, if they are of one module and the file's own marks
+ * leave the module uncertain; else those marks.
  */
 static int find_module(const struct modules *modules, const struct module_runs *runs,
 		       uint64_t vaddr, struct modules_hit *ret_hit)
@@ -137,7 +137,7 @@ bool names__by_module(struct names *names, struct image *image, uint64_t vaddr, 
 	if (find_module(modules, runs, vaddr, &hit))
 		return false;
 	package_text(hit.package, package, sizeof(package));
-	/* one for all of a module's code, or two places in it could have one name */
+	/* one base for all of a module's code, or two places in it could get the same name */
 	of = (struct base_of){.package = package, .module = hit.module, .base = hit.base};
 	if (runs) {
 		of.base = MIN(of.base, module_runs__base(runs, package, hit.module));

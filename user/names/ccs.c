@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ccs: from the address of a CostCentreStack to its path of cost centres, in foreign memory. */
+/* ccs: from the address of a CostCentreStack to its path of cost centres, in another process's
+ * memory. */
 #include "ccs.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 #define CC_LABEL	8
 #define CC_MODULE	16
 #define CC_SRC_LOC	24
-/* IndexTable: what a stack has below it */
+/* IndexTable: the children of a stack */
 #define IT_CCS	     8
 #define IT_NEXT	     16
 #define IT_BACK_EDGE 24
@@ -25,7 +26,9 @@
 #define SLOTS	     (4 * CCS_MAX_NODES)
 #define NONE	     UINT32_MAX
 
-/* Open addressing: 1 + index into an array whose elements begin with their address. */
+/*
+ * Hash table with open addressing: 1 + index into an array whose elements begin with their address.
+ */
 struct index {
 	uint32_t *slots;
 	const char *base;
@@ -67,7 +70,7 @@ static int read_word(const struct look *l, uint64_t addr, uint64_t *ret_word)
 	return l->reader->read(l->reader->ctx, addr, ret_word, sizeof(*ret_word));
 }
 
-/* A string of the process, cut at CCS_MAX_STRING; its place in text[]. */
+/* Reads a string of the process, truncated to CCS_MAX_STRING; *ret_at is its offset in text[]. */
 static int take_string(struct look *l, uint64_t addr, uint32_t *ret_at)
 {
 	struct ccs_found *f = l->found;
@@ -76,7 +79,7 @@ static int take_string(struct look *l, uint64_t addr, uint32_t *ret_at)
 	if (f->n_text > CCS_MAX_TEXT - CCS_MAX_STRING - 1)
 		return -ENOSPC;
 	while (len < CCS_MAX_STRING) {
-		/* not beyond the page that holds it: the next one may not be there */
+		/* do not cross the page that holds it: the next one may be unmapped */
 		size_t want = MIN((size_t)(CCS_MAX_STRING - len), 64 - (size_t)(addr % 64));
 		char *to = f->text + at + len, *end;
 
@@ -120,7 +123,7 @@ static int take_centre(struct look *l, uint64_t addr, uint32_t *ret_centre)
 	return 0;
 }
 
-/* Its parent is there already. */
+/* Adds a node whose parent has been added. */
 static int take_node(struct look *l, uint64_t addr, uint64_t parent)
 {
 	struct ccs_found *f = l->found;
@@ -142,7 +145,7 @@ static int take_node(struct look *l, uint64_t addr, uint64_t parent)
 	return 0;
 }
 
-/* A stack and what is above it, up to the root. A cycle is longer than any depth. */
+/* Adds a stack and its ancestors up to the root. The depth limit ends a cycle. */
 static void climb(struct look *l, uint64_t addr)
 {
 	uint64_t chain[CCS_MAX_DEPTH], parent = 0;
@@ -181,7 +184,7 @@ static void take_children(struct look *l, uint64_t parent, uint64_t deadline_ns)
 			return;
 		memcpy(&ccs, entry + IT_CCS, sizeof(ccs));
 		memcpy(&table, entry + IT_NEXT, sizeof(table));
-		/* a back edge leads to a stack further up: recursion */
+		/* a back edge leads to an ancestor: recursion */
 		if (entry[IT_BACK_EDGE] || !ccs || ccs % 8 || find(&l->nodes, ccs) != NONE)
 			continue;
 		if (read_word(l, ccs + CCS_PREV_STACK, &prev) || prev != parent)
@@ -205,7 +208,7 @@ int ccs__collect(const struct ccs_reader *reader, const uint64_t *addrs, size_t 
 		goto out;
 	for (size_t i = 0; i < n; i++)
 		climb(&l, addrs[i]);
-	/* the list grows as it is gone through: the tree, level by level */
+	/* breadth-first: the array grows while it is traversed */
 	for (uint32_t i = 0; deadline_ns && i < found->n_nodes; i++) {
 		if (time__monotonic_ns() >= deadline_ns)
 			break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * code: what the code at an address is called: by which file and symbol, what that means in
- * Haskell, and what kind of code it is.
+ * code: names the code at an address: finds file and symbol, decodes Haskell symbols, and
+ * determines the class of code.
  */
 #include <elf.h>
 #include <errno.h>
@@ -17,14 +17,14 @@
 #include "process/file.h"
 #include "rts/rts_text.h"
 
-/* Labels looked at after a local closure for the binding that holds it. */
+/* Labels searched after a local closure for the binding that contains it. */
 #define MAX_ENCLOSING 8
 
-/* Code whose class is asked for. */
+/* Code to be classified. */
 struct code_place {
 	uint64_t vaddr;
-	bool in_c;			       /* it was met where C code is for sure */
-	const struct archives_known *archives; /* what its symbol is from; NULL: the file itself */
+	bool in_c;			       /* found where the code must be C */
+	const struct archives_known *archives; /* where its symbol is from; NULL: the file itself */
 };
 
 static void free_symbols(void *symbols)
@@ -37,19 +37,20 @@ static void free_rts_text(void *text)
 	rts_text__free(text);
 }
 
-/* What is kept with a file; symbols and DWARF also with an image whose debug file is its own. */
+/* Slots of a file; symbols and DWARF are also kept with an image that has its own debug file. */
 static const struct slot_key symbols_key = {.free = free_symbols};
-/* Those of the file alone: a debug file may be downloaded, or another process's path lead to it. */
+/* Symbols read before there was a debug file: one may be downloaded, or found by another process's
+ * path. */
 static const struct slot_key early_symbols_key = {.free = free_symbols};
 static const struct slot_key rts_text_key = {.free = free_rts_text};
-static const struct slot_key haskell_key; /* not NULL: the file may hold code of GHC's */
+static const struct slot_key haskell_key; /* not NULL: the file may contain GHC's code */
 
 static int read_symbols(const struct elf_file *elf, const struct elf_file *debug,
 			struct symbols **ret_symbols)
 {
 	int err = symbols__new_debug(elf, debug, ret_symbols);
 
-	/* what else reads it is few places */
+	/* later reads touch few pages */
 	elf__done(elf);
 	if (debug)
 		elf__done(debug);
@@ -74,13 +75,13 @@ static const struct symbols *symbols_of(struct names *names, struct image *image
 	if (names__waits(names, slots, key))
 		return NULL;
 	err = read_symbols(image->elf, names__debug_file(image), &made);
-	/* there may be time for it later */
+	/* it can be read later */
 	if (names__put_off(names, slots, key, err))
 		return NULL;
 	return slots__put(slots, key, err ? NULL : made);
 }
 
-/* Made at first use, once for a file: a target that has just begun is not held up by it. */
+/* Read on first use, once for a file, so that a target that has just started is not delayed. */
 static const struct rts_text *rts_text_of(struct names *names)
 {
 	struct slots *slots = &names->of.rts->image->file->slots;
@@ -93,20 +94,20 @@ static const struct rts_text *rts_text_of(struct names *names)
 	if (names__waits(names, slots, &rts_text_key))
 		return NULL;
 	err = rts_text__new(names->of.rts, &made);
-	/* there may be time for it later */
+	/* it can be read later */
 	if (names__put_off(names, slots, &rts_text_key, err))
 		return NULL;
 	return slots__put(slots, &rts_text_key, err ? NULL : made);
 }
 
-/* A symbol, and where those around it are. */
+/* A symbol, and the tables to search around it. */
 struct found {
-	const struct symbols *symbols;	       /* the file's; NULL: it has none */
-	const struct archives_known *archives; /* the hit is one of these; NULL: of the file's */
+	const struct symbols *symbols;	       /* the file's; NULL: none */
+	const struct archives_known *archives; /* where the hit is from; NULL: from the file's */
 	struct symbols_hit hit;
 };
 
-/* The file's own symbol if there is one, else that of an archive, else the nearest one. */
+/* Prefers the file's own exact symbol, then one of an archive, then the nearest one. */
 static bool find_symbol(struct names *names, struct image *image, uint64_t vaddr, struct found *ret)
 {
 	const struct archives_known *archives;
@@ -134,14 +135,14 @@ static int find_after(const struct found *found, uint64_t vaddr, size_t skip,
 			       : symbols__after(found->symbols, vaddr, skip, ret_hit);
 }
 
-/* In the runtime's file. */
+/* For code in the runtime's file. */
 static enum rts_part rts_part(struct names *names, const struct code_place *place,
 			      const struct symbols_hit *hit)
 {
 	const struct rts_text *text;
 
-	/* of an archive's function it is known whose it is; others are judged by their neighbours
-	 */
+	/* the owner of an archive's function is known; other functions are judged by their
+	 * neighbours */
 	if (place->archives && hit->exact && elf__has_fde(names->of.rts->image->elf, place->vaddr))
 		return archives_known__is_rts(place->archives, place->vaddr)
 			       ? rts_text__part_of(hit->name)
@@ -167,8 +168,8 @@ static enum code_class rts_class(struct names *names, const struct code_place *p
 }
 
 /*
- * Whether a library holds code of GHC's: one of its own, or one that another program is to load and
- * that needs those (a foreign library, what GHCi links while it runs).
+ * Whether a library may contain GHC's code: one of GHC's own, or one that depends on those (a
+ * foreign library for other programs, or what GHCi links at run time).
  */
 static bool may_be_haskell(const struct image *image)
 {
@@ -184,9 +185,9 @@ static bool may_be_haskell(const struct image *image)
 }
 
 /*
- * Code of GHC's has no unwind rows. Neither has C code of a libc built without them (musl), nor
- * assembly (gmp): that is recognised by where it ran, or by a function symbol that is no label of
- * GHC's.
+ * GHC's code has no unwind rows. Nor do C code of a libc built without them (musl) and assembly
+ * (gmp): these are recognised by where they were found, or by a function symbol that is not a GHC
+ * label.
  */
 static enum code_class classify(struct names *names, struct image *image,
 				const struct code_place *place, const struct symbols_hit *hit,
@@ -206,17 +207,16 @@ static enum code_class classify(struct names *names, struct image *image,
 	}
 	if (hit && hit->exact && !ghc_label && (hit->type == STT_FUNC || place->in_c))
 		return CODE_C;
-	/* what has rows, or a label of GHC's, is no guess */
+	/* an exact symbol settles it */
 	return place->in_c && !(hit && hit->exact) ? CODE_C : CODE_HASKELL;
 }
 
 /*
- * Code between the symbols of a module is a local closure's, whose label the assembler dropped.
- * GHC puts the closures that a binding holds in front of it (GHC.StgToCmm.Closure: a body's code
- * is emitted before the code that allocates it), so the binding after it is a better name than the
- * symbol before, which for a module's first closures is another module's or a C function; a
- * constructor's entry code is never meant. found->hit and z are put right where there is such a
- * binding.
+ * Code between the symbols of a module belongs to a local closure, whose label the assembler
+ * dropped. GHC emits the closures inside a binding before it (GHC.StgToCmm.Closure: a body's code
+ * is emitted before the code that allocates it), so the next binding is a better name than the
+ * previous symbol, which for a module's first closures is another module's or a C function's. A
+ * constructor's entry code is skipped. If there is such a binding, found->hit and z are set to it.
  */
 static bool prefer_enclosing(struct found *found, uint64_t vaddr, struct zname *z)
 {
@@ -241,7 +241,7 @@ static bool prefer_enclosing(struct found *found, uint64_t vaddr, struct zname *
 	return false;
 }
 
-/* What messages of the runtime show of its functions; false: nothing, or it is other code. */
+/* Names a function of the runtime by its messages; false: none found, or other code. */
 static bool named_by_strings(struct names *names, const struct image *image, uint64_t vaddr,
 			     struct code_name *n)
 {
@@ -255,7 +255,7 @@ static bool named_by_strings(struct names *names, const struct image *image, uin
 	return true;
 }
 
-/* The runtime's code in Cmm, which is compiled as Haskell code is. */
+/* Whether it is the runtime's Cmm code, which is compiled like Haskell code. */
 static bool is_cmm(struct names *names, const struct image *image, uint64_t vaddr)
 {
 	const struct rts_text *text = image == names->of.rts->image ? rts_text_of(names) : NULL;
@@ -263,7 +263,7 @@ static bool is_cmm(struct names *names, const struct image *image, uint64_t vadd
 	return text && rts_text__is_cmm(text, vaddr);
 }
 
-/* What stands before the offset of code that has no name; with its package. */
+/* The prefix shown before the offset of nameless code; also sets the package. */
 static void offset_in(struct names *names, const struct image *image, uint64_t vaddr,
 		      struct code_name *n, char *out, size_t size)
 {
@@ -279,7 +279,7 @@ static void offset_in(struct names *names, const struct image *image, uint64_t v
 		n->package = intern(names, "rts");
 }
 
-/* A place that no symbol names. */
+/* Names code that has no symbol. */
 static void name_offset(struct names *names, struct image *image, uint64_t vaddr,
 			struct code_name *n)
 {
@@ -290,7 +290,7 @@ static void name_offset(struct names *names, struct image *image, uint64_t vaddr
 	if (n->code == CODE_HASKELL ? names__by_module(names, image, vaddr, n)
 				    : named_by_strings(names, image, vaddr, n))
 		return;
-	/* all of a C function is one name, and all of a block of Haskell code: its beginning */
+	/* one name for all of a C function, or for a block of Haskell code: its start */
 	if (elf__find_fde(image->elf, vaddr, &fde))
 		vaddr = fde.start;
 	else if (n->code == CODE_HASKELL)
@@ -302,7 +302,7 @@ static void name_offset(struct names *names, struct image *image, uint64_t vaddr
 	n->source = NAME_NONE;
 }
 
-/* The file that defines a symbol which another one imports. */
+/* The file that defines a symbol imported by another. */
 const char *names__library_of(const struct names *names, const char *name,
 			      const struct image *not_this)
 {
@@ -339,7 +339,7 @@ static void name_without_symbol(struct names *names, const struct image_map *map
 	name_offset(names, image, vaddr, n);
 }
 
-/* By its place in a file that could not be read. */
+/* Names code by its offset in a file that could not be read. */
 static void name_unread(struct names *names, const struct image_map *map, uint64_t addr,
 			struct code_name *n)
 {
@@ -351,8 +351,8 @@ static void name_unread(struct names *names, const struct image_map *map, uint64
 }
 
 /*
- * Whether a function without a name begins after the nearest symbol: unwind rows show it, or that C
- * code follows a label of GHC's (`after_label`).
+ * Whether a function without a name begins after the nearest symbol: its unwind rows show that, or
+ * it is C code after a GHC label (`after_label`).
  */
 static bool is_nameless(const struct image *image, const struct code_place *place,
 			const struct symbols_hit *hit, bool after_label)
@@ -403,7 +403,7 @@ static void name_in_image(struct names *names, const struct image_map *map, uint
 		if (!prefer_enclosing(&found, vaddr, &z) && !label) {
 			if (names__described(names, image, vaddr, false, n))
 				return;
-			/* after a C function, and no module's symbol follows */
+			/* after a C function, and not followed by a module's symbol */
 			name_offset(names, image, vaddr, n);
 			return;
 		}
@@ -414,7 +414,7 @@ static void name_in_image(struct names *names, const struct image_map *map, uint
 		return;
 	}
 	n->source = !hit->exact ? NAME_NEAREST : found.archives ? NAME_ARCHIVE : NAME_EXACT;
-	/* C's Foo_bar_info may look like a label of GHC's: only in Haskell code it is one. */
+	/* C's Foo_bar_info may look like a GHC label: it counts as one only in Haskell code. */
 	if (n->code != CODE_HASKELL && !z.is_rts) {
 		names__c_symbol(names, hit, n);
 		return;
@@ -445,7 +445,9 @@ static void name_code(struct names *names, uint64_t addr, bool is_return, bool i
 {
 	struct code_name n = {
 		.name = "[unmapped]", .module = "", .package = "", .file = "", .src = ""};
-	/* A call may be a function's last instruction: its return address belongs to the next. */
+	/*
+	 * A call may be a function's last instruction: its return address then belongs to the next.
+	 */
 	uint64_t at = is_return && addr > 0 ? addr - 1 : addr;
 	const struct image_map *map = images__ever_at(names->of.images, at);
 

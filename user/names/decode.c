@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* decode: the helper processes that look at instructions, and what is believed of what they answer.
- */
+/* decode: the helper processes that decode instructions, and the checks of their answers. */
 #include "decode_priv.h"
 
 #include <errno.h>
@@ -13,10 +12,10 @@
 #define HELPER_MEMORY  (32ULL << 20)
 #define HELPER_CPU_S   20
 #define HELPER_IDLE_MS 5000
-/* Some dozens of instructions take microseconds, and their helper the time to begin. */
+/* Decoding dozens of instructions takes microseconds, but the helper has to start. */
 #define ANSWER_MS 1000
 #define HONEST_NS (20000000ULL * machine__slowness())
-/* Longer is no instruction of x86-64. */
+/* The longest instruction of x86-64. */
 #define MAX_INSN 15
 
 struct decoder {
@@ -105,13 +104,13 @@ bool decode__check(const struct decode_question *q, const struct decode_answer *
 	if ((unsigned int)c->kind < INSN_CALL_DIRECT ||
 	    (unsigned int)c->kind > INSN_CALL_REGISTER || size == 0 || size > MAX_INSN)
 		return false;
-	/* it is a call in the code that was asked about */
+	/* it must be a call within the code that was sent */
 	if (q->what == DECODE_CALL_BEFORE)
 		return c->next == q->addr && size <= q->len;
 	return c->at - q->addr < q->len && size <= q->len - (c->at - q->addr);
 }
 
-/* 0: *ret_call, where there is to be one. -ENOENT; -EBUSY: there was no time. */
+/* 0: sets *ret_call, unless it is NULL. -ENOENT; -EBUSY: no time. */
 static int ask(struct decoder *d, uid_t user, struct decode_question *q, const uint8_t *code,
 	       size_t len, struct insn_call *ret_call)
 {
@@ -179,7 +178,7 @@ int decode__site_back(struct decoder *d, uid_t user, const uint8_t *code, size_t
 		size_t after = (size_t)(ret_addr - site);
 
 		err = ask(d, user, &q, code + len - after, after, NULL);
-		/* a later one is not the site where this one is */
+		/* a later candidate must not win over one that could not be checked */
 		if (err == -EBUSY)
 			return err;
 		if (err)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* demangle: the helper process that takes symbols apart, what it answered, and who may ask it. */
+/* demangle: the helper processes that demangle symbols, a cache of their answers, and who may use
+ * them. */
 #include "demangle_priv.h"
 
 #include <errno.h>
@@ -16,8 +17,8 @@
 #define HELPER_CPU_S   20
 #define HELPER_IDLE_MS 5000
 /*
- * An honest symbol takes microseconds, and its helper the time to begin. libiberty takes
- * exponential time for some symbols of Rust that are 40 bytes long: fuzz_demangle finds them.
+ * An honest symbol takes microseconds, but the helper has to start. libiberty takes exponential
+ * time for some Rust symbols of 40 bytes: fuzz_demangle finds them.
  */
 #define ANSWER_MS  1000
 #define HONEST_NS  (20000000ULL * machine__slowness())
@@ -25,7 +26,7 @@
 
 /* ── the helper ──────────────────────────────────────────────────────────────────────────── */
 
-/* "" for what it could not do. */
+/* Answers "" on failure. */
 static size_t answer(void *ctx, const void *question, size_t len, void *ret_answer)
 {
 	char name[DEMANGLE_MAX_MANGLED + 1], *plain = ret_answer;
@@ -50,8 +51,9 @@ static const struct confine_service service = {
 
 struct cached {
 	UT_hash_handle hh;
-	char *plain; /* NULL: the symbol is shown; after the name */
-	/* what one user's helper answered is for his processes: his number, then the name */
+	char *plain; /* stored after the key; NULL: show the symbol */
+	/* Answers are kept per user, since his helper may have been taken over: user id, then the
+	 * name. */
 	char key[];
 };
 
@@ -94,7 +96,7 @@ void demangler__free(struct demangler *d)
 	free(d);
 }
 
-/* What the cache finds it by. */
+/* The cache's key. */
 struct key {
 	size_t len;
 	char bytes[sizeof(uid_t) + DEMANGLE_MAX_MANGLED];
@@ -135,7 +137,7 @@ static int ask(struct demangler *d, uid_t user, const char *name, size_t len,
 
 	if (err)
 		return err;
-	/* one string, and nothing after it */
+	/* must be exactly one string */
 	if (got == 0 || strnlen(ret_plain, got) != got - 1)
 		return -EIO;
 	return ret_plain[0] ? 0 : -ENOENT;
@@ -160,7 +162,7 @@ const char *demangle(struct demangler *d, uid_t user, const char *name, char *bu
 	HASH_FIND(hh, d->cache, key.bytes, (unsigned int)key.len, c);
 	if (!c) {
 		err = ask(d, user, name, len, plain);
-		/* another one may be listened to, or later there is room for a helper */
+		/* another user may still be served, or there may be room for a helper later */
 		if (err == -EBUSY || err == -ETIMEDOUT) {
 			*later |= confine_pool__had_no_time(err, began, ANSWER_MS);
 			return name;

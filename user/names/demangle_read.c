@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* demangle_read: one symbol, by GNU libiberty, which bounds its own recursion and nothing else. */
+/* demangle_read: demangles one symbol with GNU libiberty, which bounds its recursion and nothing
+ * else. */
 #include <errno.h>
 #include <libiberty/demangle.h>
 #include <setjmp.h>
@@ -8,7 +9,7 @@
 #include "demangle_priv.h"
 
 struct text {
-	char *buf; /* what fits */
+	char *buf; /* as much as fits */
 	size_t size, len;
 	size_t total;
 	jmp_buf too_long;
@@ -19,12 +20,12 @@ static void add(const char *part, size_t len, void *ctx)
 	struct text *t = ctx;
 	size_t room = t->size - 1 - t->len, n = len < room ? len : room;
 
-	/* libiberty's `part` may be NULL where it has nothing to add */
+	/* `part` may be NULL if the length is 0 */
 	if (n)
 		memcpy(t->buf + t->len, part, n);
 	t->len += n;
 	t->total += len;
-	/* libiberty has no other way to be stopped, and holds no memory here */
+	/* the only way to stop libiberty, which holds no memory here */
 	if (t->total > DEMANGLE_MAX_TEXT)
 		longjmp(t->too_long, 1);
 }
@@ -36,7 +37,7 @@ int demangle_here(const char *name, char *buf, size_t size)
 
 	if (setjmp(t.too_long))
 		return -E2BIG;
-	/* first Rust's older form, which is one of C++ with a hash */
+	/* legacy Rust symbols first: they are C++ symbols with a hash */
 	if (!rust_demangle_callback(name, options, add, &t)) {
 		t.len = t.total = 0;
 		if (!cplus_demangle_v3_callback(name, options, add, &t))

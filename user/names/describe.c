@@ -57,7 +57,7 @@ bool describe__is_thunk(uint32_t type)
 	return type >= TYPE_THUNK && type <= TYPE_THUNK_LAST;
 }
 
-/* Printable and ended; NULL. */
+/* A string that is printable and terminated; else NULL. */
 static const char *text_at(const struct elf_file *elf, uint64_t vaddr)
 {
 	const char *s = (const char *)elf__at(elf, vaddr, 1);
@@ -75,8 +75,8 @@ static const char *text_at(const struct elf_file *elf, uint64_t vaddr)
 }
 
 /*
- * The description of the info table that ends at `code`, which is at vaddr, whatever closure it is
- * of. `room`: bytes before it that can be read.
+ * The description in the info table that ends at `code`, which is at vaddr, whatever kind of
+ * closure it belongs to. `room`: readable bytes before it.
  */
 static const char *description_at(const struct elf_file *elf, const uint8_t *code, uint64_t vaddr,
 				  size_t room, uint32_t *ret_type)
@@ -92,7 +92,7 @@ static const char *description_at(const struct elf_file *elf, const uint8_t *cod
 	return text_at(elf, vaddr + (uint64_t)(int64_t)t.desc_off);
 }
 
-/* C code lies between them, or is meant: its functions have unwind rows. */
+/* Whether C code lies between the two addresses, or at the second: C functions have unwind rows. */
 static bool parted_by_c(struct elf_file *elf, uint64_t from, uint64_t vaddr)
 {
 	const struct elf_fde *fdes;
@@ -104,7 +104,8 @@ static bool parted_by_c(struct elf_file *elf, uint64_t from, uint64_t vaddr)
 	return after > 0 && fdes[after - 1].start > from;
 }
 
-/* The two words before entry code: layout; type and SRT (StgInfoTable with tables next to code). */
+/* Checks the two words before entry code: layout; type and SRT (StgInfoTable with tables next to
+ * code). */
 static bool looks_like_table(const uint8_t *code)
 {
 	uint64_t layout, size;
@@ -116,7 +117,7 @@ static bool looks_like_table(const uint8_t *code)
 		return false;
 	memcpy(&layout, code - 16, sizeof(layout));
 	memcpy(&srt, code - 4, sizeof(srt));
-	/* an SRT is a closure, hence aligned as info tables are */
+	/* an SRT is a closure, and aligned like info tables */
 	if (srt & 7)
 		return false;
 	if (type <= TYPE_THUNK_LAST)
@@ -125,29 +126,29 @@ static bool looks_like_table(const uint8_t *code)
 		return layout && layout <= INT32_MAX;
 	if (type != TYPE_RET_SMALL && !describe__is_plumbing(type))
 		return false;
-	/* the bitmap: its size in the low six bits, nothing beyond that */
+	/* the bitmap: its size in the low six bits, no bits set beyond that size */
 	size = layout & 0x3f;
 	return size <= 58 && layout >> 6 >> size == 0;
 }
 
 /* ── read aside ──────────────────────────────────────────────────────────────────────────── */
 
-/* More tables than the largest programs have; and what their descriptions take. */
+/* More than the largest programs have: tables; tables with a description, and their text. */
 #define MAX_BLOCKS   (4U << 20)
 #define MAX_CLOSURES (1U << 20)
 #define MAX_TEXTS    (32U << 20)
 #define NO_TEXT	     UINT32_MAX
 
-/* A table that has a description. */
+/* An info table with a description. */
 struct closure {
-	uint32_t at;   /* its entry code: in words, from the base */
-	uint32_t text; /* in the texts: module, NUL, name, NUL; NO_TEXT: not a program's own closure
-			*/
+	uint32_t at;   /* offset of its entry code from the base, in words */
+	uint32_t text; /* offset in `texts` of module, NUL, name, NUL; NO_TEXT: not a closure of the
+			  program's own */
 };
 
 struct describe {
-	uint64_t base;		  /* of `at` and `blocks` */
-	uint32_t *blocks;	  /* where there is a table in front of code: ascending, in words */
+	uint64_t base;		  /* `at` and `blocks` are relative to it */
+	uint32_t *blocks;	  /* code that follows an info table: ascending, in words */
 	struct closure *closures; /* ascending */
 	char *texts;
 	size_t n_blocks, n_closures, text_len;
@@ -191,13 +192,14 @@ static void put_closure(const struct job *job, const uint8_t *code, uint64_t at,
 		return;
 	c = &out->closures[out->n_closures++];
 	*c = (struct closure){.at = (uint32_t)((at - job->base) / 8), .text = NO_TEXT};
-	/* the runtime's own closures have no brackets, and what follows is its own */
+	/* descriptions of the runtime's own closures have no brackets, and the code after them is
+	 * the runtime's */
 	if (text[0] == '<' && type >= TYPE_FUN && type <= TYPE_THUNK_LAST &&
 	    hs_name__description(text, module, sizeof(module), name))
 		c->text = put_text(out, module, name);
 }
 
-/* Every word of the code may be the first after a table. */
+/* Checks every aligned word, since each could be the start of code after an info table. */
 static void read_segment(const struct job *job, const struct elf_segment *seg, struct out *out)
 {
 	const uint8_t *code = elf__at(job->elf, seg->vaddr, seg->filesz);
@@ -227,7 +229,7 @@ static int read_tables(void *ctx, void *ret_out)
 	return 0;
 }
 
-/* Both strings of each closure lie in the texts. */
+/* Checks that both strings of each closure lie within `texts`. */
 static bool check(const struct out *out)
 {
 	if (out->n_blocks > MAX_BLOCKS || out->n_closures > MAX_CLOSURES ||

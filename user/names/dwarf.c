@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* dwarf: the helper process that reads a file's DWARF, and how it is asked. */
+/* dwarf: the helper processes that read files' DWARF, and how they are queried. */
 #include "names/dwarf_priv.h"
 
 #include <errno.h>
@@ -14,20 +14,21 @@
 
 #define HELPER_CPU_S   20
 #define HELPER_IDLE_MS 5000
-/* A helper that has been waited for this long ends, and the next one has its CPU time anew. */
+/* A helper that has worked for this long is stopped; the next one starts with fresh CPU time. */
 #define HELPER_WORKED_NS (HELPER_CPU_S * 1000000000ULL / 2)
 
 /*
- * Memory of a helper: what libdw needs for any file, what it inflates, and the index of blocks,
- * which takes up to eight times the room that the blocks have in .debug_info.
+ * Memory of a helper: what libdw needs for any file, the inflated sections, and the index of
+ * blocks, which takes up to eight times the size of the blocks in .debug_info.
  */
 #define MEMORY_ANY   (64ULL << 20)
 #define INDEX_FACTOR 8
 #define MEMORY_MAX   (384ULL << 20)
-/* A file whose compressed sections are larger by its headers is not read. The largest debug files
- * of a distribution are larger, and so they are than ELF_MAX_FILE. */
+/* A file whose compressed sections are larger than this, by its headers, is not read. The largest
+ * debug files of a distribution are, but those exceed ELF_MAX_FILE as well. */
 #define INFLATED_MAX (128ULL << 20)
-/* All helpers together: the one that was asked longest ago ends for another one. */
+/* Limits for all helpers together: the one that was queried the longest time ago is ended for a new
+ * one. */
 #define MEMORY_ALL  (512ULL << 20)
 #define HELPERS_MAX 16
 
@@ -38,27 +39,27 @@ struct question {
 struct answer {
 	int32_t err;
 	uint32_t _pad;
-	struct dwarf_place place; /* of -ENOENT: start and end of where that holds, or 0 */
+	struct dwarf_place place; /* for -ENOENT: start and end of its range, or 0 */
 };
 
 struct dwarf {
 	const struct elf_file *elf;
 	struct confine_server *server;
-	struct dwarf_helpers *among; /* while it may have a helper; NULL */
-	uint64_t memory;	     /* that its helper may use */
+	struct dwarf_helpers *among; /* the table that it may be in; NULL */
+	uint64_t memory;	     /* limit of its helper's memory */
 	uint64_t asked_ns;
-	uint64_t worked_ns; /* how long its helper was waited for */
+	uint64_t worked_ns; /* how long its helper has been waited for */
 	struct dwarf_budget budget;
 	struct names_pause pause;
-	struct dwarf_kept kept; /* answers */
-	int err;		/* no helper is started for it */
+	struct dwarf_kept kept; /* cached answers */
+	int err;		/* permanent: no helper is started for it */
 	int fd;
 	struct dwarf_reader *reader; /* in the helper */
 };
 
-/* Of all users together: the memory and the time are the machine's, whoever's files these are. */
+/* Shared by all users: memory and time are the machine's, whoever owns the files. */
 struct dwarf_helpers {
-	struct dwarf *helped[HELPERS_MAX]; /* those that may have a helper */
+	struct dwarf *helped[HELPERS_MAX]; /* files that may have a running helper */
 	struct dwarf_budget budget;
 };
 
@@ -88,7 +89,7 @@ static int begin(void *ctx)
 	struct dwarf *d = ctx;
 	size_t size;
 	void *data;
-	/* the file is mapped anew, by its descriptor */
+	/* maps the file again through its descriptor */
 	int err = elf__writable(d->elf, &data, &size);
 
 	return err ? err : dwarf_reader__new(data, size, &d->reader);
@@ -191,7 +192,7 @@ void dwarf__free(struct dwarf *d)
 
 /* ── asking it ───────────────────────────────────────────────────────────────────────────── */
 
-/* Ends others until there is a place and memory for this one. */
+/* Ends other helpers until there is a slot and memory for this one. */
 static void make_room(struct dwarf_helpers *h, struct dwarf *d)
 {
 	for (;;) {
@@ -234,7 +235,7 @@ bool dwarf_budget__is_left(struct dwarf_budget *b, uint64_t now)
 	b->left_ns = b->begun ? MIN(b->left_ns + (now - b->since_ns) / b->part, most) : most;
 	b->since_ns = now;
 	b->begun = true;
-	/* for one more answer */
+	/* enough for one more answer */
 	return b->left_ns >= DWARF_ANSWER_MS * 1000000ULL;
 }
 
@@ -256,7 +257,7 @@ static int ask(struct dwarf *d, struct dwarf_helpers *h, uint64_t vaddr, struct 
 	    !dwarf_budget__is_left(&h->budget, began))
 		return -EBUSY;
 	d->asked_ns = began;
-	/* it may have one among others' */
+	/* or it has a helper in another table */
 	if (d->worked_ns >= HELPER_WORKED_NS || (d->among && d->among != h))
 		stop(d);
 	make_room(h, d);
@@ -272,7 +273,7 @@ static int ask(struct dwarf *d, struct dwarf_helpers *h, uint64_t vaddr, struct 
 		err = answer->err < 0 && answer->err > -4096 ? answer->err : -EIO;
 	if (!err)
 		names_pause__end(&d->pause);
-	/* too many helpers: there may be fewer next time */
+	/* too many helpers: there may be room next time */
 	if (!err || err == -EBUSY)
 		return err;
 	names_pause__begin(&d->pause, began + took, err);

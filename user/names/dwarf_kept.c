@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* dwarf_kept: answers, without the room that their strings do not use, and where they hold. */
+/* dwarf_kept: stores answers without the unused part of their strings, and the ranges where they
+ * hold. */
 #include "names/dwarf_kept_priv.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 #define NUMBERS_SIZE offsetof(struct dwarf_place, name)
 #define STRINGS	     4
 
-/* Blocks within each other that are looked through for one that holds an address. */
+/* Nested blocks searched for one that contains an address. */
 #define NESTED_MAX 16
 
 struct dwarf_answer {
@@ -21,7 +22,7 @@ struct dwarf_answer {
 	uint64_t vaddr;
 	bool found;
 	uint8_t len[STRINGS]; /* fewer than sizeof(place.name) each */
-	char place[]; /* if it was found: the numbers, then the strings, one after the other */
+	char place[];	      /* if found: the numbers, then the strings, without separators */
 };
 
 static void strings_of(struct dwarf_place *p, char *ret_strings[STRINGS])
@@ -86,7 +87,7 @@ static struct dwarf_answer *new_found(struct dwarf_place *place)
 	return answer;
 }
 
-/* Without memory the answer is for its address alone. */
+/* Without memory the answer holds only for its own address. */
 static void add_block(struct dwarf_kept *kept, const struct dwarf_answer *answer, uint64_t start,
 		      uint64_t end)
 {
@@ -104,7 +105,7 @@ static void add_block(struct dwarf_kept *kept, const struct dwarf_answer *answer
 	kept->n_blocks++;
 }
 
-/* Of an answer without memory nothing is kept. */
+/* NULL: there was no memory for the answer, so it is not kept. */
 static bool add(struct dwarf_kept *kept, uint64_t vaddr, struct dwarf_answer *answer)
 {
 	if (!answer)

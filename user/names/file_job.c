@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* file_job: children that look for something in a file, and what they found. */
+/* file_job: children that analyse a file, and their results. */
 #include "file_job_priv.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ void file_job__free(void *what)
 {
 	struct file_job *job = what;
 
-	/* a slot that was put without memory */
+	/* the slot may have been filled without memory */
 	if (!job)
 		return;
 	for (size_t i = 0; i < job->all->most; i++)

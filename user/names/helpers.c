@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* helpers: those of all kinds together. */
+/* helpers: the helper processes of all kinds. */
 #include <errno.h>
 #include <stdlib.h>
 

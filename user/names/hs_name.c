@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* hs_name: suffixes, uniques and modules of names as GHC writes them for people. */
+/* hs_name: suffixes, uniques and modules in GHC's human-readable names. */
 #include "hs_name_priv.h"
 
 #include <ctype.h>
@@ -19,8 +19,8 @@ static bool cut_suffix(char *s, const char *suffix)
 }
 
 /*
- * GHC.Types.Unique: a letter for the origin, then base-62 digits. Of those that get into
- * labels: top-level bindings (r, g since 9.4), what the simplifier made (s), blocks (c).
+ * GHC.Types.Unique: a letter for the origin, then base-62 digits. Those that occur in labels:
+ * top-level bindings (r, g since 9.4), made by the simplifier (s), blocks (c).
  */
 static bool is_unique(const char *s)
 {
@@ -34,7 +34,7 @@ static bool is_unique(const char *s)
 	return true;
 }
 
-/* These stand for no binding: only the unique, or a number, distinguishes one from another. */
+/* Names that belong to no binding: only the unique, or a number, tells them apart. */
 bool hs_name__is_anonymous(const char *name)
 {
 	static const char *const stems[] = {"sat", "lvl", "ds", "block"};
@@ -54,12 +54,13 @@ static void cut_unique(char *s)
 {
 	char *last = strrchr(s, '_');
 
-	/* digits at the end would make any word a unique: GHC's own have one, or a capital */
+	/* otherwise any trailing word would look like a unique: real ones contain a digit or a
+	 * capital */
 	if (!last || last == s || !is_unique(last + 1) ||
 	    !strpbrk(last + 2, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
 		return;
 	*last = '\0';
-	/* with a number of its own it needs no unique */
+	/* keep the unique, unless a number tells them apart */
 	if (hs_name__is_anonymous(s) && !isdigit((unsigned char)last[-1]))
 		*last = '_';
 }
@@ -82,7 +83,7 @@ static size_t word_length(const char *s)
 	return len;
 }
 
-/* The part after the last dot that separates: an operator may hold dots itself. */
+/* The part after the last separating dot: an operator may itself contain dots. */
 static const char *last_part(const char *binding)
 {
 	size_t len;
@@ -115,7 +116,7 @@ bool hs_name__is_made_up(const char *name)
 {
 	size_t len = strlen(name), digits = strspn(name + (len > 0), "0123456789");
 
-	/* GHC.Cmm.CLabel's local block labels, and since 9.4 what their key prints as */
+	/* GHC.Cmm.CLabel's local block labels, and their printed keys since 9.4 */
 	if (name[0] == 'L')
 		return digits >= 8 && digits == len - 1;
 	return name[0] == 'c' && len >= 3 && len <= 8 && is_unique(name) &&
@@ -139,8 +140,8 @@ static size_t module_length(const char *s)
 }
 
 /*
- * "main:" in front of a qualified name: since 9.6 some have their package. Not the data constructor
- * of a class, "Main.D:Show".
+ * The length of "main:" before a qualified name: since 9.6 some names include their package. Not
+ * for the data constructor of a class, "Main.D:Show".
  */
 static size_t package_length(const char *s)
 {

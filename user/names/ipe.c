@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ipe: has a child read the provenance, checks what it hands over, and looks addresses up. */
+/* ipe: starts a child that reads the provenance, checks its result, and looks up addresses. */
 #include "ipe_priv.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ struct job {
 	struct ranges data, code, strings;
 };
 
-/* At the beginning of what the child shares; the entries follow, then the strings. */
+/* At the start of the child's shared memory; followed by the entries, then the strings. */
 struct shared {
 	uint32_t n, strings_len;
 	uint32_t truncated;
@@ -69,7 +69,9 @@ static const struct image *image_named(const struct images *images, const char *
 	return NULL;
 }
 
-/* Sorts the mappings of files that hold code: what may hold buffers, info tables, strings. */
+/*
+ * Sorts the mappings of executable files by what they may contain: buffers, info tables, strings.
+ */
 static int sort_maps(struct job *job)
 {
 	const struct proc_maps *maps = &job->images->proc;
@@ -98,7 +100,8 @@ static int sort_maps(struct job *job)
 	return err;
 }
 
-/* What a program that ended meanwhile had: its file has the same, unless it can be relocated. */
+/* Reads from the files if the process has ended: same contents, unless the file is
+ * position-independent. */
 static int read_file(const struct images *images, uint64_t addr, void *buf, size_t len)
 {
 	for (size_t i = 0; i < images->n; i++) {
@@ -153,7 +156,7 @@ static int run(void *ctx, void *shared)
 	return err;
 }
 
-/* Strings that lie outside are taken for "". */
+/* Strings out of bounds are replaced by "". */
 static void check_entry(struct ipe_raw *e, uint32_t strings_len)
 {
 	uint32_t *const offsets[] = {&e->table, &e->label, &e->module,
@@ -257,7 +260,7 @@ int ipe__find(const struct ipe *ipe, uint64_t addr, uint64_t symbol, struct ipe_
 	if (after == 0)
 		return -ENOENT;
 	i = after - 1;
-	/* after a module's last info table other code follows */
+	/* other code follows a module's last info table */
 	if (symbol ? e[i].info < symbol
 		   : e[i].info != addr && (after == ipe->n || e[after].node != e[i].node))
 		return -ENOENT;

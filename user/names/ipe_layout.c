@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The forms of info-table provenance by GHC's version: rts/include/rts/IPE.h of each release. */
+/* The formats of info-table provenance by GHC version: rts/include/rts/IPE.h of each release. */
 #include "base/base.h"
 #include "ipe_read_priv.h"
 #include "rts/ghc_version.h"
@@ -10,7 +10,7 @@ static const struct row {
 	ghc_version_t from;
 	struct ipe_layout layout;
 } rows[] = {
-	/* struct InfoProvEnt_ with `link` at its end; its last string is "file:span" */
+	/* struct InfoProvEnt_ with `link` as its last field; its last string is "file:span" */
 	{GHC_VERSION(9, 2, 0),
 	 {.form = IPE_ENTS,
 	  .size = 64,
@@ -90,7 +90,8 @@ static const struct row {
 	  .node_module = 68}},
 };
 
-/* What comes after 9.14 has another form: nobody has seen a release of it. */
+/* Versions after 9.14 are not supported: the format has changed, and none was released to test
+ * with. */
 #define KNOWN_BEFORE GHC_VERSION(9, 15, 0)
 
 const struct ipe_layout *ipe_layout__find(const char *ghc_version)

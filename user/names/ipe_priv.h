@@ -56,9 +56,9 @@ bool ipe__truncated(const struct ipe *ipe);
 /*
  * Finds the info table whose code contains addr: the last one at or below addr, if the next one
  * belongs to the same module. `symbol`: start of the symbol known to cover addr; 0: none. It
- * decides the cases that are not between two info tables of a module, and for code of a module
- * without provenance. `closure`: the info table of the closure that contains the code; it differs
- * from the entry only for a return point. -ENOENT.
+ * decides for addresses that are not between two info tables of one module, and for other code
+ * within a module. `closure`: the info table of the closure that contains the code; it differs from
+ * the entry only for a return point. -ENOENT.
  */
 int ipe__find(const struct ipe *ipe, uint64_t addr, uint64_t symbol, struct ipe_entry *ret_entry,
 	      struct ipe_entry *ret_closure);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ipe_read: looks through data for provenance buffers, word by word, and takes them apart. */
+/* ipe_read: searches data for provenance buffers, word by word, and parses them. */
 #include "ipe_read_priv.h"
 
 #include <errno.h>
@@ -15,10 +15,10 @@
 #define CHUNK	   (1U << 20)
 #define CHUNK_SLOP 256 /* bytes after a chunk that its last words may need */
 #define MAX_DATA   (1ULL << 30)
-#define MAX_BLOCK  (64U << 20) /* a module's strings or entries */
+#define MAX_BLOCK  (64U << 20) /* strings or entries of a module */
 #define MAX_STRING 1024
 #define PAGE	   4096
-/* rts/include/rts/storage/ClosureTypes.h: return points are given as STACK */
+/* rts/include/rts/storage/ClosureTypes.h: return points have type STACK */
 #define TYPE_STACK 53
 
 struct reader {
@@ -26,7 +26,7 @@ struct reader {
 	const struct ipe_source *src;
 	struct ipe_out *out;
 	uint8_t *chunk;
-	uint64_t skip_until; /* addresses below are part of what was taken already */
+	uint64_t skip_until; /* lower addresses belong to a buffer that was parsed already */
 };
 
 static uint64_t word(const uint8_t *p, size_t at)
@@ -62,7 +62,8 @@ static int get(const struct reader *r, uint64_t addr, void *buf, size_t len)
 	return r->src->read(r->src->ctx, addr, buf, len);
 }
 
-/* Up to len bytes, as many pages as can be read; how many. Mostly all of them, at once. */
+/* Reads up to len bytes, stopping at the first unreadable page; returns how many. Usually one read
+ * suffices. */
 static size_t get_some(const struct reader *r, uint64_t addr, uint8_t *buf, size_t len)
 {
 	size_t done = get(r, addr, buf, len) ? 0 : len;
@@ -79,7 +80,7 @@ static size_t get_some(const struct reader *r, uint64_t addr, uint8_t *buf, size
 
 /* ── putting it out ──────────────────────────────────────────────────────────────────────── */
 
-/* Room for len bytes of strings and a NUL; UINT32_MAX: full. */
+/* Appends len bytes of strings and a NUL; UINT32_MAX: full. */
 static uint32_t put_strings(struct ipe_out *out, const void *data, size_t len)
 {
 	uint32_t at = out->strings_len;
@@ -107,7 +108,7 @@ static struct ipe_raw *new_entry(struct ipe_out *out)
 	return e;
 }
 
-/* A module's strings: where they are put, and how long they are. */
+/* A module's strings: offset in the output, and length. */
 struct strings {
 	uint32_t at, len;
 };
@@ -122,7 +123,7 @@ static uint32_t string_of(const struct strings *s, const uint8_t *entry, uint16_
 	return field == NONE ? 0 : string_at(s, half(entry, field));
 }
 
-/* 9.10.2 and later have the closure's type as a number, those before it as a string. */
+/* From 9.10.2 on the closure's type is a number, before that a string. */
 static bool is_return(const struct ipe_out *out, const struct strings *s, uint32_t desc)
 {
 	uint32_t at = string_at(s, desc);
@@ -166,8 +167,8 @@ static void put_entry(struct reader *r, uint32_t node, uint64_t info, const uint
 #define T_STRINGS_SIZE 56
 
 /*
- * len bytes, which may lie there compressed (GHC configured with --enable-ipe-data-compression);
- * how long the compressed form is stated only in its own head. malloc'ed; NULL.
+ * Reads len bytes, which may be compressed (GHC configured with --enable-ipe-data-compression); the
+ * compressed length is only in the frame's own header. malloc'ed; NULL on failure.
  */
 static uint8_t *read_block(const struct reader *r, uint64_t addr, size_t len, bool compressed)
 {
@@ -245,7 +246,7 @@ out:
 
 #define I_STRINGS	8
 #define I_COUNT		16
-#define INLINE_FIRST	4 /* as many as lie in the chunk for sure */
+#define INLINE_FIRST	4 /* entries that are sure to be within the chunk */
 #define INLINE_LOOK	8
 #define INLINE_MAX_SIZE 40
 #define INLINE_NAME	512
@@ -257,7 +258,8 @@ static bool looks_like_inline(const struct reader *r, const uint8_t *p)
 
 	if (!count || count > IPE_MAX_NODE || !word(p, I_STRINGS))
 		return false;
-	/* a constructor and its static link, 3, look so; the next closures have no such distance */
+	/* a constructor and its static link, 3, look like this; the closures after it are not
+	 * spaced like entries */
 	for (uint64_t i = 0; i < MIN(count, (uint64_t)INLINE_FIRST); i++, e += r->l->size)
 		if (!is_code(r, word(e, 0)) || half(e, r->l->table) >= MAX_BLOCK ||
 		    half(e, r->l->label) >= MAX_BLOCK ||
@@ -266,7 +268,7 @@ static bool looks_like_inline(const struct reader *r, const uint8_t *p)
 	return true;
 }
 
-/* The highest offset into the strings that an entry has; UINT32_MAX: they are no entries. */
+/* The highest string offset in the entries; UINT32_MAX: not entries. */
 static uint32_t highest_offset(const struct reader *r, const uint8_t *entries, size_t count)
 {
 	const struct ipe_layout *l = r->l;
@@ -285,7 +287,7 @@ static uint32_t highest_offset(const struct reader *r, const uint8_t *entries, s
 	return highest;
 }
 
-/* Each offset is a string's beginning: a NUL is before it. */
+/* Each offset must be the start of a string, so a NUL must precede it. */
 static bool offsets_fit(const struct reader *r, const uint8_t *entries, size_t count,
 			const uint8_t *text)
 {
@@ -299,8 +301,8 @@ static bool offsets_fit(const struct reader *r, const uint8_t *entries, size_t c
 }
 
 /*
- * A few entries are looked at before all are read: closures in static data often look like a
- * buffer's head.
+ * Checks a few entries before reading all: closures in static data often look like a buffer's
+ * header.
  */
 static bool begins_with_entries(const struct reader *r, const uint8_t *p, uint64_t addr)
 {
@@ -311,7 +313,7 @@ static bool begins_with_entries(const struct reader *r, const uint8_t *p, uint64
 	if (get(r, addr + r->l->node_size, few, n * r->l->size) ||
 	    highest_offset(r, few, n) >= MAX_BLOCK)
 		return false;
-	/* the first info table's name ends as all of them do */
+	/* an info table's name ends in "_info" */
 	have = get_some(r, word(p, I_STRINGS) + half(few, r->l->table), (uint8_t *)name,
 			sizeof(name));
 	have = have ? strnlen(name, have) : 0;
@@ -333,7 +335,7 @@ static void take_inline(struct reader *r, const uint8_t *p, uint64_t addr)
 	highest = highest_offset(r, entries, count);
 	if (highest >= MAX_BLOCK)
 		goto out;
-	/* the length of the strings is not stated: up to the end of the last one */
+	/* the length of the strings is not stored: read up to the end of the last one */
 	text = malloc(highest + MAX_STRING);
 	if (text)
 		len = get_some(r, word(p, I_STRINGS), text, highest + MAX_STRING);
@@ -367,7 +369,7 @@ static bool looks_like_ent(const struct reader *r, const uint8_t *p)
 	return true;
 }
 
-/* False: it is no text, or has no end. */
+/* False: not printable, or not terminated. */
 static bool get_string(const struct reader *r, uint64_t addr, char text[MAX_STRING])
 {
 	size_t have = get_some(r, addr, (uint8_t *)text, MAX_STRING - 1), len;
@@ -380,7 +382,8 @@ static bool get_string(const struct reader *r, uint64_t addr, char text[MAX_STRI
 	return len < have;
 }
 
-/* Closures in static data may look like an entry: six pointers in a row. Its strings do not. */
+/* Closures in static data may look like an entry, six pointers in a row, but the strings then do
+ * not fit. */
 static bool is_ent(const struct reader *r, const uint8_t *p)
 {
 	char text[MAX_STRING];
@@ -467,16 +470,16 @@ static int by_info(const void *a, const void *b)
 	return x->info < y->info ? -1 : x->info > y->info;
 }
 
-/* A module of the runtime's Cmm code: its labels all begin so. */
+/* Whether the entry is from the runtime's Cmm code, whose labels all have this prefix. */
 static bool is_runtimes(const struct ipe_out *out, const struct ipe_raw *e)
 {
 	return strncmp(out->strings + e->table, "stg_", 4) == 0;
 }
 
 /*
- * Single entries do not have the buffer that they are of; the module stands for it. The runtime's
- * Cmm modules have all one name, and what lies between two of them is anybody's: each entry stands
- * for itself there.
+ * Single entries do not refer to their buffer, so the module name identifies it. The runtime's Cmm
+ * modules all have the same name, and code between two of them may be anybody's, so each of their
+ * entries counts as a module.
  */
 static void number_modules(struct ipe_out *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* kallsyms: the kernel's own table of its functions, loaded modules and BPF programs included. */
+/* kallsyms: the kernel's own table of its functions, including loaded modules and BPF programs. */
 #include "kallsyms.h"
 
 #include <errno.h>
@@ -11,18 +11,18 @@
 
 #define MAX_SYMBOLS (1U << 22)
 #define MAX_TEXT    (256U << 20)
-/* Functions are smaller: what lies further off is in nobody's. */
+/* Functions are smaller: an address further from a symbol belongs to no function. */
 #define MAX_FUNCTION (1U << 20)
 
 struct symbol {
 	uint64_t addr;
-	uint32_t name, module; /* in text; module 0: none */
+	uint32_t name, module; /* offsets in text; module 0: none */
 };
 
 struct kallsyms {
 	struct symbol *v;
 	size_t n, cap;
-	uint64_t own_end; /* no function of the kernel itself begins above */
+	uint64_t own_end; /* start of the kernel's own last function */
 	struct buf text;
 };
 
@@ -46,7 +46,7 @@ static int add_text(struct kallsyms *syms, const char *s, size_t len, uint32_t *
 	return err;
 }
 
-/* Modules come together: the last one's name is used again. */
+/* Module names come in groups: reuses the last one. */
 static int add_module(struct kallsyms *syms, const char *s, size_t len, uint32_t last,
 		      uint32_t *ret_at)
 {
@@ -59,7 +59,7 @@ static int add_module(struct kallsyms *syms, const char *s, size_t len, uint32_t
 	return add_text(syms, s, len, ret_at);
 }
 
-/* "ffffffff81000000 T name", and after a tab "[module]". */
+/* Parses "ffffffff81000000 T name", optionally followed by a tab and "[module]". */
 static int add_line(struct kallsyms *syms, const char *line, size_t len, uint32_t *last_module)
 {
 	struct symbol s = {0};

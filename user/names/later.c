@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* later: what could not be read of a file this time. */
+/* later: postpones what could not be read of a file. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 #include "base/base.h"
 #include "names_priv.h"
 
-/* Of one file, by what is read of it. */
+/* The pauses of one file, by the slot of what failed. */
 struct pauses {
 	struct {
 		const struct slot_key *key;
@@ -18,7 +18,7 @@ struct pauses {
 
 static const struct slot_key pauses_key = {.free = free};
 
-/* NULL: there is none. */
+/* NULL: none. */
 static struct names_pause *find(const struct slots *slots, const struct slot_key *key)
 {
 	struct pauses *pauses;
@@ -33,7 +33,7 @@ static struct names_pause *find(const struct slots *slots, const struct slot_key
 	return NULL;
 }
 
-/* NULL: there is no memory for it. */
+/* NULL: no memory. */
 static struct names_pause *get(struct slots *slots, const struct slot_key *key)
 {
 	struct names_pause *pause = find(slots, key);
@@ -83,6 +83,6 @@ bool names__put_off(struct names *names, struct slots *slots, const struct slot_
 		names__begin_pause(names, pause, time__monotonic_ns(), err);
 	else
 		names->incomplete |= err == -EBUSY;
-	/* without memory for a pause it is given up: each try takes long */
+	/* without memory for a pause it is given up, since each attempt takes long */
 	return pause || err == -EBUSY;
 }

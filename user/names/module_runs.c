@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* module_runs: stretches of code between functions of one module. */
+/* module_runs: ranges of code between functions of one module. */
 #include "module_runs_priv.h"
 
 #include <errno.h>
@@ -13,11 +13,11 @@
 
 struct run {
 	uint64_t start, end;
-	uint32_t package, module; /* in the strings */
+	uint32_t package, module; /* ids in `strings` */
 };
 
 struct module_runs {
-	struct run *v; /* ascending, neighbours are of different modules */
+	struct run *v; /* ascending; adjacent runs belong to different modules */
 	size_t n, cap;
 	struct strtab *strings;
 };
@@ -50,7 +50,7 @@ int module_runs__add(struct module_runs *runs, const char *symbol, uint64_t star
 	struct zname z;
 	int err;
 
-	/* C's Foo_bar may look like one, but for the end */
+	/* C's Foo_bar may look like a label, except for the suffix */
 	if (zname__decode(symbol, &z) || !z.is_haskell || z.truncated ||
 	    (z.kind != ZNAME_INFO && z.kind != ZNAME_CON_INFO))
 		return 0;

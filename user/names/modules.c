@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* modules: has a child find the modules' code, checks what it hands over, and looks them up. */
+/*
+ * modules: starts a child that finds the modules' code, checks its result, and looks up addresses.
+ */
 #include "modules_priv.h"
 
 #include <errno.h>
@@ -18,7 +20,7 @@ struct modules {
 	size_t n;
 };
 
-/* At the beginning of what the child shares; the pieces follow, then the strings. */
+/* At the start of the child's shared memory; followed by the pieces, then the strings. */
 struct shared {
 	uint32_t n, strings_len;
 };
@@ -95,7 +97,7 @@ static int take(const struct shared *head, struct modules **ret_modules)
 	return 0;
 }
 
-/* Where each is, for whoever wants to hold it against the truth. */
+/* Prints where each piece lies, for comparison with a file that has symbols. */
 static void log_pieces(const struct elf_file *elf, const struct modules *m)
 {
 	if (log__level() < LOG_LVL_DEBUG)
@@ -110,7 +112,7 @@ static void log_pieces(const struct elf_file *elf, const struct modules *m)
 	}
 }
 
-/* Frees what the child shared. */
+/* Also frees what the child shared. */
 static int take_out(const struct elf_file *elf, void *shared, struct modules **ret_modules)
 {
 	int err = take(shared, ret_modules);

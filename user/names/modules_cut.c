@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* modules_cut: parts the code of two modules where the fewest references cross. */
+/* modules_cut: separates the code of two modules where the fewest references cross. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,22 +9,23 @@
 #include "modules_read_priv.h"
 
 #define MAX_PLACES (1U << 20)
-/* Closures of types that a reference may lead to. */
+/* Closure types that a reference may lead to. */
 #define TYPE_CONSTR_LAST 7
 #define TYPE_FUN	 8
 #define TYPE_THUNK_LAST	 22
 #define TYPE_RET_SMALL	 30
 #define TYPE_STOP_FRAME	 36
 
-/* Where code may begin, and how many references cross each such place. */
+/* Where code may begin, and how many references cross each of these places. */
 struct crossings {
 	const struct mod_image *img;
 	const struct mod_marks *marks;
 	const struct mod_between *where;
 	uint64_t *places;
 	size_t n, cap;
-	int64_t *count; /* n + 1; differences at first */
-	int64_t *ends;	/* n + 1; how many references' ends lie before; differences at first */
+	int64_t *count; /* n + 1; holds differences at first */
+	int64_t *ends;	/* n + 1; number of references' ends before the place; holds differences at
+			   first */
 	int64_t all_ends;
 };
 
@@ -85,7 +86,7 @@ static void add_reference(struct crossings *c, uint64_t from, uint64_t to)
 	c->all_ends += 2;
 }
 
-/* A closure's place in the order of the code; 0: there is none at that word. */
+/* The position of a closure in the order of code; 0: no closure at that word. */
 static uint64_t place_of_closure(const struct crossings *c, uint64_t vaddr)
 {
 	size_t i = mod_image__word(c->img, vaddr & ~7ULL);
@@ -101,7 +102,7 @@ static uint64_t place_of_closure(const struct crossings *c, uint64_t vaddr)
 	return mod_marks__code_before(c->marks, vaddr);
 }
 
-/* A reference to a constructor is as likely from another module. */
+/* A reference to a constructor does not count: it is as likely to come from another module. */
 static void refer(struct crossings *c, uint64_t from, uint64_t to)
 {
 	if (in_window(c, to)) {
@@ -112,7 +113,8 @@ static void refer(struct crossings *c, uint64_t from, uint64_t to)
 	}
 }
 
-/* Absolute or relative, whatever instruction it is in: hardly anything else looks so. */
+/* Tries every offset as an absolute and as a relative address, whatever the instruction: hardly
+ * anything else looks like one. */
 static void scan_code(struct crossings *c)
 {
 	const struct mod_image *img = c->img;
@@ -126,7 +128,8 @@ static void scan_code(struct crossings *c)
 	}
 }
 
-/* Which static objects a table's code needs: relative to the table (GHC.Cmm.Info). */
+/* References from a table's SRT to the static objects its code needs: relative to the table
+ * (GHC.Cmm.Info). */
 static void scan_tables(struct crossings *c)
 {
 	for (uint64_t at = (c->where->start + 7) & ~7ULL; at < c->where->end; at += 8) {
@@ -140,7 +143,7 @@ static void scan_tables(struct crossings *c)
 	}
 }
 
-/* From closure to closure. */
+/* References from closure to closure. */
 static void scan_data(struct crossings *c)
 {
 	const struct mod_static *s = c->marks->statics;
@@ -187,8 +190,8 @@ static void fini(struct crossings *c)
 }
 
 /*
- * How much speaks against parting it there: the share of the references that cross, of both
- * parts'. The number alone would be lowest where one part is nearly nothing.
+ * The cost of a cut: the share of crossing references among the references of each part, added up.
+ * Their plain number would be lowest where one part is nearly empty.
  */
 static double cost(const struct crossings *c, size_t i)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* modules_image: a file's code and data, as modules_read.c looks at them. */
+/* modules_image: a file's code and data, prepared for modules_read.c. */
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #define MAX_DATA   (256U << 20)
 #define MAX_RANGES 64
-/* InfoTables.h: layout, type, SRT; a constructor's description or a function's arity before it */
+/* InfoTables.h: layout, type, SRT; preceded by a constructor's description or a function's arity */
 #define TABLE_SIZE	  16
 #define EXTRA_SIZE	  8
 #define PROF_SIZE	  16
@@ -47,7 +47,7 @@ static void set_word(struct mod_image *img, uint64_t vaddr, uint64_t value)
 		img->words[i] = value;
 }
 
-/* What the loader writes: a file that can be loaded anywhere has zeros instead. */
+/* Applies the loader's relocations: a position-independent file has zeros in these places. */
 static void relocate(struct mod_image *img)
 {
 	struct elf_section rela;
@@ -203,7 +203,7 @@ bool mod_name__of_description(const char *text, size_t len, struct strtab *names
 	for (p = colon + 1; p < end && is_upper(*p);) {
 		while (p < end && is_part(*p))
 			p++;
-		/* another one follows, the constructor at last */
+		/* another component follows, in the end the constructor */
 		if (p + 1 >= end || *p != '.')
 			break;
 		module_end = p++;

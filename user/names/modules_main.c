@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * modules_main: GHC makes a C file with main(), which gives the closure `:Main.main` of the module
- * Main to hs_main(), and links it after the program's own modules, of which Main is the last one,
- * and before all libraries (GHC.Linker.Static, GHC.SysTools.ExtraObj.mkExtraObjToLinkIntoBinary;
- * 8.10 to 9.14). So it shows where the program's own package ends, even where nothing has Main's
- * name. A main() that was compiled with optimisation is in front of all code (.text.startup), and
- * shows nothing.
+ * modules_main: GHC generates a C file with main(), which passes the closure `:Main.main` of the
+ * module Main to hs_main(), and links it after the program's own modules, of which Main is the
+ * last, and before all libraries (GHC.Linker.Static,
+ * GHC.SysTools.ExtraObj.mkExtraObjToLinkIntoBinary; 8.10 to 9.14). So main() shows where the
+ * program's own package ends, even if Main's name is nowhere in the file. If main() was compiled
+ * with optimisation it precedes all code (.text.startup), and shows nothing.
  */
 #include "base/base.h"
 #include "base/search.h"
@@ -13,14 +13,13 @@
 #include "modules_read_priv.h"
 #include "rts/insn.h"
 
-/* The instructions of _start that are looked at; after musl's those of _start_c follow. */
+/* Bytes of _start that are decoded; in musl _start_c follows it. */
 #define START_CODE 64
-/* GHC's main() copies defaultRtsConfig, a field at a time, before its only call: 200 to 320 bytes.
- */
+/* GHC's main() copies defaultRtsConfig, field by field, before its only call: 200 to 320 bytes. */
 #define MAIN_CODE 512
-/* Addresses that _start has: main()'s, two or three others, of the constructors. */
+/* Addresses in _start: main()'s, and two or three others, of constructors. */
 #define MAX_ADDRESSES 16
-/* No closure's code is that near in front of main() but Main's. */
+/* Only Main's closures have code this close before main(). */
 #define MAX_BEFORE (64U << 10)
 
 struct search {
@@ -29,11 +28,11 @@ struct search {
 	struct insn *insn;
 	uint64_t addresses[MAX_ADDRESSES];
 	size_t n;
-	uint64_t at; /* what may be main() */
+	uint64_t at; /* candidate for main() */
 	struct mod_main *ret;
 };
 
-/* Decodes from there on, `len` bytes at most. */
+/* Decodes instructions from `at` on, for at most `len` bytes. */
 static void each_insn(struct search *s, uint64_t at, size_t len,
 		      bool (*fn)(void *ctx, const struct insn_seen *seen))
 {
@@ -44,7 +43,7 @@ static void each_insn(struct search *s, uint64_t at, size_t len,
 			   MIN(len, (size_t)(img->text_end - at)), at, fn, s);
 }
 
-/* The static closure at vaddr whose code is shortly before `at`; NULL. */
+/* The static closure at vaddr if its code is shortly before `at`; else NULL. */
 static const struct mod_static *closure_before(const struct mod_marks *m, uint64_t vaddr,
 					       uint64_t at)
 {
@@ -56,7 +55,7 @@ static const struct mod_static *closure_before(const struct mod_marks *m, uint64
 	return &m->statics[i];
 }
 
-/* An instruction of what may be main(), before its first call. */
+/* Called for each instruction of a candidate for main(), before its first call. */
 static bool on_insn_of_main(void *ctx, const struct insn_seen *seen)
 {
 	struct search *s = ctx;
@@ -69,7 +68,7 @@ static bool on_insn_of_main(void *ctx, const struct insn_seen *seen)
 	return !c && !seen->call && !seen->branch;
 }
 
-/* An instruction of _start: it may load main()'s address, also from the GOT. */
+/* Called for each instruction of _start: it may load main()'s address, also from the GOT. */
 static bool on_insn_of_start(void *ctx, const struct insn_seen *seen)
 {
 	struct search *s = ctx;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* modules_marks: what in a file has a module's name, and which code is whose closure's. */
+/* modules_marks: finds the marks that contain a module's name, and the code of static closures. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +16,11 @@
 #define THUNK_WORDS	  6
 #define TYPE_THUNK_STATIC 21
 #define MAX_TEXT	  400
-/* Between two tables of one module's constructors: sections may be aligned to more. */
+/* Gap between two tables of one module's constructors: sections may have a larger alignment. */
 #define MAX_APART	 64
 #define TYPE_CONSTR_LAST 7
 
-/* The bytes up to a NUL of text that ends; NULL. */
+/* The bytes before the NUL of a printable, terminated string; else NULL. */
 static const char *text_at(const struct mod_image *img, uint64_t vaddr, size_t *ret_len)
 {
 	const char *s = (const char *)elf__at(img->elf, vaddr, 1);
@@ -40,7 +40,7 @@ static const char *text_at(const struct mod_image *img, uint64_t vaddr, size_t *
 	return NULL;
 }
 
-/* The description of a constructor's info table; NULL: it is none. */
+/* The description in a constructor's info table; NULL: not a constructor's. */
 static const char *con_description(const struct mod_image *img, uint64_t vaddr, size_t *ret_len)
 {
 	uint32_t type = mod_image__type(img, vaddr);
@@ -103,7 +103,8 @@ static int by_code(const void *a, const void *b)
 	return CMP(*(const uint64_t *)a, *(const uint64_t *)b);
 }
 
-/* Code of several closures is the runtime's, and shows no place: stg_unpack_cstring (9.4). */
+/* Code shared by several closures is the runtime's, and shows no position: stg_unpack_cstring
+ * (9.4). */
 static int drop_shared(struct mod_marks *m)
 {
 	uint64_t *codes = malloc((m->n_statics + 1) * sizeof(*codes));
@@ -142,7 +143,7 @@ static int find_statics(const struct mod_image *img, struct mod_marks *m)
 	return drop_shared(m);
 }
 
-/* GHC.Types.Module's info table, here or in another file. */
+/* Whether it is GHC.Types.Module's info table, in this file or another. */
 static bool is_module_info(const struct mod_image *img, uint64_t info)
 {
 	static const char symbol[] = "GHCziTypes_Module_con_info";
@@ -157,7 +158,7 @@ static bool is_module_info(const struct mod_image *img, uint64_t info)
 	return text && ends_with(text, len, ":GHC.Types.Module");
 }
 
-/* A TrNameS: its info pointer, and a string. */
+/* The string of a TrNameS closure: its info pointer, then the string. */
 static const char *tr_name(const struct mod_image *img, uint64_t closure, size_t *ret_len)
 {
 	size_t i = mod_image__word(img, closure & ~7ULL);
@@ -183,7 +184,9 @@ static int find_trs(const struct mod_image *img, struct strtab *names, struct mo
 		if (!package || !module || !mod_name__is_package(package, package_len) ||
 		    !mod_name__is_module(module, module_len))
 			continue;
-		/* GHC.Types has one for the module of the primitive types, which has no code */
+		/*
+		 * GHC.Types contains one for the module of the primitive types, which has no code
+		 */
 		if (ends_with(module, module_len, "GHC.Prim") ||
 		    ends_with(module, module_len, "GHC.Internal.Prim"))
 			continue;
@@ -198,7 +201,7 @@ static int find_trs(const struct mod_image *img, struct strtab *names, struct mo
 	return 0;
 }
 
-/* A string outside of code and data. */
+/* A string outside code and data. */
 static bool take_text(const struct mod_image *img, uint64_t at, bool (*is)(const char *, size_t),
 		      struct strtab *names, uint32_t *ret_id)
 {
@@ -213,8 +216,8 @@ static bool take_text(const struct mod_image *img, uint64_t at, bool (*is)(const
 }
 
 /*
- * The string that a thunk makes a list of: its code gives the address to unpackCString#; since
- * 9.4 the code is the runtime's stg_unpack_cstring, and the address is in the closure.
+ * The string that a thunk unpacks into a list: its code passes the address to unpackCString#; since
+ * 9.4 its code is the runtime's stg_unpack_cstring, and the address is in the closure.
  */
 static bool thunk_text(const struct mod_image *img, uint64_t closure,
 		       bool (*is)(const char *, size_t), struct strtab *names, uint32_t *ret_id)
@@ -238,7 +241,7 @@ static bool thunk_text(const struct mod_image *img, uint64_t closure,
 	return false;
 }
 
-/* SrcLoc: package, module, file, four numbers, static link. */
+/* Layout of SrcLoc: package, module, file, four numbers, static link. */
 static int find_locs(const struct mod_image *img, struct strtab *names, struct mod_marks *m)
 {
 	for (size_t i = 0; m->loc_info && i + 8 < img->n_words; i++) {

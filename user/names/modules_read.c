@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* modules_read: puts the modules that a file has marks of in order, and parts its code by them. */
+/*
+ * modules_read: sorts the modules found by their marks, and divides the file's code between them.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,23 +11,25 @@
 #include "elf/elf.h"
 #include "modules_read_priv.h"
 
-/* Code on either side of where two modules are parted that is looked at for references. */
+/* Code on either side of a boundary that is searched for references. */
 #define MAX_CONTEXT (256U << 10)
 
-/* A module that has a mark. */
+/* A module with at least one mark. */
 struct item {
 	struct mod_name name;
 	bool has_tr;
-	const struct mod_cons *cons; /* NULL: it has none */
-	uint64_t data;		     /* of $trModule, else of the first place in its source; 0 */
-	bool by_place;		     /* only places in its source have its name */
-	uint64_t first;		     /* the code after the first one of those; 0 */
-	/* The code of the static closures before and after $trModule, else its constructors' */
+	const struct mod_cons *cons; /* NULL: none */
+	uint64_t data;		     /* address of $trModule, else of the first SrcLoc; 0 */
+	bool by_place;		     /* its name is known only from places in its source */
+	uint64_t first;		     /* the code after the first such place; 0 */
+	/* The code of the static closures before and after $trModule; without one its
+	 * constructors'. */
 	uint64_t before, after;
-	uint64_t begins; /* 0: not known */
-	uint64_t ends;	 /* where C's main() follows; 0: not known */
-	bool surely;	 /* it begins there: one function that makes one constructor may be any */
-	bool whole;	 /* each module of its package has $trModule, so that none is missing */
+	uint64_t begins; /* its start; 0: not known */
+	uint64_t ends;	 /* its end, if C's main() follows; 0: not known */
+	bool surely; /* `begins` is certain: a single function making a single constructor might be
+			any function */
+	bool whole;  /* all modules of its package have $trModule, so none is missing */
 };
 
 struct reader {
@@ -36,7 +40,7 @@ struct reader {
 	struct item *items;
 	size_t n;
 	struct modules_out *out;
-	uint32_t *offsets; /* of a strtab's strings in the output; UINT32_MAX: not put out yet */
+	uint32_t *offsets; /* output offsets of the strtab's strings; UINT32_MAX: not written yet */
 };
 
 static int by_name(const void *a, const void *b)
@@ -60,7 +64,8 @@ static bool same_name(const struct item *a, const struct item *b)
 	return a->name.package == b->name.package && a->name.module == b->name.module;
 }
 
-/* One item for a module that has both marks; of several groups of constructors the largest. */
+/* Merges the marks of a module into one item; of several groups of constructors the largest is
+ * kept. */
 static void merge_items(struct reader *r)
 {
 	size_t n = 0;
@@ -91,7 +96,7 @@ static void merge_items(struct reader *r)
 	qsort(r->items, r->n, sizeof(*r->items), by_place);
 }
 
-/* In this program such functions are in front of a module's other code. */
+/* Whether in this program constructors' functions come before a module's other code. */
 static bool workers_in_front(const struct reader *r)
 {
 	size_t behind = 0, all = 0;
@@ -106,7 +111,7 @@ static bool workers_in_front(const struct reader *r)
 	return behind <= all / 4;
 }
 
-/* Where modules begin that have functions of constructors there. */
+/* Finds the start of modules that begin with functions of constructors. */
 static void find_beginnings(struct reader *r)
 {
 	uint64_t from = r->img.text_start;
@@ -136,8 +141,8 @@ static int by_loc_name(const void *a, const void *b)
 }
 
 /*
- * All of a module's places lie together, among its package's modules; where they do not, some are
- * of functions that were inlined elsewhere.
+ * Whether all places of a module lie together, among its package's modules; otherwise some belong
+ * to functions that were inlined elsewhere.
  */
 static bool lies_together(const struct reader *r, const struct item *it)
 {
@@ -173,7 +178,7 @@ static void add_places(struct reader *r)
 	}
 }
 
-/* Of an item with a mark: where it is, and how far those up to it reach. */
+/* A marked item's position, and the furthest reach of all up to it. */
 struct marked {
 	uint64_t after, reach;
 	uint32_t package;
@@ -186,7 +191,8 @@ static int by_after(const void *a, const void *b)
 	return CMP(x->after, y->after) ?: CMP(x->reach, y->reach) ?: CMP(x->package, y->package);
 }
 
-/* Those of all items; ret_named has a mark for the name of each module, by its id. */
+/* Collects the positions of all marked items; sets ret_named[id] for each module name that has a
+ * mark. */
 static size_t find_marked(const struct reader *r, struct marked *ret_marked, bool *ret_named)
 {
 	uint64_t reach = 0;
@@ -208,9 +214,9 @@ static size_t find_marked(const struct reader *r, struct marked *ret_marked, boo
 }
 
 /*
- * The package of code between two modules' own is theirs, where both are of one. False: it is not
- * known, or another module's mark is among these places, so that some are of functions that were
- * inlined elsewhere.
+ * Code between two modules of one package belongs to that package. False: the package is not known,
+ * or another module's mark lies between the places, so some belong to functions that were inlined
+ * elsewhere.
  */
 static bool package_between(const struct marked *marked, size_t n, const struct mod_source *source,
 			    uint32_t *ret_package)
@@ -240,7 +246,7 @@ static void put_sources(struct reader *r, const struct mod_source *sources, size
 	}
 }
 
-/* The modules that only pattern matches have a name of. */
+/* Adds the modules whose names occur only in pattern-match failures. */
 static int add_sources(struct reader *r)
 {
 	struct mod_source *sources;
@@ -268,8 +274,8 @@ static int add_sources(struct reader *r)
 }
 
 /*
- * A package whose modules were collected in part lacks $trModule in some. Where it does not, no
- * module is missing that a place in the source could show.
+ * A package whose modules were partly removed by section garbage collection lacks some $trModule.
+ * If it lacks none, no module is missing that a place in the source could show.
  */
 static int find_whole(struct reader *r)
 {
@@ -299,8 +305,8 @@ static int find_whole(struct reader *r)
 }
 
 /*
- * The program's Main, which has nothing of a name where sections were collected. What has a name
- * before it is of the same package, and that is another one than "main" if Cabal built it.
+ * Adds the program's Main, whose name may have been removed by section garbage collection. The
+ * nearest named module before it is in the same package, which is not "main" if Cabal built it.
  */
 static int add_main(struct reader *r)
 {
@@ -391,7 +397,8 @@ static int put_piece(struct reader *r, const struct item *it, uint64_t base, uin
 
 /* ── parting ─────────────────────────────────────────────────────────────────────────────── */
 
-/* The runtime's own Cmm code follows: the last module has no more than is known to be its. */
+/* The runtime's own Cmm code follows the last module, so that gets only the code known to be its
+ * own. */
 static uint64_t end_of_last(const struct reader *r, uint64_t low, uint64_t high)
 {
 	for (uint64_t at = (low + 8) & ~7ULL; at < high; at += 8)
@@ -400,7 +407,7 @@ static uint64_t end_of_last(const struct reader *r, uint64_t low, uint64_t high)
 	return high;
 }
 
-/* Where one module ends and the next begins. */
+/* Finds the boundary between one module and the next. */
 static int end_of(struct reader *r, size_t i, uint64_t start, struct mod_cut *ret_cut)
 {
 	const struct item *it = &r->items[i], *next = i + 1 < r->n ? it + 1 : NULL;
@@ -444,9 +451,9 @@ static int end_of(struct reader *r, size_t i, uint64_t start, struct mod_cut *re
 }
 
 /*
- * A module without constructors may be missing before this one, where sections were collected: what
- * lies before the functions of its constructors is uncertain then, or all of it where they are not
- * in front.
+ * If sections were garbage-collected, a module without constructors may be missing before this one:
+ * then the code before its constructors' functions is uncertain, or all of its code if those do not
+ * come first.
  */
 static uint64_t certain_from(const struct item *before, const struct item *it, uint64_t start)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * modules_source: the code that refers to a place in a source file. GHC compiles a failure of a
- * pattern match with a string like "src/Data/Foo.hs:(12,3)-(14,20)|function bar", the file's path
- * as the compiler was given it (GHC.HsToCore.Utils.mkErrorAppDs, GHC.HsToCore.Match), and the path
- * of a module's source ends with the module's name.
+ * modules_source: finds code that refers to a position in a source file. GHC compiles a
+ * pattern-match failure with a string like "src/Data/Foo.hs:(12,3)-(14,20)|function bar", which has
+ * the file's path as passed to the compiler (GHC.HsToCore.Utils.mkErrorAppDs, GHC.HsToCore.Match).
+ * The path of a module's source ends with the module's name.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #define MAX_REFS    (1U << 20)
 #define MAX_PATH    300
 
-/* A string with a place, and the module of the file that it is in. */
+/* A string with a source position, and the module of that source file. */
 struct place {
 	uint64_t vaddr;
 	uint32_t module;
@@ -41,8 +41,8 @@ struct sources {
 /* ── the strings ─────────────────────────────────────────────────────────────────────────── */
 
 /*
- * The module whose source is at a path that ends at `end`: its last directories that can be part of
- * a module's name, and the file. -ENOENT: it is no module's.
+ * The module of a source path that ends at `end`: the file's name, and the last directories that
+ * can be part of a module's name. -ENOENT: not a module's.
  */
 static int module_of_path(const char *path, const char *end, struct strtab *names, uint32_t *ret_id)
 {
@@ -69,7 +69,8 @@ static int module_of_path(const char *path, const char *end, struct strtab *name
 	return strtab__add(names, name, len, ret_id);
 }
 
-/* The path's end before the "hs:" at `at`, without the file's ending; NULL: it is no source's. */
+/* The end of the path before the "hs:" at `at`, without the file's extension; NULL: not a source
+ * file. */
 static const char *end_of_path(const char *start, const char *at)
 {
 	if (at - start >= 2 && at[-1] == '.')
@@ -77,7 +78,8 @@ static const char *end_of_path(const char *start, const char *at)
 	return at - start >= 3 && at[-1] == 'l' && at[-2] == '.' ? at - 2 : NULL;
 }
 
-/* "hs:" is at `at`, after a path's end, in text that begins at `start`, which has that address. */
+/* Takes a string with "hs:" at `at`; its path ends at `end`, and `start`, the start of the text,
+ * has the address vaddr. */
 static int take_string(struct sources *s, const char *start, const char *at, const char *end,
 		       uint64_t vaddr)
 {
@@ -102,7 +104,7 @@ static int take_string(struct sources *s, const char *start, const char *at, con
 	return 0;
 }
 
-/* One place in a string, the first. */
+/* Takes only the first position in a string. */
 static int find_strings(struct sources *s, uint64_t from, uint64_t to)
 {
 	const char *start = (const char *)elf__at(s->img->elf, from, to - from), *end, *at = start;
@@ -121,7 +123,7 @@ static int find_strings(struct sources *s, uint64_t from, uint64_t to)
 	return err == -E2BIG ? 0 : err;
 }
 
-/* Constants may be in a segment with the code, on either side of it. */
+/* Constants may be in the same segment as the code, before or after it. */
 static int find_places(struct sources *s)
 {
 	const struct mod_image *img = s->img;
@@ -168,7 +170,8 @@ static int refer(struct sources *s, uint64_t code, uint64_t vaddr)
 	return 0;
 }
 
-/* An address is absolute or relative to what follows it, whatever instruction it is in. */
+/* Tries every offset as an absolute address and as one relative to the next byte, whatever the
+ * instruction. */
 static int find_refs(struct sources *s)
 {
 	const struct mod_image *img = s->img;
@@ -196,7 +199,7 @@ static int by_module(const void *a, const void *b)
 	return CMP(x->module, y->module) ?: CMP(x->code, y->code);
 }
 
-/* One for a module: from its first to its last place. */
+/* One entry per module, from its first to its last reference. */
 static int put_modules(const struct sources *s, struct mod_source **ret_sources, size_t *ret_n)
 {
 	struct mod_source *found = calloc(s->n_refs + 1, sizeof(*found));

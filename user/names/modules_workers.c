@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * modules_workers: the functions that constructors have as values. GHC makes them for all of a
- * module's constructors in one go, before its other bindings up to 9.0 and after them from 9.2 on
- * (GHC.CoreToStg.Prep, mkDataConWorkers). In front they are where the module begins.
+ * modules_workers: the function closures of constructors. GHC emits them for all of a module's
+ * constructors together, before its other bindings up to 9.0 and after them from 9.2 on
+ * (GHC.CoreToStg.Prep, mkDataConWorkers). If they come first they show where the module begins.
  */
 #include <string.h>
 
@@ -10,14 +10,14 @@
 #include "base/search.h"
 #include "modules_read_priv.h"
 
-/* The code of one: a heap check, the stores of the fields, a return. */
+/* Size of one function: a heap check, stores of the fields, a return. */
 #define WORKER_CODE	 160
 #define TYPE_CONSTR_LAST 7
 #define TYPE_FUN_STATIC	 14
-/* So many in a row are no accident. */
+/* This many in a row are no coincidence. */
 #define SURELY 3
 
-/* vaddr is the code of one of these constructors. */
+/* Whether vaddr is the code of one of these constructors. */
 static bool is_con(const struct mod_image *img, const struct mod_cons *cons, uint64_t vaddr)
 {
 	uint32_t type;
@@ -28,7 +28,7 @@ static bool is_con(const struct mod_image *img, const struct mod_cons *cons, uin
 	return type >= 1 && type <= TYPE_CONSTR_LAST;
 }
 
-/* The function at `code` makes one of these constructors. */
+/* Whether the function at `code` allocates one of these constructors. */
 static bool is_worker(const struct mod_image *img, const struct mod_cons *cons, uint64_t code)
 {
 	if (mod_image__type(img, code) != TYPE_FUN_STATIC)
@@ -47,7 +47,7 @@ static bool is_worker(const struct mod_image *img, const struct mod_cons *cons, 
 	return false;
 }
 
-/* How many closures in a row, from the one at `data` on, are of these constructors. */
+/* How many consecutive closures, from the one at `data` on, belong to these constructors. */
 static uint32_t run_from(const struct mod_image *img, const struct mod_cons *cons, uint64_t data)
 {
 	size_t w = mod_image__word(img, data);
@@ -89,7 +89,7 @@ bool mod_workers__find(const struct mod_image *img, const struct mod_marks *mark
 
 		if (s[i].code < from || !is_worker(img, cons, s[i].code))
 			continue;
-		/* those without fields have no code */
+		/* constructors without fields have no function, only a closure */
 		while (w > 0 && is_con(img, cons, img->words[w - 1]))
 			w--;
 		first = img->data_start + 8 * w;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* names: what the frames of a process are called, each looked up once. */
+/* names: names the frames of a process, and caches the names. */
 #include "names.h"
 
 #include <errno.h>
@@ -18,17 +18,17 @@
 #include "wire.h"
 
 /*
- * Names kept, some 5 MB: of a large program that is sampled for months nearly every address is met.
- * Beyond that those go that are not in use, and are looked up again.
+ * Cached names, some 5 MB: a large program sampled for months hits nearly every address. When the
+ * cache is full, unused names are dropped, and looked up again if needed.
  */
 #define MAX_CACHED (1U << 15)
-/* More texts than those names have: some are of names that went. */
+/* More strings than those names have: some belong to dropped names. */
 #define MAX_TEXTS (MAX_CACHED * 8)
 
 struct cached {
 	uint64_t frame;
 	struct code_name name;
-	bool used; /* since the cache was full */
+	bool used; /* since the cache was last full */
 	UT_hash_handle hh;
 };
 
@@ -61,15 +61,16 @@ static void clear_cache(struct names *names)
 }
 
 /*
- * The texts of names that went go too: a stripped program meets ever new places, each with a text
- * of its own. Those of before stay until the next time, for who was just given one.
+ * Also frees the strings of dropped names: in a stripped program there is no end of new places,
+ * each with a string of its own. The previous strings stay until the next time, for callers that
+ * have just got a name.
  */
 static void renew_texts(struct names *names)
 {
 	struct strtab *fresh;
 	struct cached *c, *next;
 
-	/* without memory all stay */
+	/* without memory all strings stay */
 	if (strtab__new(&fresh))
 		return;
 	strtab__free(names->old_strings);
@@ -80,7 +81,7 @@ static void renew_texts(struct names *names)
 		names__intern_all(names, &c->name);
 }
 
-/* What has not been used since it was full before goes; if that is not a fourth, all goes. */
+/* Drops names unused since the cache was last full; drops all if those are less than a fourth. */
 static void make_room(struct names *names)
 {
 	struct cached *c, *next;
@@ -119,9 +120,10 @@ void names__free(struct names *names)
 }
 
 /*
- * Where a signal handler returns to: libcs have no symbol for it, or none that stripping leaves,
- * and debuggers know it by these very bytes (glibc sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c,
- * musl src/signal/x86_64/restore.s): mov $15,%rax; syscall
+ * The code that a signal handler returns to: libcs have no symbol for it, or none that survives
+ * strip, and debuggers recognise it by exactly these bytes (glibc
+ * sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c, musl src/signal/x86_64/restore.s): mov $15,%rax;
+ * syscall
  */
 static bool is_signal_return(const struct names *names, uint64_t addr)
 {
@@ -134,15 +136,16 @@ static bool is_signal_return(const struct names *names, uint64_t addr)
 	return code && memcmp(code, bytes, sizeof(bytes)) == 0;
 }
 
-/* Whether a thread is there: before the system call, or in it. */
+/* Whether a thread is there, before or in the system call. */
 static bool returns_from_signal(const struct names *names, uint64_t addr)
 {
 	return is_signal_return(names, addr - 7) || is_signal_return(names, addr - 9);
 }
 
 /*
- * A frame of the C part of a stack. The kernel side knows Haskell code by StgRun's place above the
- * stack pointer, if StgRun was found, and C code by its rows or by the calls that led to it.
+ * Names a frame of the C part of a stack. If StgRun was found, the kernel side recognises Haskell
+ * code by StgRun's place above the stack pointer, so these frames are C; C code is unwound by its
+ * rows or by the calls that led to it.
  */
 static void name_c_frame(struct names *names, uint64_t addr, bool is_return, struct code_name *n)
 {
@@ -170,7 +173,7 @@ static bool is_kernel(uint64_t frame)
 	return frame >> WIRE_FRAME_KIND_SHIFT == WIRE_FRAME_KERNEL;
 }
 
-/* The upper bits, which a frame has no room for, are those of all kernel addresses. */
+/* The upper bits, which do not fit into a frame, are the same for all kernel addresses. */
 static uint64_t kernel_addr(uint64_t frame)
 {
 	return frame | ~WIRE_FRAME_ADDR_MASK;
@@ -188,8 +191,8 @@ static void name_by(const struct kallsyms *syms, uint64_t frame, struct code_nam
 	n->source = name ? NAME_EXACT : NAME_NONE;
 }
 
-/* The table for this frame. One that is newer names all frames that were met before for good: it
- * has what was there then. */
+/* The table for this frame. A newer table renames all cached kernel frames for good, since it
+ * includes everything that existed when they were sampled. */
 static struct names_kernel kernel_of(struct names *names, uint64_t frame)
 {
 	struct names_kernel kernel = {0};
@@ -219,7 +222,7 @@ static void name_kernel(struct names *names, uint64_t frame, struct code_name *n
 	names->incomplete |= kernel.early;
 }
 
-/* By its info table: stripped programs have no other mark. */
+/* Decides by the info table, the only mark in a stripped program. */
 static bool is_plumbing(const struct names *names, uint64_t info, bool updatee)
 {
 	const struct image_map *map = images__at(names->of.images, info);
@@ -228,7 +231,7 @@ static bool is_plumbing(const struct names *names, uint64_t info, bool updatee)
 	if (!map || !map->image || !map->image->elf)
 		return updatee;
 	type = describe__type(map->image->elf, info - map->bias);
-	/* a black hole has its thunk's place, and does not show which one it was */
+	/* a black hole has replaced its thunk, and no longer shows which one it was */
 	return updatee ? !describe__is_thunk(type) : describe__is_plumbing(type);
 }
 
@@ -320,9 +323,8 @@ void names__frame(struct names *names, uint64_t frame, struct code_name *ret_nam
 	names__intern_all(names, &n);
 	n.partial = names->incomplete;
 	*ret_name = n;
-	/* What is not mapped yet may be later (dlopen), and there may be time for what takes long:
-	 * that name is not kept. One of the kernel's is, until there is a newer table.
-	 */
+	/* Unmapped code may be mapped later (dlopen), and slow sources may be read later: such a
+	 * name is not cached. A kernel name is, until there is a newer table. */
 	if ((n.partial && !is_kernel(frame)) || strcmp(n.name, "[unmapped]") == 0)
 		return;
 	c = calloc(1, sizeof(*c));
@@ -335,7 +337,7 @@ void names__frame(struct names *names, uint64_t frame, struct code_name *ret_nam
 	(void)HASH_INSERT(names->cache, frame, sizeof(c->frame), c);
 }
 
-/* Symbols of imports alone name nothing in a program. */
+/* Whether the file has symbols beyond imports, which do not name the program's code. */
 static bool has_symbols(const struct names *names, const struct image *image)
 {
 	return elf__n_symbols(image->elf, ELF_SYMTAB) > 1 || names__debug_file(image) ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* names_source: asks provenance, DWARF and closure descriptions for what they call an address. */
+/* names_source: names an address by provenance, DWARF or closure descriptions. */
 #include "names_priv.h"
 
 #include <ctype.h>
@@ -16,12 +16,12 @@
 #include "hs_name_priv.h"
 #include "ipe_priv.h"
 
-/* Reading it all takes 10 ms for an ordinary program, and most of a second for GHC itself. */
+/* Takes 10 ms for an ordinary program, and most of a second for GHC itself. */
 #define IPE_TIMEOUT_MS 3000
-/* Symbols of a compilation unit looked at for its module. */
+/* Symbols of a compilation unit searched for its module. */
 #define MAX_UNIT_SYMBOLS 64
 
-/* "./Foo.hs" is Foo.hs. */
+/* Removes a leading "./". */
 static const char *plain_path(const char *path)
 {
 	while (path[0] == '.' && path[1] == '/')
@@ -43,7 +43,7 @@ static void set_line(struct names *names, const char *file, uint32_t line, struc
 	n->src = intern(names, text);
 }
 
-/* "7:25-39", "(6,1)-(7,47)"; 0 if it is neither. */
+/* The line in "7:25-39" or "(6,1)-(7,47)"; 0 for other text. */
 static uint32_t line_of_span(const char *span)
 {
 	bool many = span[0] == '(';
@@ -57,7 +57,7 @@ static uint32_t line_of_span(const char *span)
 	return *end == (many ? ',' : ':') && line <= INT32_MAX ? (uint32_t)line : 0;
 }
 
-/* Before 9.6 the span follows the file: "src/Foo.hs:7:25-39". */
+/* Before 9.6 the span is appended to the file: "src/Foo.hs:7:25-39". */
 static void set_span(struct names *names, const char *file, const char *span, struct code_name *n)
 {
 	char plain[512];
@@ -168,7 +168,7 @@ static struct dwarf *read_dwarf(struct names *names, struct slots *slots,
 	if (names__waits(names, slots, &dwarf_key))
 		return NULL;
 	err = dwarf__is_in(elf) ? dwarf__new(elf, &made) : -ENOENT;
-	/* there may be time for it later */
+	/* it can be read later */
 	if (names__put_off(names, slots, &dwarf_key, err))
 		return NULL;
 	return slots__put(slots, &dwarf_key, err ? NULL : made);
@@ -186,7 +186,7 @@ static struct dwarf *dwarf_of(struct names *names, struct image *image)
 	if (!dwarf__is_in(file->elf) && names__awaits_download(names, image))
 		return NULL;
 	elf = dwarf__is_in(file->elf) ? file->elf : file->debug ?: file->downloaded;
-	/* what has none may be downloaded later */
+	/* a file without DWARF may get one by download */
 	if (elf)
 		dwarf = read_dwarf(names, &file->slots, elf);
 	if (dwarf || !image->debug_is_own)
@@ -199,7 +199,7 @@ bool names__has_dwarf(struct names *names, struct image *image)
 	return dwarf_of(names, image) != NULL;
 }
 
-/* GHC makes one compilation unit for each module: any of its symbols has it. */
+/* GHC creates one compilation unit per module: any of its symbols shows the module. */
 static void set_module(struct names *names, const struct symbols *symbols,
 		       const struct dwarf_place *d, struct code_name *n)
 {
@@ -220,7 +220,7 @@ static void set_module(struct names *names, const struct symbols *symbols,
 	}
 }
 
-/* A procedure that only its place distinguishes from others. */
+/* Names a procedure that only its position distinguishes from others. */
 static void name_by_place(const struct dwarf_place *d, const char *binding, char *out)
 {
 	const char *dot = *binding ? "." : "";
@@ -288,7 +288,7 @@ static bool by_dwarf(struct names *t, struct image *image, const struct names_pl
 
 	if (err == -EBUSY)
 		t->incomplete = true;
-	/* assembly has lines, and no functions that its symbols did not name as well */
+	/* assembly has lines, but no functions beyond those that symbols name as well */
 	if (err)
 		return false;
 	if (n->code == CODE_HASKELL && !d.haskell)
@@ -306,7 +306,7 @@ static bool by_dwarf(struct names *t, struct image *image, const struct names_pl
 bool names__best(struct names *names, const struct image_map *map, const struct names_place *place,
 		 struct code_name *n)
 {
-	/* the runtime's own Cmm code is in no map, and its labels have all there is */
+	/* provenance lacks the runtime's own Cmm code, whose labels say all there is */
 	if (place->label && place->label->is_rts && place->hit->exact)
 		return false;
 	if (n->code == CODE_HASKELL && by_ipe(names, place, n))
@@ -321,7 +321,7 @@ static void free_describe(void *describe)
 	describe__free(describe);
 }
 
-/* Those of the profiled way have descriptions, too. */
+/* By profiling: profiled programs have descriptions too. */
 static const struct slot_key describe_keys[2] = {{.free = free_describe}, {.free = free_describe}};
 
 static const struct describe *describe_of(struct names *names, struct image *image)
@@ -338,7 +338,7 @@ static const struct describe *describe_of(struct names *names, struct image *ima
 	if (names__waits(names, slots, key))
 		return NULL;
 	err = describe__new(image->elf, profiled, &made);
-	/* there may be time for it later */
+	/* it can be read later */
 	if (names__put_off(names, slots, key, err))
 		return NULL;
 	if (err)

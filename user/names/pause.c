@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* pause: when to try again what failed. */
+/* pause: when to retry what failed. */
 #include "names/pause_priv.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a safe call's site calls, and from where. GHC lowers every safe call to the same three
- * calls in a row: suspendThread, the foreign function, resumeThread
+ * Names a safe call's foreign function, and its caller. GHC compiles every safe call to the same
+ * three calls in a row: suspendThread, the foreign function, resumeThread
  * (compiler/GHC/Cmm/LayoutStack.hs, lowerSafeForeignCall).
  */
 #include "names.h"
@@ -15,10 +15,10 @@
 
 struct suspend_ctx {
 	const struct names *names;
-	const struct image_map *map; /* of the site */
+	const struct image_map *map; /* the site's mapping */
 };
 
-/* The function of that name, or a PLT entry that leads to it. */
+/* Whether addr is suspendThread, or a PLT entry that leads to it. */
 static bool is_suspend(void *ctx, uint64_t addr)
 {
 	const struct suspend_ctx *c = ctx;
@@ -32,7 +32,8 @@ static bool is_suspend(void *ctx, uint64_t addr)
 
 int names__find_site(const struct names *names, uint64_t ret_addr, uint64_t *ret_site)
 {
-	/* The byte before it is in the code for sure, the return address itself may be the end. */
+	/* The byte before it is certain to be in the code; the return address itself may be the
+	 * end. */
 	const struct image_map *map =
 		ret_addr ? images__ever_at(names->of.images, ret_addr - 1) : NULL;
 	struct suspend_ctx ctx = {.names = names, .map = map};
@@ -41,7 +42,7 @@ int names__find_site(const struct names *names, uint64_t ret_addr, uint64_t *ret
 
 	if (!map || !map->image || !map->image->elf)
 		return -ENOENT;
-	/* The finder may have decoded it already. */
+	/* The runtime's call sites may have been decoded already. */
 	if (map->image == names->of.rts->image &&
 	    callsites__at(&names->of.rts->callsites, ret_addr - map->bias)) {
 		*ret_site = ret_addr;
@@ -91,7 +92,7 @@ static void name_callee(struct names *names, const struct image_map *map,
 	}
 }
 
-/* `code` has the len bytes before the call. */
+/* Finds the target of a call through a register. `code`: the len bytes before the call. */
 static void follow_register(struct names *names, const uint8_t *code, size_t len,
 			    struct insn_call *call)
 {
@@ -179,7 +180,7 @@ int names__site(struct names *names, uint64_t ret_addr, struct target_site *ret_
 	s.file = names__intern(names, map->image->base, strlen(map->image->base));
 	if (elf__vaddr_to_offset(map->image->elf, s.site - map->bias, &offset))
 		s.offset = offset;
-	/* for what it calls, too */
+	/* includes failures to name the callee */
 	s.caller.partial = names->incomplete;
 	*ret_site = s;
 	return 0;

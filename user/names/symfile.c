@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * symfile: names of functions by their addresses in a process that is gone, from the unstripped
- * executable. How far a position-independent one was moved is not recorded anywhere: it is the
- * distance, in whole pages, at which every address is the beginning of a function.
+ * symfile: names functions of a process that is gone, by address, from the unstripped executable.
+ * The load bias of a position-independent executable is recorded nowhere: it is the number of whole
+ * pages by which every address becomes the start of a function.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -67,7 +67,7 @@ static bool begins_at(const struct symfile *file, uint64_t vaddr)
 	return symbols__lookup(file->symbols, vaddr, &hit) == 0 && hit.start == vaddr;
 }
 
-/* Every function of the file that the first address may be. */
+/* Tries every function of the file as the first address. */
 struct search {
 	struct symfile *file;
 	const uint64_t *addrs;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* twin: the names room without a process: one file, at the addresses that it has itself. */
+/* twin: uses the names room without a process: on one file, at its own addresses. */
 #include "twin.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 struct twin {
 	struct images images;
-	struct rts rts; /* none: of the code it is known what it is */
+	struct rts rts; /* empty: the class of code is known already */
 	struct names *names;
 	struct elf_file *elf; /* the image's */
 };
@@ -93,8 +93,8 @@ int twin__bias(const struct twin *twin, const struct twin_marks *marks, uint64_t
 		if (!places[i].addr || elf__find_symbol(twin->elf, places[i].name, &sym, NULL) ||
 		    places[i].addr < sym.value)
 			continue;
-		/* executables are moved by whole pages; a probe is less than one into its function
-		 */
+		/* executables are moved by whole pages; a probe lies within the first page of its
+		 * function */
 		*ret_bias = (places[i].addr - sym.value) & ~(PAGE - 1);
 		return 0;
 	}

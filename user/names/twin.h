@@ -33,9 +33,9 @@ struct twin_marks {
 int twin__bias(const struct twin *twin, const struct twin_marks *marks, uint64_t *ret_bias);
 
 /*
- * Names a frame (wire.h) of that executable's code; `code` is what is known of it. False: the file
- * has no name for it, and *name is unchanged. The strings live as long as the twin; name->file is
- * never changed.
+ * Names a frame (wire.h) of that executable's code; name->code is what is known of it. False: the
+ * file has no name for it, and *name is unchanged. The strings live as long as the twin; name->file
+ * is never changed.
  */
 bool twin__name(struct twin *twin, uint64_t bias, uint64_t frame, struct code_name *name);
 /* Names the Haskell code that makes the call returning to addr. Otherwise as twin__name(). */

@@ -8,7 +8,7 @@
 #include "names.h"
 #include "zname_priv.h"
 
-#define MAX_SYMBOL 8192 /* the rest is not looked at */
+#define MAX_SYMBOL 8192 /* longer symbols are cut */
 #define MAX_TOKENS 8
 #define MAX_TUPLE  99
 
@@ -63,7 +63,7 @@ static void put_code_point(struct out *out, uint32_t c)
 {
 	char s[4];
 
-	/* Neither control characters nor what is no character: they would end up on a terminal. */
+	/* Replace control characters and surrogates, which could end up on a terminal. */
 	if (c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
 		c = 0xfffd;
 	if (c < 0x80) {
@@ -87,7 +87,7 @@ static void put_code_point(struct out *out, uint32_t c)
 	}
 }
 
-/* z, hexadecimal digits, U. Returns the length of the escape, 0 if it is none. */
+/* z, hexadecimal digits, U. Returns the length of the escape, 0 if it is not one. */
 static size_t put_hex(struct out *out, const char *s, size_t len)
 {
 	uint32_t value = 0;
@@ -126,7 +126,7 @@ static size_t put_tuple(struct out *out, const char *s, size_t len)
 	return i + 1;
 }
 
-/* What a letter after z or Z stands for; 0: nothing. */
+/* The meaning of a letter after z or Z; 0: none. */
 static char simple_escape(char first, char letter)
 {
 	static const char lower[] = "z"
@@ -187,7 +187,7 @@ static const struct suffix {
 	const char *text;
 	enum zname_kind kind;
 } suffixes[] = {
-	/* longer ones before those that they end in */
+	/* a suffix comes before those that it ends in */
 	{"_con_info", ZNAME_CON_INFO},
 	{"_static_info", ZNAME_STATIC_INFO},
 	{"_info", ZNAME_INFO},
@@ -216,7 +216,7 @@ static const struct suffix {
 	{"_ipe_buf", ZNAME_IPE},
 };
 
-/* Takes the suffix off *t. */
+/* Removes the suffix from *t. */
 static enum zname_kind take_suffix(struct text *t)
 {
 	size_t i;
@@ -232,7 +232,7 @@ static enum zname_kind take_suffix(struct text *t)
 	return ZNAME_OTHER;
 }
 
-/* Splits at each `_`: none is left inside a z-encoded part. 0 if it cannot be such a name. */
+/* Splits at each `_`, which does not occur inside a z-encoded part. 0: not such a name. */
 static size_t split(struct text t, struct text *tokens)
 {
 	size_t n = 0, i, start = 0;
@@ -252,7 +252,9 @@ static size_t split(struct text t, struct text *tokens)
 	return n;
 }
 
-/* "Data.Map.Internal": each component begins with a capital. ":Main" is the program's root. */
+/*
+ * "Data.Map.Internal": each component begins with a capital. ":Main" is the program's root module.
+ */
 static bool is_module(const char *s)
 {
 	bool first = true;
@@ -271,7 +273,7 @@ static bool is_module(const char *s)
 	return !first;
 }
 
-/* Cabal's hash, or its `inplace`, after a version means nothing to a reader. */
+/* Removes Cabal's hash, or its `inplace`, after a version: it means nothing to the user. */
 void zname__drop_hash(char *package)
 {
 	char *last = strrchr(package, '-'), *version, *c;
@@ -328,7 +330,7 @@ static bool decode_tokens(struct text *tokens, size_t n, bool internal, struct z
 	size_t unit = 0;
 
 	/*
-	 * -fdistinct-constructor-tables names the use of a constructor after it:
+	 * -fdistinct-constructor-tables appends the place of use to a constructor's name:
 	 * <unit>_<Module>_<Con>_<unit>_<Module>_<n>_con_info
 	 */
 	if (z->kind == ZNAME_CON_INFO && n >= 4 && is_number(tokens[n - 1]))
@@ -340,7 +342,7 @@ static bool decode_tokens(struct text *tokens, size_t n, bool internal, struct z
 		memcpy(z->unique, tokens[n].s, tokens[n].len);
 	}
 	if (z->kind == ZNAME_IPE) {
-		/* one for each module: it has no occurrence */
+		/* one per module, without an occurrence */
 		unit = n == 2;
 		if (n < 1 || n > 2)
 			return false;
@@ -384,7 +386,7 @@ int zname__decode(const char *sym, struct zname *out)
 	size_t n;
 
 	memset(out, 0, sizeof(*out));
-	/* the LLVM back end's aliases */
+	/* aliases made by the LLVM back end */
 	if (whole.len > 4 && memcmp(sym + whole.len - 4, "$def", 4) == 0)
 		whole.len -= 4;
 	t = whole;
@@ -410,7 +412,7 @@ int zname__decode(const char *sym, struct zname *out)
 	}
 	memset(out, 0, sizeof(*out));
 	out->kind = kind;
-	/* the C wrapper of a `foreign import capi`: its name is encoded, its code is C's */
+	/* the C wrapper of a `foreign import capi`: its name is z-encoded, but its code is C */
 	if (starts_with(whole, "ghczuwrapperZC"))
 		out->truncated = !zname__zdecode(whole.s, whole.len, out->name, sizeof(out->name));
 	else

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What of unwinding depends on the processor: which registers are followed, the shapes of the
- * expressions that linkers and the kernel's C library write, and what an instruction does to the
- * stack. For another one, an arch_NAME.c in this room provides all of this and stands in the place
- * of arch_x86_64.c; the rules that it may give, their registers and their encoding are in wire.h,
- * and the kernel side that follows them is in bpf/unwind.bpf.h.
+ * The processor-specific parts of unwinding: the registers that are tracked, the shapes of
+ * expressions that linkers and the C library write, and the effect of an instruction on the stack.
+ * For another processor, an arch_NAME.c in this room provides all of this and replaces
+ * arch_x86_64.c; the possible rules, their registers and their encoding are in wire.h, and the
+ * kernel side that applies them is in bpf/unwind.bpf.h.
  */
 #ifndef SAFESCOPED_UNWIND_ARCH_PRIV_H
 #define SAFESCOPED_UNWIND_ARCH_PRIV_H
@@ -28,7 +28,7 @@
 
 /*
  * CFI_REGS: neither frame nor stack pointer. (The return address has a column of its own, which
- * each CIE names.) Inline: it is asked for each instruction of all rows.
+ * each CIE specifies.) Inline, since it is called for each instruction of all rows.
  */
 static inline enum cfi_reg cfi_arch__reg(uint64_t column)
 {
@@ -37,23 +37,23 @@ static inline enum cfi_reg cfi_arch__reg(uint64_t column)
 	return column == CFI_ARCH_COLUMN_SP ? CFI_SP : CFI_REGS;
 }
 
-/* Where a call has put the return address, relative to the CFA. */
+/* Where a call stores the return address, relative to the CFA. */
 #define CFI_ARCH_RA_AT (-8)
 
-/* An expression of the shape register + offset [deref [+ constant]]. */
+/* An expression of the form register + offset [deref [+ constant]]. */
 struct cfi_shape {
 	enum cfi_reg reg; /* CFI_FP or CFI_SP */
 	int64_t offset;
 	bool deref;
 	uint64_t plus;
 };
-/* False: the expression has another shape, or is damaged. */
+/* False: the expression has another form, or is damaged. */
 bool cfi_arch__shape(const struct eh_cursor *section, const struct cfi_expr *expr,
 		     struct cfi_shape *ret_shape);
 
 /*
- * The expression that a linker writes for .plt: CFA = stack pointer + 8, and 8 more from byte
- * *ret_from of a 16-byte entry on.
+ * Recognises the expression that a linker writes for .plt: CFA = stack pointer + 8, and 8 more from
+ * byte *ret_from of a 16-byte entry on.
  */
 bool cfi_arch__is_plt(const struct eh_cursor *section, const struct cfi_expr *expr,
 		      uint32_t *ret_from);
@@ -64,19 +64,20 @@ enum cfi_flow {
 	CFI_FLOW_ON,   /* to the next instruction; calls come back */
 	CFI_FLOW_JUMP, /* see `target` and `conditional` */
 	CFI_FLOW_RET,
-	CFI_FLOW_STOP, /* a trap: nothing comes after it */
+	CFI_FLOW_STOP, /* a trap: nothing executes after it */
 };
 
 enum cfi_effect {
 	CFI_EFFECT_NONE,
-	CFI_EFFECT_PUSH, /* one word; `fp`: the frame pointer */
+	CFI_EFFECT_PUSH, /* one word; `fp`: it is the frame pointer */
 	CFI_EFFECT_POP,
-	CFI_EFFECT_MOVE, /* the stack pointer moves by `bytes`, which are few enough to add up */
+	CFI_EFFECT_MOVE, /* the stack pointer moves by `bytes`, which is small enough for sums not
+			    to overflow */
 	CFI_EFFECT_FP,	 /* the frame pointer is overwritten */
 	CFI_EFFECT_FP_FROM_SP, /* … by the stack pointer + `bytes` */
 	CFI_EFFECT_SP_FROM_FP, /* the stack pointer becomes the frame pointer + `bytes` */
 	CFI_EFFECT_LEAVE,      /* the same, and the frame pointer is popped */
-	CFI_EFFECT_LOST,       /* the stack pointer is somewhere else now */
+	CFI_EFFECT_LOST,       /* the stack pointer changes in an unknown way */
 };
 
 #define CFI_COMPARES_OTHER UINT32_MAX
@@ -85,40 +86,43 @@ struct cfi_insn {
 	size_t size;
 	enum cfi_flow flow;
 	enum cfi_effect effect;
-	bool conditional, direct; /* of a jump; direct: it has a target */
+	bool conditional, direct; /* of a jump; direct: `target` is known */
 	bool fp;
 	bool nop;
-	bool call;    /* flow goes on after it; direct: it has a target */
-	bool fp_base; /* an address is made from the frame pointer */
-	bool above;   /* a conditional jump if what was compared is larger, without a sign */
+	bool call;    /* execution continues after it; direct: `target` is known */
+	bool fp_base; /* the frame pointer is used as the base of an address */
+	bool above;   /* a conditional jump taken if the compared value is larger, unsigned */
 	/*
-	 * It compares something with a number: that + 1; CFI_COMPARES_OTHER: it may set the flags
-	 * to something else; 0: it leaves them.
+	 * The constant that it compares something with, + 1; CFI_COMPARES_OTHER: it may set the
+	 * flags otherwise; 0: it leaves them alone.
 	 */
 	uint32_t compares;
 	int64_t bytes;
 	uint64_t target;
-	uint64_t loads; /* an address that it computes or has as a constant; 0: none */
-	/* of an indirect jump by a table of absolute addresses: where that is; 0: another one */
+	uint64_t loads; /* an address that it computes or has as an immediate; 0: none */
+	/*
+	 * for an indirect jump through a table of absolute addresses: its address; 0: another jump
+	 */
 	uint64_t table;
 };
 
 /*
- * Calls fn for what looks like a direct call, at any byte of the code: its return address is
- * `next`; of C code a jump as well, which may be the last call of a function. With `by_ghc` only
- * for such as GHC's native code generator makes them, which realigns the stack before a call of C
- * and after it (GHC/CmmToAsm/X86/CodeGen.hs, genCCall64).
+ * Calls fn for everything that looks like a direct call, at any byte of the code; `next` is its
+ * return address. For C code also for jumps, which may be tail calls. With `by_ghc` only for calls
+ * as generated by GHC's native code generator, which realigns the stack before and after a call of
+ * C (GHC/CmmToAsm/X86/CodeGen.hs, genCCall64).
  */
-#define CFI_ARCH_CALL_SIZE 5 /* of such an instruction */
+#define CFI_ARCH_CALL_SIZE 5 /* length of such an instruction */
 typedef void (*cfi_arch_call_fn)(void *ctx, uint64_t target, uint64_t next);
 void cfi_arch__calls(const uint8_t *code, size_t len, uint64_t addr, bool by_ghc,
 		     cfi_arch_call_fn fn, void *ctx);
 
-/* A decoder. -ENOMEM. */
+/* An instruction decoder. -ENOMEM. */
 struct cfi_arch;
 int cfi_arch__new(struct cfi_arch **ret_arch);
 void cfi_arch__free(struct cfi_arch *arch);
-/* The instruction at `code`, whose address is addr; false if there is none within len bytes. */
+/* Decodes the instruction at `code`, whose address is addr; false if there is none within len
+ * bytes. */
 bool cfi_arch__decode(struct cfi_arch *arch, const uint8_t *code, size_t len, uint64_t addr,
 		      struct cfi_insn *ret_insn);
 

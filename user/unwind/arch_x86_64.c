@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* x86-64: the expressions by their bytes, the instructions by capstone. */
+/* x86-64: recognises expressions by their bytes, decodes instructions with capstone. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define OP_BREG_RBP    0x76
 #define OP_BREG_RSP    0x77
 
-/* A stack pointer that an instruction moves further than this is taken for lost. */
+/* If an instruction moves the stack pointer further than this, it counts as lost. */
 #define MAX_MOVE (8LL * 4096)
 
 struct cfi_arch {
@@ -50,7 +50,7 @@ bool cfi_arch__shape(const struct eh_cursor *section, const struct cfi_expr *exp
 	return true;
 }
 
-/* By binutils' linker: elf_x86_64_eh_frame_plt in bfd/elf64-x86-64.c. */
+/* As written by binutils' linker: elf_x86_64_eh_frame_plt in bfd/elf64-x86-64.c. */
 bool cfi_arch__is_plt(const struct eh_cursor *section, const struct cfi_expr *expr,
 		      uint32_t *ret_from)
 {
@@ -74,7 +74,8 @@ bool cfi_arch__is_plt(const struct eh_cursor *section, const struct cfi_expr *ex
 	return true;
 }
 
-/* Each place with that byte, and four after it: an instruction with a relative address. */
+/* Finds each occurrence of the opcode followed by four bytes: an instruction with a relative
+ * address. */
 static void each_relative(const uint8_t *code, size_t len, uint64_t addr, uint8_t opcode,
 			  bool by_ghc, cfi_arch_call_fn fn, void *ctx)
 {
@@ -144,7 +145,7 @@ static bool is_rsp(unsigned int reg)
 	return reg == X86_REG_RSP || reg == X86_REG_ESP || reg == X86_REG_SP || reg == X86_REG_SPL;
 }
 
-/* add, sub or lea on rsp by a constant; false if the instruction is none of these. */
+/* add, sub or lea on rsp with a constant; false for any other instruction. */
 static bool moves_rsp(const cs_insn *i, int64_t *ret_bytes)
 {
 	const cs_x86 *x = &i->detail->x86;
@@ -165,7 +166,7 @@ static bool moves_rsp(const cs_insn *i, int64_t *ret_bytes)
 	return false;
 }
 
-/* mov or lea from one of the two pointers to the other. */
+/* mov or lea from one of rsp and rbp to the other. */
 static bool exchanges(const cs_insn *i, enum cfi_effect *ret_effect, int64_t *ret_bytes)
 {
 	const cs_x86 *x = &i->detail->x86;
@@ -193,7 +194,7 @@ static bool exchanges(const cs_insn *i, enum cfi_effect *ret_effect, int64_t *re
 	return from == X86_REG_RBP && x->operands[0].reg == X86_REG_RSP;
 }
 
-/* What it refers to beside what it does. */
+/* Notes the addresses that it refers to, besides its effect. */
 static void see_operands(const cs_insn *i, struct cfi_insn *insn)
 {
 	const cs_x86 *x = &i->detail->x86;
@@ -231,7 +232,7 @@ static uint32_t compares(const cs_insn *i, bool jumps)
 	case X86_INS_NOP:
 		return 0;
 	default:
-		/* the flags may be this one's */
+		/* it may set the flags */
 		return jumps ? 0 : CFI_COMPARES_OTHER;
 	}
 }
@@ -288,7 +289,7 @@ bool cfi_arch__decode(struct cfi_arch *a, const uint8_t *code, size_t len, uint6
 
 	if (!cs_disasm_iter(a->handle, &code, &len, &addr, a->one))
 		return false;
-	/* not in a program */
+	/* not in user space */
 	if (cs_insn_group(a->handle, i, X86_GRP_PRIVILEGE) && i->id != X86_INS_HLT)
 		return false;
 	x = &i->detail->x86;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cfi: all FDEs of a file, sorted, run, and their rows merged into one table with buckets. */
+/* cfi: sorts all FDEs of a file, runs them, and merges their rows into one table with buckets. */
 #include "cfi.h"
 
 #include <elf.h>
@@ -15,17 +15,17 @@
 #include "confine/confine.h"
 #include "wire.h"
 
-/* Between functions there is padding up to the next 16 bytes, which nothing runs. */
+/* Padding between functions, up to the next 16 bytes, is never executed. */
 #define PADDING 15
 
-/* Functions without rows that are followed at most, of one file. */
+/* Limit of functions without rows that are followed in one file. */
 #define MAX_ASM 16384
 
 /* An FDE, or a function without one. */
 struct fde_ref {
 	uint64_t start;
-	uint64_t at;  /* of its entry, in the section; IS_ASM, IS_RULE */
-	uint64_t len; /* IS_ASM: of the function; IS_RULE: of the code with this rule */
+	uint64_t at;  /* offset of its entry in the section; IS_ASM, IS_RULE */
+	uint64_t len; /* IS_ASM: length of the function; IS_RULE: of the code with this rule */
 	uint32_t rule;
 };
 
@@ -40,7 +40,7 @@ struct builder {
 	size_t n_asm;
 	struct cfi_asm *assembly; /* NULL: not needed */
 	uint64_t base;
-	uint64_t end; /* of the code that has rows so far; 0: none has */
+	uint64_t end; /* end of the code that has rows so far; 0: none */
 	uint64_t *rows;
 	size_t n, cap;
 };
@@ -54,7 +54,7 @@ static int add_ref(struct builder *b, const struct fde_ref *ref)
 	return err;
 }
 
-/* A function's symbol; a callback of elf__symbols. */
+/* Adds a function symbol without rows; a callback of elf__symbols(). */
 static int on_symbol(void *ctx, const struct elf_sym *sym)
 {
 	struct fde_ref ref = {.start = sym->value, .at = IS_ASM, .len = sym->size};
@@ -83,7 +83,7 @@ static int on_rule(void *ctx, uint64_t start, uint64_t end, uint32_t rule)
 		&(struct fde_ref){.start = start, .at = IS_RULE, .len = end - start, .rule = rule});
 }
 
-/* In a file with Haskell code: the C code without rows, by who calls it. */
+/* For a file with Haskell code: collects C code without rows, by its callers. */
 static int collect_called(struct builder *b)
 {
 	const struct elf_fde *fdes;
@@ -134,12 +134,12 @@ static int put(struct builder *b, uint64_t vaddr, uint32_t rule)
 	uint64_t rel = vaddr - b->base;
 	int err;
 
-	/* a file whose code lies further apart than 4 GB has rows for the first part */
+	/* if code spans more than 4 GB, only the first part gets rows */
 	if (vaddr < b->base || rel > UINT32_MAX)
 		return 0;
 	if (b->n && (uint32_t)b->rows[b->n - 1] == rule)
 		return 0;
-	/* no code in between: the later word is right */
+	/* no code in between: the later rule applies */
 	if (b->n && b->rows[b->n - 1] >> 32 == rel)
 		b->n--;
 	err = ARRAY_RESERVE(b->rows, b->cap, b->n + 1, CFI_MAX_ROWS);
@@ -154,7 +154,7 @@ static int add_range(void *ctx, uint64_t start, uint64_t end, uint32_t rule)
 	struct builder *b = ctx;
 	int err = 0;
 
-	/* of two FDEs over the same code the first is believed */
+	/* if two FDEs cover the same code, the first is used */
 	start = MAX(start, b->end);
 	if (start >= end)
 		return 0;
@@ -178,7 +178,7 @@ static int run_asm(struct builder *b, const struct fde_ref *ref)
 	const uint8_t *code = elf__at(b->elf, ref->start, ref->len);
 	int err = -EILSEQ;
 
-	/* another symbol of the same function was first */
+	/* else another symbol of the same function came first */
 	if (code && ref->start >= b->end)
 		err = cfi_asm__run(b->assembly, code, ref->len, ref->start, add_range, b);
 	return err == -EILSEQ ? 0 : err;
@@ -201,7 +201,7 @@ static int run_all(struct builder *b, const struct elf_file *elf)
 				return err;
 			continue;
 		}
-		/* the file may have changed since it was read first */
+		/* the file may have changed since it was first read */
 		if (!eh_take_entry(&b->section, b->fdes[i].at, &e) ||
 		    !eh_take_fde(elf, &b->section, &e, &cie, &fde) || fde.start != b->fdes[i].start)
 			continue;
@@ -220,12 +220,12 @@ struct rows_out {
 	uint64_t words[];
 };
 
-/* All that 4 GB of code have. */
+/* For the 4 GB that rows can cover. */
 #define MAX_BUCKETS (1U << (32 - WIRE_UNWIND_BUCKET_SHIFT))
 #define OUT_SIZE                                                                                   \
 	(sizeof(struct rows_out) + ((uint64_t)MAX_BUCKETS + CFI_MAX_ROWS) * sizeof(uint64_t))
 
-/* Buckets and rows in one array. */
+/* Writes buckets and rows into one array. */
 static void lay_out(const struct builder *b, struct rows_out *out)
 {
 	uint32_t n_buckets = (uint32_t)((b->rows[b->n - 1] >> (32 + WIRE_UNWIND_BUCKET_SHIFT)) + 1);
@@ -255,7 +255,7 @@ bool cfi_rows__check(const struct cfi_rows *rows)
 	for (uint32_t k = 0; k < rows->n_buckets; k++) {
 		size_t n = rows->words[k] >> 32;
 
-		/* every row is in one bucket, and in the order of all of them */
+		/* buckets must partition the rows in order */
 		if ((uint32_t)rows->words[k] != next || n > rows->n_rows - next)
 			return false;
 		for (size_t end = next + n; next < end; next++)
@@ -268,7 +268,7 @@ bool cfi_rows__check(const struct cfi_rows *rows)
 
 static int take(const struct rows_out *out, struct cfi_rows *ret_rows)
 {
-	/* what was checked is what is kept: nobody writes to it any more */
+	/* checked in place: the child is gone, so nobody can change it any more */
 	struct cfi_rows rows = {.base = out->base,
 				.words = (uint64_t *)out->words,
 				.n_buckets = out->n_buckets,

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The unwind rows of a file, compiled from its .eh_frame into what the kernel side searches
- * (wire.h): all that this room offers.
+ * Compiles a file's .eh_frame into the unwind rows that the kernel side searches (wire.h). This is
+ * the only public header of the room.
  *
- * Not through libdw: it gives the row of one address only, and runs the function's whole program
+ * libdw is not used: it finds the row of a single address, and runs the function's whole program
  * for each, which takes many seconds for a file like libLLVM; and it would read the mapped file
- * without the protection that elf_map_priv.h gives. The tests compare every rule with libdw's
- * answer.
+ * without the protection of elf_map_priv.h. The tests compare every rule with libdw's result.
  */
 #ifndef SAFESCOPED_UNWIND_CFI_H
 #define SAFESCOPED_UNWIND_CFI_H
@@ -17,26 +16,26 @@
 
 #include "elf/elf.h"
 
-/* Of one file: 64 MB, far more than the largest library has. */
+/* Of one file: 64 MB, far more than the largest library needs. */
 #define CFI_MAX_ROWS (8U << 20)
 
-/* A file's rows, as the kernel side searches them (wire.h, WIRE_UNWIND_BUCKET_SHIFT). */
+/* A file's rows, in the form that the kernel side searches (wire.h, WIRE_UNWIND_BUCKET_SHIFT). */
 struct cfi_rows {
-	uint64_t base;	 /* address, as in the file, that the rows' addresses count from */
+	uint64_t base;	 /* as in the file; the rows' addresses are relative to it */
 	uint64_t *words; /* n_buckets buckets, then n_rows rows */
 	uint32_t n_buckets, n_rows;
 };
 
 /*
- * -ENOENT: the file has no rows; -ENOMEM; -E2BIG; read aside, so that elf__aside()'s errors may
- * come as well. `c_only`: there is no Haskell code in it, so that functions
- * without rows are assembly, for which rows can be made. Else rows are made for the functions
- * without any that C code calls, or that Haskell code does.
+ * -ENOENT: the file has no rows; -ENOMEM; -E2BIG; read aside, so it may also return elf__aside()'s
+ * errors. `c_only`: the file has no Haskell code, so functions without rows are assembly, for which
+ * rows can be made. Otherwise rows are made for functions without any that are called by C code or
+ * by Haskell code.
  */
 int cfi__new(struct elf_file *elf, bool c_only, struct cfi_rows *ret_rows);
 /*
- * What comes of a child that made them: each row is in its bucket, and they ascend. What a row says
- * may be anything: the kernel side takes any rule.
+ * Checks what a child returned: each row is in its bucket, and rows ascend. The rules themselves
+ * may be anything: the kernel side accepts any rule.
  */
 bool cfi_rows__check(const struct cfi_rows *rows);
 void cfi_rows__free(struct cfi_rows *rows);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cfi_asm: a flow analysis of one function. Each byte of it is decoded once at most as the begin
- * of an instruction, so it ends; what it cannot follow (a stack pointer from a register, a frame
- * pointer) makes it give up the function.
+ * cfi_asm: a flow analysis of one function. Each byte is decoded at most once as the start of an
+ * instruction, so it terminates. It gives up a function that it cannot follow (stack pointer set
+ * from a register, or from a frame pointer).
  *
- * Where an indirect jump leads is not known. Unrolled loops are entered by one: the code that
- * nothing else leads to is taken to be entered with the depth that all indirect jumps of the
- * function have, and must then agree with everything else as above.
+ * The target of an indirect jump is not known. Unrolled loops are entered through one: code that
+ * nothing else leads to is assumed to be entered with the depth that all indirect jumps of the
+ * function share, and must then be consistent with everything else.
  */
 #include "cfi_asm_priv.h"
 
@@ -18,26 +18,26 @@
 #include "base/base.h"
 #include "wire.h"
 
-/* What is known at a byte: 0 nothing, INSIDE an instruction, else KNOWN | depth | frame pointer's
- * slot. */
+/* The state at each byte: 0 unknown, INSIDE an instruction, else KNOWN | depth | slot of the frame
+ * pointer. */
 #define KNOWN	    0x80000000U
 #define INSIDE	    1U
 #define DEPTH(s)    ((s)&0xffffU)
 #define SLOT(s)	    (((s) >> 16) & 0xfffU)
 #define MAX_DEPTH   4096U /* words */
 #define STATE(d, s) (KNOWN | (uint32_t)(d) | (uint32_t)(s) << 16)
-/* At the entry: the return address alone. */
+/* At the entry only the return address is on the stack. */
 #define ENTRY STATE(1, 0)
 
 struct cfi_asm {
 	struct cfi_arch *arch;
 	uint32_t state[CFI_ASM_MAX_LEN];
-	uint32_t work[CFI_ASM_MAX_LEN]; /* offsets still to be followed */
+	uint32_t work[CFI_ASM_MAX_LEN]; /* offsets that remain to be followed */
 	size_t n_work;
 	const uint8_t *code;
 	size_t len;
 	uint64_t addr;
-	uint32_t indirect; /* the state at indirect jumps; 0: none was met */
+	uint32_t indirect; /* the state at indirect jumps; 0: none seen */
 };
 
 int cfi_asm__new(struct cfi_asm **ret_asm)
@@ -73,7 +73,8 @@ static int reach(struct cfi_asm *a, uint64_t at, uint32_t state)
 	return 0;
 }
 
-/* The frame pointer is the caller's at slot 0, else it was pushed there. 0: cannot be followed. */
+/* Slot 0: the frame pointer still is the caller's; else it was pushed there. Returns 0 if it cannot
+ * be followed. */
 static uint32_t pushed(uint32_t s, bool fp)
 {
 	uint32_t depth = DEPTH(s) + 1;
@@ -91,7 +92,7 @@ static uint32_t popped(uint32_t s, bool fp)
 		return 0;
 	if (slot == depth)
 		return fp ? STATE(depth - 1, 0) : 0;
-	/* another word into the frame pointer: fine while the caller's is kept */
+	/* loading another word into the frame pointer is fine if the caller's was saved */
 	return fp && !slot ? 0 : STATE(depth - 1, slot);
 }
 
@@ -104,7 +105,7 @@ static uint32_t moved(uint32_t s, int64_t bytes)
 	return STATE(depth, SLOT(s));
 }
 
-/* The state after an instruction that is no jump; 0: cannot be followed. */
+/* The state after an instruction other than a jump; 0: cannot be followed. */
 static uint32_t after(const struct cfi_insn *i, uint32_t s)
 {
 	switch (i->effect) {
@@ -118,7 +119,7 @@ static uint32_t after(const struct cfi_insn *i, uint32_t s)
 		return moved(s, i->bytes);
 	case CFI_EFFECT_FP:
 	case CFI_EFFECT_FP_FROM_SP:
-		/* fine while the caller's is kept */
+		/* fine if the caller's was saved */
 		return SLOT(s) ? s : 0;
 	case CFI_EFFECT_LEAVE:
 	case CFI_EFFECT_SP_FROM_FP:
@@ -189,8 +190,7 @@ static int follow_all(struct cfi_asm *a)
 	return err;
 }
 
-/* The length of the no-operation at an offset: padding, if nothing leads there. 0: there is none.
- */
+/* The length of the no-op at an offset, which is padding if nothing leads there. 0: no no-op. */
 static size_t padding(struct cfi_asm *a, size_t at)
 {
 	struct cfi_insn i;

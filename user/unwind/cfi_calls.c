@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cfi_calls: what looks like a call, and in C code is the begin of an instruction. */
+/* cfi_calls: finds bytes that look like a call, and in C code are the start of an instruction. */
 #include "cfi_calls_priv.h"
 
 #include "arch_priv.h"
@@ -7,19 +7,19 @@
 
 #define CODE_RANGES 64
 
-/* A function whose calls are looked at. */
+/* A function whose calls are examined. */
 struct caller {
 	const struct cfi_calls *calls;
 	const struct elf_fde *function;
-	uint64_t last; /* the begin of the instruction that was decoded last */
-	uint64_t next; /* and of the one after it */
+	uint64_t last; /* start of the instruction decoded last */
+	uint64_t next; /* start of the one after it */
 	int err;
 };
 
 /*
- * Whether an instruction begins there, by decoding the function from its begin on: the same byte
- * may be another one's operand, and what that seems to call would be followed into the middle of a
- * function. True where it cannot be decoded.
+ * Whether an instruction starts there, found by decoding the function from its start: otherwise the
+ * byte may be part of an operand, and following its apparent target could lead into the middle of a
+ * function. True if the function cannot be decoded.
  */
 static bool is_insn(struct caller *c, uint64_t vaddr)
 {

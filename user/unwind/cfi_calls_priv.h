@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which functions a file's code calls directly: by C code that has rows, and by Haskell code, which
- * has none. Shared by the files of this room only.
+ * Finds the functions that a file's code calls directly: calls by C code, which has rows, and by
+ * Haskell code, which has none. Shared by the files of this room only.
  */
 #ifndef SAFESCOPED_UNWIND_CFI_CALLS_PRIV_H
 #define SAFESCOPED_UNWIND_CFI_CALLS_PRIV_H
@@ -20,16 +20,16 @@ struct cfi_calls {
 	size_t n_fdes;
 	struct cfi_arch *arch;
 	/*
-	 * First asked with `add` false whether that target is wanted, then given it. 1: it is;
-	 * 0: it is not; a negative errno ends all.
+	 * Called with `add` false to ask whether a target is wanted, then with `add` true to add
+	 * it. 1: it is wanted; 0: it is not; a negative errno ends the search.
 	 */
 	int (*fn)(void *ctx, uint64_t target, bool add);
 	void *ctx;
 };
 
-/* Calls, and jumps, which may be the last call of a function, of the code with rows. */
+/* Calls, and jumps, which may be tail calls, in the code with rows. */
 int cfi_calls__of_c(const struct cfi_calls *calls);
-/* Calls as GHC makes them in all other code. */
+/* Calls as GHC generates them, in all other code. */
 int cfi_calls__of_haskell(const struct cfi_calls *calls);
 
 #endif

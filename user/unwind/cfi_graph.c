@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cfi_graph: follows code from its functions' entries. An instruction is a node; it is visited
- * again only when somebody with a better claim comes to it with another state, and claims only get
- * better, so it ends; a limit on all visits together ends it earlier.
+ * cfi_graph: follows code from function entries. Each instruction is a node; it is visited again
+ * only by a path with a better claim. Claims only improve, so it terminates; a limit on all visits
+ * together ends it earlier.
  */
 #include "cfi_graph_priv.h"
 
@@ -19,19 +19,19 @@
 
 #define MAX_VISITS  (2U * CFI_GRAPH_MAX_INSNS)
 #define MAX_DEPTH   4096U /* words */
-#define MAX_TABLE   1024U /* places that one indirect jump may lead to */
+#define MAX_TABLE   1024U /* targets of one indirect jump */
 #define MAX_WORK    (4U * CFI_GRAPH_MAX_INSNS)
 #define MAX_LOADS   (1U << 18)
 #define MAX_ROUNDS  16
-#define MAX_INSNS   8192 /* of a function: more is data, taken for code */
+#define MAX_INSNS   8192 /* of a function: more must be data taken for code */
 #define HASH_SLOTS  (2U * CFI_GRAPH_MAX_INSNS)
 #define MAX_CALLS   UINT16_MAX /* passed on the way to an instruction */
-#define NEAR	    65536ULL   /* a function is no longer */
+#define NEAR	    65536ULL   /* no function is longer */
 #define CODE_RANGES 64
-/* So much C code without rows shows that somebody compiled it that way: it is looked for
+/* This much C code without rows shows that the file was compiled that way: then it is looked for
  * everywhere. */
 #define ENOUGH_BYTES 256
-/* … and in a small program at once. */
+/* … as it is in a small program without that condition. */
 #define LITTLE_CODE (8ULL << 20)
 
 static const struct graph_state entry_state = {.depth = 1};
@@ -42,19 +42,19 @@ struct cfi_graph {
 	const struct elf_fde *fdes;
 	size_t n_fdes;
 	uint64_t base;
-	uint64_t gap_start, gap_end; /* code without rows, as last looked up */
+	uint64_t gap_start, gap_end; /* last range found to be code without rows */
 	struct graph_node *nodes;
 	size_t n, cap;
-	uint32_t *slots; /* numbers of nodes + 1, by address */
+	uint32_t *slots; /* hash table by address: node number + 1 */
 	uint32_t *work;
 	size_t n_work, cap_work;
-	/* what code loads may be functions: of believed code it is looked at */
+	/* addresses loaded by code may be functions: examined for believed code */
 	struct load {
 		uint32_t by;
 		uint64_t target;
 	} * loads;
 	size_t n_loads, cap_loads;
-	bool haskell_due; /* what Haskell code calls is still to be added */
+	bool haskell_due; /* functions called by Haskell code have not been added yet */
 	size_t visits;
 	int err;
 };
@@ -93,7 +93,7 @@ void cfi_graph__free(struct cfi_graph *f)
 
 /* ── nodes ───────────────────────────────────────────────────────────────────────────────── */
 
-/* Whether it is code without rows. */
+/* Whether vaddr is code without rows. */
 static bool is_free(struct cfi_graph *f, uint64_t vaddr)
 {
 	size_t lo = 0, hi = f->n_fdes;
@@ -114,7 +114,7 @@ static bool is_free(struct cfi_graph *f, uint64_t vaddr)
 		return false;
 	f->gap_start = vaddr;
 	f->gap_end = vaddr + 1;
-	/* to the end of its page, which is code as well */
+	/* up to the end of the page, if that is code as well */
 	f->gap_end = (vaddr | 4095) + 1;
 	if (lo < f->n_fdes)
 		f->gap_end = MIN(f->gap_end, f->fdes[lo].start);
@@ -137,11 +137,11 @@ static uint32_t *slot_of(const struct cfi_graph *f, uint32_t at)
 
 static uint32_t find(const struct cfi_graph *f, uint64_t vaddr)
 {
-	/* CFI_NO_NODE where there is none */
+	/* an empty slot gives CFI_NO_NODE */
 	return *slot_of(f, (uint32_t)(vaddr - f->base)) - 1;
 }
 
-/* CFI_NO_NODE: there are too many, or no memory. */
+/* CFI_NO_NODE: too many nodes, or no memory. */
 static uint32_t make_node(struct cfi_graph *f, uint64_t vaddr)
 {
 	uint32_t at = (uint32_t)(vaddr - f->base);
@@ -169,7 +169,8 @@ static void push(struct cfi_graph *f, uint32_t node)
 		f->work[f->n_work++] = node;
 }
 
-/* The entry that something was reached from. A call was reached by fewer calls: it ends. */
+/* The entry from which a node was reached. Terminates, since each call on the way was itself
+ * reached through fewer calls. */
 static uint32_t root_of(const struct cfi_graph *f, uint32_t origin)
 {
 	while (origin & 1)
@@ -183,8 +184,8 @@ static bool same(const struct graph_state *a, const struct graph_state *b)
 }
 
 /*
- * Somebody comes to an instruction. The node if it is to be followed from there, else CFI_NO_NODE:
- * somebody with as good a claim was there, or it has rows.
+ * A path reaches an instruction. Returns the node if it must be followed from here. CFI_NO_NODE: a
+ * path with at least as good a claim has been there, or the code has rows.
  */
 static uint32_t reach(struct cfi_graph *f, uint64_t vaddr, const struct graph_state *state,
 		      uint32_t calls, uint32_t origin)
@@ -266,9 +267,8 @@ static bool pop(struct graph_state *s, bool fp)
 {
 	if (!s->depth)
 		return !fp;
-	/* the return address; the caller's frame pointer into another register, or another word
-	 * into that
-	 */
+	/* refuse to pop the return address, the caller's frame pointer into another register, or
+	 * another word into an unsaved frame pointer */
 	if (s->depth == 1 || (s->slot == s->depth && !fp) || (fp && !s->slot))
 		return false;
 	if (s->slot == s->depth)
@@ -287,7 +287,7 @@ static bool set_depth(struct graph_state *s, int64_t depth)
 	return true;
 }
 
-/* False: what comes next cannot be followed. */
+/* Applies the instruction's effect. False: the code after it cannot be followed. */
 static bool apply(const struct cfi_insn *i, struct graph_state *s)
 {
 	int64_t words = i->bytes / 8;
@@ -307,7 +307,7 @@ static bool apply(const struct cfi_insn *i, struct graph_state *s)
 		return !s->depth || (i->bytes % 8 == 0 && set_depth(s, s->depth - words));
 	case CFI_EFFECT_FP:
 		s->fp = 0;
-		/* with neither pointer there is no rule */
+		/* without either pointer no rule is possible */
 		return s->slot && s->depth;
 	case CFI_EFFECT_FP_FROM_SP:
 		if (!s->slot || !s->depth)
@@ -331,13 +331,13 @@ static bool apply(const struct cfi_insn *i, struct graph_state *s)
 
 /* ── following ───────────────────────────────────────────────────────────────────────────── */
 
-/* A straight line of instructions. */
+/* A straight-line sequence of instructions. */
 struct line {
 	struct graph_state state;
 	uint32_t calls, origin;
 	uint64_t at;
-	uint64_t loaded;	  /* the address that was loaded last; 0: none */
-	uint32_t compared, bound; /* with what something was compared last, + 1; of a switch */
+	uint64_t loaded;	  /* the last address that was loaded; 0: none */
+	uint32_t compared, bound; /* constant + 1 of the last comparison; of a switch */
 };
 
 static void go_to(struct cfi_graph *f, const struct line *l, uint64_t target)
@@ -349,9 +349,9 @@ static void go_to(struct cfi_graph *f, const struct line *l, uint64_t target)
 }
 
 /*
- * The places that a table has, of addresses or of offsets from itself (what compilers make of a
- * switch). It ends with the number that the switch compares with, if that is known, and at what is
- * no code without rows of the same neighbourhood.
+ * Follows the targets in a table of addresses, or of offsets relative to the table (a compiled
+ * switch). The table ends at the bound that the switch compares with, if known, and at the first
+ * target that is not nearby code without rows.
  */
 static void follow_table(struct cfi_graph *f, const struct line *l, uint64_t table, bool relative)
 {
@@ -381,7 +381,7 @@ static void follow_table(struct cfi_graph *f, const struct line *l, uint64_t tab
 static bool follow_jump(struct cfi_graph *f, struct line *l, uint32_t n, const struct cfi_insn *i)
 {
 	if (i->direct) {
-		/* to code with rows, as it was at the entry: a tail call of C */
+		/* a jump to code with rows, in the state of the entry, is a tail call of C */
 		if (!is_free(f, i->target) && same(&l->state, &entry_state) &&
 		    elf__in_code(f->elf, i->target, 1))
 			f->nodes[n].end = END_RETURN;
@@ -409,7 +409,7 @@ static void note_load(struct cfi_graph *f, struct line *l, uint32_t n, uint64_t 
 		f->loads[f->n_loads++] = (struct load){.by = n, .target = target};
 }
 
-/* One instruction; false: the line ends. */
+/* Follows one instruction; false: the line ends. */
 static bool follow(struct cfi_graph *f, struct line *l, uint32_t n)
 {
 	struct cfi_insn i;
@@ -418,7 +418,7 @@ static bool follow(struct cfi_graph *f, struct line *l, uint32_t n)
 
 	while (len && !(code = elf__at(f->elf, l->at, len)))
 		len--;
-	/* C code does not use its caller's frame pointer: in Haskell code that is Sp */
+	/* C code does not use its caller's frame pointer; in Haskell code that register is Sp */
 	if (!len || !cfi_arch__decode(f->arch, code, len, l->at, &i) ||
 	    (i.fp_base && !l->state.slot)) {
 		f->nodes[n].end = END_ODD;
@@ -485,7 +485,7 @@ static uint32_t rule_of(const struct graph_state *s)
 	       bp << 20;
 }
 
-/* What believed code loads may be functions. */
+/* Adds addresses loaded by believed code, which may be functions. */
 static void add_loads(struct cfi_graph *f)
 {
 	size_t kept = 0;
@@ -520,7 +520,8 @@ static bool is_enough(const struct cfi_graph *f)
 	return bytes >= ENOUGH_BYTES;
 }
 
-/* Follows what was added; what that shows to be called, or loaded, comes in the next round. */
+/* Follows what was added; functions that it is found to call or load are followed in the next
+ * round. */
 static int follow_all(struct cfi_graph *f)
 {
 	for (int round = 0; round < MAX_ROUNDS && !f->err; round++) {
@@ -528,7 +529,7 @@ static int follow_all(struct cfi_graph *f)
 			follow_line(f, f->work[--f->n_work]);
 		cfi_judge(f->nodes, f->n);
 		add_loads(f);
-		/* Haskell code is far more, and takes its time to look through */
+		/* Haskell code is much larger, and takes time to search */
 		if (!f->n_work && f->haskell_due && is_enough(f)) {
 			add_haskell_calls(f);
 		}
@@ -548,7 +549,7 @@ int cfi_graph__run(struct cfi_graph *f, cfi_graph_fn fn, void *ctx)
 		const struct graph_node *node = &f->nodes[i];
 		uint64_t at = f->base + node->at;
 
-		/* within another instruction */
+		/* overlaps another instruction */
 		if (at < end)
 			continue;
 		if (at != end || rule_of(&node->state) != rule) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cfi_judge: what of the code that was followed is believed, by where its ways end. */
+/* cfi_judge: decides which of the followed code is believed, by how its paths end. */
 #include "cfi_node_priv.h"
 
 #include <errno.h>
@@ -7,9 +7,9 @@
 
 #include "base/base.h"
 
-#define MAX_HOPS 8 /* from one function to the next by tail calls */
+#define MAX_HOPS 8 /* tail calls followed from one function to the next */
 
-/* A return was reached: so the function is one, and each call on the way came back. */
+/* A return was reached: the entry is a function, and each call on the way returned. */
 static void mark_good(struct graph_node *nodes, uint32_t origin)
 {
 	for (; origin & 1; origin = nodes[origin / 2].origin) {
@@ -20,7 +20,8 @@ static void mark_good(struct graph_node *nodes, uint32_t origin)
 	nodes[origin / 2].good = true;
 }
 
-/* Of the calls on the way one did not come back: any that never led to a return. */
+/* An odd end was reached: at least one call on the way does not return, so every one that never led
+ * to a return is suspected. */
 static void mark_bad(struct graph_node *nodes, uint32_t origin)
 {
 	uint32_t last = origin;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cfi_rule: what call frame instructions mean, as one of the few rules that the kernel follows. */
+/* cfi_rule: translates a state of call frame instructions into one of the few rules that the kernel
+ * side applies. */
 #include "cfi_run_priv.h"
 
 #include "arch_priv.h"
@@ -25,7 +26,7 @@ static uint32_t bp_rule(const struct eh_cursor *section, const struct cfi_place 
 			return (uint32_t)(-p->value / 8);
 		return WIRE_CFI_BP_UNKNOWN;
 	case CFI_EXPR:
-		/* a frame that realigned its stack: the frame pointer points at the saved one */
+		/* a frame that realigned its stack: the frame pointer points to the saved one */
 		if (cfi_arch__shape(section, &p->expr, &e) && e.reg == CFI_FP && e.offset == 0 &&
 		    !e.deref)
 			return WIRE_CFI_BP_AT_BP;
@@ -36,8 +37,8 @@ static uint32_t bp_rule(const struct eh_cursor *section, const struct cfi_place 
 }
 
 /*
- * Where a register is, relative to the stack pointer: by an offset from CFA = that + cfa, or by an
- * expression.
+ * The place of a register relative to the stack pointer: by an offset from CFA = stack pointer +
+ * cfa, or by an expression.
  */
 static bool from_sp(const struct eh_cursor *section, const struct cfi_place *p,
 		    enum cfi_how by_offset, enum cfi_how by_expr, int64_t cfa, int64_t *ret)
@@ -55,7 +56,7 @@ static bool from_sp(const struct eh_cursor *section, const struct cfi_place *p,
 	return true;
 }
 
-/* Signal frames and StgRun: the return address is somewhere else than below the CFA. */
+/* Signal frames and StgRun: the return address is not right below the CFA. */
 static uint32_t pack_block(const struct eh_cursor *section, const struct cfi_state *s)
 {
 	bool by_sp = !s->by_expr && cfi_arch__reg(s->reg) == CFI_SP;

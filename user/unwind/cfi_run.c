@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * cfi_run: an interpreter of call frame instructions (DWARF 5, section 6.4.2). Each instruction
- * takes at least one byte of its entry, nothing jumps, so a run is bounded by the entry's length;
- * the stack of remembered states is an array.
+ * takes at least one byte of its entry and there are no jumps, so a run is bounded by the entry's
+ * length; the stack of remembered states is an array.
  */
 #include <errno.h>
 #include <string.h>
@@ -42,9 +42,9 @@
 
 /* Compilers nest them once. */
 #define MAX_REMEMBERED 16
-/* The CIE's instructions are run for each of its FDEs: compilers write three of them. */
+/* The CIE's instructions are run for each of its FDEs: compilers emit three of them. */
 #define MAX_CIE_BYTES 256
-/* Offsets that no stack has; keeps sums from overflowing. */
+/* Larger than any stack's offsets; keeps sums from overflowing. */
 #define MAX_OFFSET (1LL << 40)
 
 struct run {
@@ -128,7 +128,7 @@ static int set_expr(struct run *r, enum cfi_how how)
 	return take_expr(r, &p->expr);
 }
 
-/* The state holds up to here; the next one holds from here on. */
+/* Reports the state up to here; the next one holds from here on. */
 static int advance(struct run *r, uint64_t to)
 {
 	int err = 0;
@@ -186,7 +186,7 @@ static int run_cfa_op(struct run *r, uint8_t op)
 		r->now.by_expr = true;
 		return take_expr(r, &r->now.expr);
 	}
-	/* these change one half of register + offset: there must be such a rule */
+	/* these change one part of a register + offset rule, which must exist */
 	if (op != OP_DEF_CFA && op != OP_DEF_CFA_SF && r->now.by_expr)
 		return -EBADMSG;
 	if (op == OP_DEF_CFA || op == OP_DEF_CFA_SF || op == OP_DEF_CFA_REGISTER)
@@ -211,7 +211,7 @@ static int run_reg_op(struct run *r, uint8_t op)
 	case OP_OFFSET_EXTENDED_SF:
 		return set_offset(r, column, CFI_OFFSET, (int64_t)eh_take_leb128(&r->c, true));
 	case OP_GNU_NEGATIVE_OFFSET:
-		/* the operand's sign is the other way round: no current compiler writes it */
+		/* the operand has the opposite sign; no current compiler emits it */
 		eh_take_leb128(&r->c, false);
 		return set_place(r, column, CFI_OTHER, 0);
 	case OP_VAL_OFFSET:
@@ -297,7 +297,7 @@ int cfi__run(const struct eh_cursor *section, const struct eh_cie *cie, const st
 
 	if (cie->end - cie->body > MAX_CIE_BYTES)
 		return -EBADMSG;
-	/* not the array of remembered states: this is run for each function of a file */
+	/* leaves out the array of remembered states: this runs for each function of a file */
 	memset(&r.now, 0, sizeof(r.now));
 	memset(&r.first, 0, sizeof(r.first));
 	r.c = *section;

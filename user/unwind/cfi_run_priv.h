@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The call frame instructions of one FDE: what they state of CFA, return address and frame pointer.
- * Shared by the files of this room only.
+ * Interprets the call frame instructions of one FDE: where CFA, return address and frame pointer
+ * are. Shared by the files of this room only.
  */
 #ifndef SAFESCOPED_UNWIND_CFI_RUN_PRIV_H
 #define SAFESCOPED_UNWIND_CFI_RUN_PRIV_H
 
 #include "elf/elf_eh.h"
 
-/* What is followed: frame pointer, stack pointer, return address. */
+/* The tracked registers: frame pointer, stack pointer, return address. */
 enum cfi_reg { CFI_FP, CFI_SP, CFI_RA, CFI_REGS };
 
 enum cfi_how {
-	CFI_UNSAID,	/* no instruction concerns it: unchanged */
+	CFI_UNSAID,	/* no instruction mentions it: unchanged */
 	CFI_OFFSET,	/* at CFA + value */
 	CFI_VAL_OFFSET, /* is CFA + value */
 	CFI_UNDEFINED,
@@ -33,21 +33,21 @@ struct cfi_place {
 };
 
 struct cfi_state {
-	bool by_expr; /* CFA is what `expr` gives, else register + offset */
+	bool by_expr; /* CFA is the value of `expr`, else register + offset */
 	uint64_t reg; /* DWARF number */
 	int64_t offset;
 	struct cfi_expr expr;
 	struct cfi_place regs[CFI_REGS];
 };
 
-/* Called with the code [start, end) over which a state holds. Non-zero ends the run. */
+/* Called with the code [start, end) for which a state holds. Non-zero ends the run. */
 typedef int (*cfi_row_fn)(void *ctx, uint64_t start, uint64_t end, const struct cfi_state *state);
 
-/* Runs an FDE. -EBADMSG: instructions that are not known, or damaged; rows before it stay. */
+/* Runs an FDE. -EBADMSG: unknown or damaged instructions; rows reported before stay valid. */
 int cfi__run(const struct eh_cursor *section, const struct eh_cie *cie, const struct eh_fde *fde,
 	     cfi_row_fn fn, void *ctx);
 
-/* cfi_rule.c: a state as a rule of wire.h. */
+/* cfi_rule.c: encodes a state as a rule of wire.h. */
 uint32_t cfi__pack(const struct eh_cursor *section, const struct cfi_state *state);
 
 #endif
