@@ -27,7 +27,7 @@
 #define DEFAULT_CPU_S  20
 /* Counted per user: in a user namespace without free ids that may include other processes. */
 #define NETWORK_THREADS 64
-/* Longer than any program of ours has maps for. */
+/* Larger than the maps of any program of ours. */
 #define MAX_MAPS_TEXT (8U << 20)
 
 /*

@@ -46,8 +46,8 @@
 #define CONFINE_MAX_FDS 4
 #define CONFINE_NO_END	UINT32_MAX
 
-/* What a child keeps, for those that read other processes. Either of the first two disables
- * Landlock, which would forbid this too. */
+/* The rights that a child keeps, to read other processes. Either of the first two disables
+ * Landlock, which would forbid these. */
 enum confine_keep {
 	CONFINE_MEMORY = 1 << 0, /* CAP_SYS_PTRACE and process_vm_readv() */
 	CONFINE_PROC = 1 << 1,	 /* the same, CAP_DAC_READ_SEARCH, and opening files to read them */

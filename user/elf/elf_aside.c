@@ -57,7 +57,7 @@ bool elf_once__is_due(const struct elf_once *once)
 
 void elf_once__end(struct elf_once *once, int err)
 {
-	/* without time to look, it has not been read */
+	/* after -EBUSY there was no time, so it counts as not read */
 	once->done = err != -EBUSY;
 	once->err = err;
 	if (retry__is_worth_it(err))

@@ -78,7 +78,7 @@ static void collect_all(const struct elf_file *elf)
 {
 	struct elf_lazy *lazy = elf->lazy;
 
-	/* Without memory for all of them, those collected so far still help. */
+	/* If out of memory, the slots collected so far still help. */
 	if (collect(elf, elf->heads.relocs[1]) == 0)
 		collect(elf, elf->heads.relocs[0]);
 	if (lazy->n_got > 0)

@@ -11,7 +11,7 @@
 #include "symbols.h"
 
 #define MAX_RANGES   64
-#define MAX_BACK     64 /* symbols looked at for one that covers the address */
+#define MAX_BACK     64 /* symbols examined for one that covers the address */
 #define MAX_NAME_LEN 65535
 
 /* Addresses are relative to `base`: four bytes suffice for any file within ELF_MAX_FILE. */

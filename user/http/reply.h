@@ -11,7 +11,7 @@ struct reply_header {
 	const char *name, *value;
 };
 
-/* Returns false without memory; some headers may then be missing. */
+/* Returns false if out of memory; some headers may then be missing. */
 bool reply__add_headers(struct MHD_Response *response, const struct reply_header *headers,
 			size_t n);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * by_archive: finds functions of static archives in a file without symbols, and the modules whose
- * code they belong to. The search takes a second, so it is started before any frame has to be
+ * code lies around them. The search takes a second, so it is started before any frame has to be
  * named.
  */
 #include "names_priv.h"

@@ -12,10 +12,9 @@
 
 #define CCS_MAX_NODES	16384 /* per call of ccs__collect() */
 #define CCS_MAX_CENTRES 16384
-#define CCS_MAX_DEPTH	1024 /* recursion does not deepen a stack: each centre occurs at most once \
-			      */
-#define CCS_MAX_TEXT   (4U << 20)
-#define CCS_MAX_STRING 512
+#define CCS_MAX_DEPTH	1024 /* recursion does not deepen a stack: each centre is in it once */
+#define CCS_MAX_TEXT	(4U << 20)
+#define CCS_MAX_STRING	512
 
 /* How to read the process's memory: read() returns 0 if all of `len` was read. */
 struct ccs_reader {
@@ -47,7 +46,7 @@ struct ccs_found {
 /*
  * Collects the stacks at addrs[] with all their ancestors, then as much of the rest of the tree as
  * it can until deadline_ns (CLOCK_MONOTONIC; 0: only addrs[]). The caller must zero *found.
- * Unreadable nodes are left out. Returns -ENOMEM.
+ * Unreadable nodes are left out. Returns 0 or -ENOMEM.
  */
 int ccs__collect(const struct ccs_reader *reader, const uint64_t *addrs, size_t n,
 		 uint64_t deadline_ns, struct ccs_found *found);

@@ -55,7 +55,7 @@ struct decode_question {
 };
 
 struct decode_answer {
-	int32_t err; /* 0 or a negative errno */
+	int32_t err; /* 0 or -ENOENT */
 	uint32_t _pad;
 	struct insn_call call;
 };

@@ -87,7 +87,7 @@ static struct dwarf_answer *new_found(struct dwarf_place *place)
 	return answer;
 }
 
-/* Without memory the answer holds only for its own address. */
+/* If out of memory, the answer holds only for its own address. */
 static void add_block(struct dwarf_kept *kept, const struct dwarf_answer *answer, uint64_t start,
 		      uint64_t end)
 {

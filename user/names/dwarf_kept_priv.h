@@ -39,7 +39,7 @@ struct dwarf_kept {
 
 /* 0 or -ENOENT: the cached answer; -ESRCH: not in the cache. */
 int dwarf_kept__find(const struct dwarf_kept *kept, uint64_t vaddr, struct dwarf_place *ret_place);
-/* Adds an answer; drops it without memory. *place is not changed. */
+/* Adds an answer, unless out of memory. *place is not changed. */
 void dwarf_kept__add(struct dwarf_kept *kept, uint64_t vaddr, struct dwarf_place *place);
 /* Notes that the DWARF has nothing on vaddr, nor from start to end (both 0: on vaddr alone). */
 void dwarf_kept__add_nothing(struct dwarf_kept *kept, uint64_t vaddr, uint64_t start, uint64_t end);

@@ -22,8 +22,8 @@
 
 /* Time limit for one answer: the daemon's loop waits for it. */
 #define DWARF_ANSWER_MS 1500
-/* Time budgets. One file may take FILE_MS at once, then a tenth of the time that passes; all files
- * together ALL_MS, then a fourth. One file thus leaves time for others. */
+/* Time budgets. One file may take DWARF_FILE_MS at once, then a tenth of the time that passes; all
+ * files together DWARF_ALL_MS, then a fourth. One file thus leaves time for others. */
 #define DWARF_FILE_MS	6000
 #define DWARF_FILE_PART 10
 #define DWARF_ALL_MS	5000

@@ -20,7 +20,7 @@ void file_job__free(void *what)
 {
 	struct file_job *job = what;
 
-	/* the slot may have been filled without memory */
+	/* the slot may hold NULL, if there was no memory */
 	if (!job)
 		return;
 	for (size_t i = 0; i < job->all->most; i++)

@@ -83,6 +83,6 @@ bool names__put_off(struct names *names, struct slots *slots, const struct slot_
 		names__begin_pause(names, pause, time__monotonic_ns(), err);
 	else
 		names->incomplete |= err == -EBUSY;
-	/* without memory for a pause it is given up, since each attempt takes long */
+	/* if out of memory for a pause, give up, since each attempt takes long */
 	return pause || err == -EBUSY;
 }

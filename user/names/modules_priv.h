@@ -29,7 +29,7 @@ struct modules_raw {
 	uint32_t pad;
 };
 
-/* The piece of code that contains an address. */
+/* A piece of a module's code. */
 struct modules_hit {
 	const char *package, *module; /* "text-1.2.5.0", "Data.Text"; live as long as the table */
 	uint64_t base;		      /* where the module's code begins */

@@ -70,7 +70,7 @@ static void renew_texts(struct names *names)
 	struct strtab *fresh;
 	struct cached *c, *next;
 
-	/* without memory all strings stay */
+	/* if out of memory, all strings stay */
 	if (strtab__new(&fresh))
 		return;
 	strtab__free(names->old_strings);
@@ -332,7 +332,7 @@ void names__frame(struct names *names, uint64_t frame, struct code_name *ret_nam
 		return;
 	c->frame = frame;
 	c->name = n;
-	/* without memory it is looked up again */
+	/* if out of memory, it is looked up again */
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
 	(void)HASH_INSERT(names->cache, frame, sizeof(c->frame), c);
 }

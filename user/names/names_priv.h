@@ -62,7 +62,7 @@ static inline void names__want_mapped(const struct names *names, uint64_t addr)
 
 /* ── names_text.c ────────────────────────────────────────────────────────────────────────── */
 
-/* Interns text for as long as names stay valid; "" without memory. */
+/* Interns text for as long as names stay valid; "" if out of memory. */
 const char *names__intern(struct names *names, const char *text, size_t len);
 
 static inline const char *intern(struct names *names, const char *text)

@@ -321,7 +321,7 @@ static void free_describe(void *describe)
 	describe__free(describe);
 }
 
-/* By profiling: profiled programs have descriptions too. */
+/* Indexed by `profiled`: only profiled programs have descriptions. */
 static const struct slot_key describe_keys[2] = {{.free = free_describe}, {.free = free_describe}};
 
 static const struct describe *describe_of(struct names *names, struct image *image)

@@ -93,7 +93,7 @@ int twin__bias(const struct twin *twin, const struct twin_marks *marks, uint64_t
 		if (!places[i].addr || elf__find_symbol(twin->elf, places[i].name, &sym, NULL) ||
 		    places[i].addr < sym.value)
 			continue;
-		/* executables are moved by whole pages; a probe lies within the first page of its
+		/* executables are moved by whole pages; a probe is less than a page into its
 		 * function */
 		*ret_bias = (places[i].addr - sym.value) & ~(PAGE - 1);
 		return 0;

@@ -151,7 +151,7 @@ int proc__account(pid_t pid, uid_t *ret_uid)
 		*ret_uid = ns.owner;
 		return 0;
 	}
-	/* a failed look would make it nobody's */
+	/* else a temporary failure would make it nobody's */
 	if (retry__shows_nothing(none))
 		return none;
 	err = proc__uids(pid, uids);

@@ -189,9 +189,9 @@ static void name_pod(struct cgroup *g, const struct place *place)
 }
 
 /*
- * A container's group normally lies below its engine ("containerd.service/…:cri-containerd:ID"), so
- * that service is not the container's. Podman is no daemon: it creates "libpod-payload-ID" within
- * the service that is the container's own.
+ * A container's group normally lies below its engine's service
+ * ("containerd.service/…:cri-containerd:ID"), which is not the container's own. Podman has no
+ * engine: it creates "libpod-payload-ID" within the service that is the container's own.
  */
 static bool has_own_container(const struct part *unit, const char *container)
 {

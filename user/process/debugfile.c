@@ -276,7 +276,7 @@ static struct elf_file *look_at_host(const struct image *image, int *ret_err)
 	return debug;
 }
 
-/* Whether the process sees other mounts than we do. */
+/* Whether the process's mounts or root differ from ours. */
 static bool has_own_mounts(pid_t pid)
 {
 	struct stat own, its;

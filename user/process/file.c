@@ -12,7 +12,7 @@
 #include "confine/confine.h"
 #include "proc.h"
 
-/* The cache may hold this fraction of the descriptor limit. */
+/* The cache holds at most one file for this many descriptors of the limit. */
 #define FILES_DESCRIPTORS_PART 4
 /* When to retry a copy that failed. */
 #define FETCH_AGAIN_NS 10000000000ULL

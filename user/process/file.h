@@ -106,8 +106,8 @@ bool file__put_off(struct file *file, int err);
 bool file__rests(const struct file *file);
 
 /*
- * The same for processes of user `uid`: the file is charged to him until it was put for him as
- * often as got. -EDQUOT: his processes have as many as they may.
+ * The same for processes of user `uid`: the file is charged to him until he has put it as often as
+ * he got it. -EDQUOT: his processes have as many files as they may.
  */
 int file__get_for(struct file_cache *cache, pid_t pid, uid_t uid, int fd, const char *name,
 		  struct file **ret_file);

@@ -2,10 +2,10 @@
 /*
  * Stops a process for a while, so that its memory can be read as of one moment. A separate child
  * traces and stops all its threads (ptrace(2), PTRACE_SEIZE and PTRACE_INTERRUPT). The child reads
- * none of its memory, and releases it only by exiting: then the kernel resumes all threads, with
- * the signals that have arrived meanwhile (kernel/ptrace.c, exit_ptrace()). It exits when
- * freeze__end() closes its connection, when the time is up (a kernel timer), and when the daemon
- * ends. So nothing can leave the process stopped.
+ * none of the process's memory, and resumes it only by exiting: then the kernel resumes all
+ * threads, with the signals that have arrived meanwhile (kernel/ptrace.c, exit_ptrace()). It exits
+ * when freeze__end() closes its connection, when the time is up (a kernel timer), and when the
+ * daemon ends. So nothing can leave the process stopped.
  *
  * As after SIGSTOP and SIGCONT, a system call in which a thread waited may return EINTR
  * (signal(7)); unlike these, the parent does not notice.

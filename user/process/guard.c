@@ -43,7 +43,8 @@ static uid_t user_of(pid_t pid)
 	return proc__account(pid, &user) ? UNKNOWN_USER : user;
 }
 
-/* -EBUSY: no time for it. A guard that nobody waits for is not shortened. */
+/* -EBUSY: no time for it. A guard that nobody waits for gets its full timeout, up to the common
+ * deadline. */
 static int time_for(pid_t of, int timeout_ms, bool waited_for, uint64_t now, int *ret_ms)
 {
 	uint64_t left;

@@ -91,7 +91,8 @@ struct images {
 	uint64_t bytes;		  /* total size of the files */
 };
 
-/* How many executable mappings, as last read, are of files that lack something for this reason. */
+/* How many executable mappings, as last read, belong to files of which nothing is known for this
+ * reason. */
 size_t images__left_out(const struct images *images, enum image_lack why);
 
 /* Some files could not be opened or read for lack of time, descriptors or memory, or because a

@@ -21,8 +21,8 @@ int mem__read_u32(pid_t pid, uint64_t addr, uint32_t *ret_value);
 
 /*
  * Opens /proc/PID/mem read-only: whoever has the descriptor can read that process's memory without
- * any right, and no other process's. It stays bound to the running program: after the process ended
- * or called exec() it reads as -ESRCH. -ESRCH, -EPERM.
+ * any right, and no other process's. It stays bound to the running program: once that has ended or
+ * called exec() it reads as -ESRCH. Fails with -ESRCH or -EPERM.
  */
 int mem__open(pid_t pid, int *ret_fd);
 /*

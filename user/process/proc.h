@@ -39,9 +39,9 @@ uint64_t proc__ticks_to_ns(uint64_t ticks);
 /* The exit code at the end of a stat file's text, in the format of wait(). -EINVAL. */
 int proc__parse_exit(const char *text, size_t len, int *ret_status);
 /*
- * The exit status, in the format of wait(), of a process that its pidfd shows to have ended: from
- * its stat file while it is a zombie, after that from its pidfd, since Linux 6.15. -ESRCH: not
- * known any more.
+ * The exit status, in the format of wait(), of a process that its pidfd shows to have ended: read
+ * from its stat file while it is a zombie, and after that, since Linux 6.15, from its pidfd.
+ * -ESRCH: not known any more.
  */
 int proc__exit_status(pid_t pid, int pidfd, int *ret_status);
 /*
@@ -96,10 +96,10 @@ void proc_maps__free(struct proc_maps *maps);
 const struct proc_map *proc_maps__at(const struct proc_maps *maps, uint64_t addr);
 
 /*
- * Opens the very file that is mapped, as an O_PATH descriptor: by map_files, or if that is not
- * allowed by exe or by the path in the process's root, if device and inode match the mapping. The
- * file must be regular. ret_path opens the same file again. Waits for no server: -EREMOTEIO if the
- * path could not be looked up in time.
+ * Opens the very file that is mapped, as an O_PATH descriptor: by map_files, or, if that is not
+ * allowed, by exe or by the path in the process's root, provided that device and inode match the
+ * mapping. The file must be regular. ret_path opens the same file again. Waits for no server:
+ * -EREMOTEIO if the path could not be looked up in time.
  */
 int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PATH_LEN], int *ret_fd,
 		   uint64_t *ret_dev, uint64_t *ret_ino);

@@ -312,7 +312,7 @@ static bool apply(const struct cfi_insn *i, struct graph_state *s)
 	case CFI_EFFECT_FP_FROM_SP:
 		if (!s->slot || !s->depth)
 			return false;
-		/* the address of a variable is no frame */
+		/* the address of a variable is not a frame */
 		s->fp = i->bytes % 8 || s->depth - words < 1 ? 0 : (uint16_t)(s->depth - words);
 		return true;
 	case CFI_EFFECT_SP_FROM_FP:
@@ -337,7 +337,7 @@ struct line {
 	uint32_t calls, origin;
 	uint64_t at;
 	uint64_t loaded;	  /* the last address that was loaded; 0: none */
-	uint32_t compared, bound; /* constant + 1 of the last comparison; of a switch */
+	uint32_t compared, bound; /* the last comparison's constant + 1; a switch's bound */
 };
 
 static void go_to(struct cfi_graph *f, const struct line *l, uint64_t target)

@@ -4,11 +4,11 @@
  * Haskell code, which has none either. Shared by the files of this room only.
  *
  * Functions begin at the targets of calls in C code, and of all calls in Haskell code, which calls
- * nothing but C. From there the code is followed like a processor would, and each instruction gets
+ * nothing but C. From there the code is followed as a processor would, and each instruction gets
  * the stack's depth and the place of the caller's frame pointer. A function is believed if some
  * path through it returns with everything as it was at its entry. If a call does not return, the
- * code after it may be another function: an entry that is called directly has the better claim to
- * an instruction than a path that reaches it after a call, and paths that lead to a return at the
+ * code after it may be another function: an entry that is called directly has a better claim to an
+ * instruction than a path that reaches it after a call, and paths that lead to a return at the
  * wrong depth are dropped.
  */
 #ifndef SAFESCOPED_UNWIND_CFI_GRAPH_PRIV_H
