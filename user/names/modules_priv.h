@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Finds the module of code in a stripped program. strip leaves enough behind: the `$trModule`
+ * Finds the module of code in a stripped program. strip leaves enough: the `$trModule`
  * closures and the descriptions of constructors contain module names, and the linker keeps each
  * module's code together, and its data, both in the same order. modules_read_priv.h explains how
  * the boundaries between modules are found; this is done once for a file, in a process without

@@ -231,7 +231,7 @@ static bool is_plumbing(const struct names *names, uint64_t info, bool updatee)
 	if (!map || !map->image || !map->image->elf)
 		return updatee;
 	type = describe__type(map->image->elf, info - map->bias);
-	/* a black hole has replaced its thunk, and no longer shows which one it was */
+	/* a black hole has replaced its thunk, and does not show which one it was */
 	return updatee ? !describe__is_thunk(type) : describe__is_plumbing(type);
 }
 

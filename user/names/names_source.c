@@ -306,7 +306,7 @@ static bool by_dwarf(struct names *t, struct image *image, const struct names_pl
 bool names__best(struct names *names, const struct image_map *map, const struct names_place *place,
 		 struct code_name *n)
 {
-	/* provenance lacks the runtime's own Cmm code, whose labels say all there is */
+	/* provenance lacks the runtime's own Cmm code, whose labels show all there is */
 	if (place->label && place->label->is_rts && place->hit->exact)
 		return false;
 	if (n->code == CODE_HASKELL && by_ipe(names, place, n))

@@ -42,7 +42,7 @@ int fetch__find_here(int root, const char *path, uint64_t flags, uint64_t resolv
 
 struct fetched {
 	int fd;	       /* to read from; the caller closes it */
-	bool is_copy;  /* in memory: call fetch__release() when it is no longer used */
+	bool is_copy;  /* in memory: fetch__release() when it is not used any more */
 	bool is_roots; /* on a file system of the host's, and only root can have written it */
 	uint64_t copy; /* number of the copy */
 	uid_t user;

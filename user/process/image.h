@@ -102,7 +102,7 @@ bool images__may_come_later(const struct images *images);
 /* Reads the process's maps (again) and opens files that have come. */
 int images__refresh(struct images *images, pid_t pid);
 /*
- * Takes a range where names found earlier may be those of a file that is no longer mapped there,
+ * Takes a range where names found earlier may be those of a file that is not mapped there any more,
  * since another one replaced it. False: no such range is left.
  */
 bool images__take_retaken(struct images *images, struct image_place *ret_place);
