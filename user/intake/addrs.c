@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * addrs: the addresses of a target that have names, by frame. A stack has dozens of frames, nearly
- * all of which were met before, and a look into the hash table costs several cache misses for each:
- * it walks along entries that are all over the memory. So a table of those that were found
- * last comes first: two places next to each other for each hash, and as many in all as there are
- * addresses, or more.
+ * addrs: the named addresses of a target, by frame. A stack has dozens of frames, nearly all of
+ * which were seen before, and each look into the hash table costs several cache misses, since it
+ * walks entries scattered all over memory. A table of recent hits is therefore searched first: two
+ * adjacent slots for each hash, and at least as many slots in total as there are addresses.
  */
 #include "intake_priv.h"
 
 #define LEAST_RECENT 64 /* a power of two */
 
-/* The first of its two places. */
+/* The first of the two slots of a frame. */
 static struct seen_addr **recent_of(struct seen *s, uint64_t frame)
 {
 	uint64_t hash = frame * 0x9e3779b97f4a7c15ULL >> 32;
@@ -24,8 +23,8 @@ static bool is_at(struct seen_addr *const *place, uint64_t frame)
 }
 
 /*
- * A new table for the addresses there are. Without memory it stays as it is. Of one that has ended
- * little is still to come, and of short programs there are many.
+ * Makes a larger table for the current addresses; without memory the old one stays. A target that
+ * has ended gets none: little more comes of it, and there are many short-lived programs.
  */
 static void make_room(struct seen *s)
 {

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * allocs: what was allocated, and by whom, from the probes on collections. At each collection's end
- * comes how much every capability has allocated; a sample stands for all that its capability has
- * allocated since its last one. So samples add up to what the runtime counts, whichever capability
- * was the first to ask for collections, and however many samples are missing. Of what was allocated
- * while the probes were off there is no sample. What has no sample by a window's end has none: with
- * that the window's profile is what was allocated in it, and what no sample ever comes for does not
- * pile up.
+ * allocs: what was allocated, and by whom, from the probes on collections. The end of each
+ * collection reports how much every capability has allocated; a sample stands for everything that
+ * its capability has allocated since its previous sample. Samples therefore add up to what the
+ * runtime counts, whichever capability was the first to request collections, and however many
+ * samples are missing. What was allocated while the probes were off has no sample. What has no
+ * sample by the end of a window never gets one, so that the window's profile is what was allocated
+ * in it, and bytes that no sample ever stands for do not pile up.
  */
 #include "intake_priv.h"
 
-/* More than a capability can have allocated: the number is damaged. All of them together, of which
- * none is taken to have gone back, fit into 64 bits. */
+/* More than a capability can have allocated: a larger number is corrupt. The sum over all
+ * capabilities, none of which is assumed to shrink, fits into 64 bits. */
 #define MAX_ALLOCATED (UINT64_C(1) << 56)
 
-/* So many collections without a request from large objects, and there will hardly be one. */
+/* After this many collections without a request from large objects, one is unlikely to come. */
 #define MAX_UNASKED 8
 
-/* So many samples of large objects in a row at one capability, and there will hardly be another. */
+/* After this many samples of large objects in a row on one capability, another kind is unlikely to
+ * come. */
 #define MAX_PASSED_OVER 32
 
-/* Where collections are that far apart, the sampler's ticks are samples of allocation, too. */
+/* When collections are this far apart, the sampler's ticks serve as samples of allocation, too. */
 #define RARE_NS 50000000ULL
 
-/* Where there were some, and no end of one was seen for so long, the probes were off. */
+/* If no end of a collection was seen for this long, and some were counted, the probes were off. */
 #define UNSEEN_NS 1000000000ULL
 
 /* GHC's blocks (rts/include/rts/Constants.h). */
@@ -36,13 +37,13 @@ void allocs__sample(struct seen *s, const struct wire_alloc *rec, const struct e
 {
 	struct seen_allocs *a = &s->allocs;
 
-	/* the leader's is the first one; an end that was lost leaves older ones here */
+	/* the leader's sample comes first; if an end was lost, older samples are still here */
 	if (rec->reason != WIRE_ALLOC_STOPPED || a->n_open == ARRAY_SIZE(a->open))
 		a->n_open = 0;
 	a->open[a->n_open++] = (struct alloc_open){
 		.ev = *ev,
 		.reason = rec->reason,
-		/* of a capability that was stopped it is the leader's */
+		/* for a capability that was stopped, the record has the leader's tid */
 		.tid = rec->reason == WIRE_ALLOC_STOPPED ? 0 : (int32_t)rec->h.tid,
 		.whole = rec->stack.end == WIRE_END_COMPLETE,
 		.primitive = rec->flags & WIRE_ALLOC_PRIMITIVE,
@@ -50,8 +51,8 @@ void allocs__sample(struct seen *s, const struct wire_alloc *rec, const struct e
 }
 
 /*
- * Whether a sample stands for large objects. Where nurseries are always used up before large
- * objects reach their limit, the threads that make some show when they find the nursery used up.
+ * Whether a sample stands for large objects. If nurseries are always used up before large objects
+ * reach their limit, threads that make large objects show up when they find the nursery used up.
  */
 static bool is_large(const struct seen_allocs *a, const struct alloc_open *open)
 {
@@ -71,9 +72,9 @@ static void take_waiting(struct alloc_wait *waits, struct alloc_note *note)
 }
 
 /*
- * What a sample takes of the bytes that wait. Where large objects always reach their limit before
- * the nursery is used up, their samples are the only ones, and stand for all that the capability
- * has allocated.
+ * Moves waiting bytes into a sample's note. If large objects always reach their limit before the
+ * nursery is used up, their samples are the only ones, and they stand for everything that the
+ * capability has allocated.
  */
 static void take(struct seen_allocs *a, const struct alloc_open *open, struct alloc_note *note)
 {
@@ -89,7 +90,7 @@ static void take(struct seen_allocs *a, const struct alloc_open *open, struct al
 		take_waiting(&a->large_waits, note);
 }
 
-/* Without room for another note its bytes wait for the next one. */
+/* If there is no room for another note, its bytes wait for the next one. */
 static int close_samples(struct intake *in, struct seen *s, uint64_t ns)
 {
 	struct seen_allocs *a = &s->allocs;
@@ -118,7 +119,7 @@ static int close_samples(struct intake *in, struct seen *s, uint64_t ns)
 
 /* ── readings ────────────────────────────────────────────────────────────────────────────── */
 
-/* The last reading has more bytes that wait, which were allocated since `since_ns`. */
+/* Adds bytes of the last reading, allocated since `since_ns`, to those that wait. */
 static void wait_for_sample(struct alloc_wait *waits, uint64_t bytes, uint64_t since_ns)
 {
 	if (bytes && !waits->bytes)
@@ -127,10 +128,10 @@ static void wait_for_sample(struct alloc_wait *waits, uint64_t bytes, uint64_t s
 	waits->bytes += bytes;
 }
 
-/* How much a capability has allocated since the last reading. */
+/* Returns how much a capability has allocated since the last reading. */
 static uint64_t advance(struct seen_allocs *a, struct alloc_cap *cap, uint64_t bytes, bool from_0)
 {
-	/* one that is new since then has begun with nothing; one that could not be read has not */
+	/* a capability created since then started at 0; one that could not be read did not */
 	bool is_new = from_0 || (a->known && cap >= a->caps + a->n_caps);
 	uint64_t before = cap->known ? cap->bytes : is_new ? 0 : bytes;
 
@@ -139,8 +140,8 @@ static uint64_t advance(struct seen_allocs *a, struct alloc_cap *cap, uint64_t b
 	return bytes > before ? bytes - before : 0;
 }
 
-/* `large` of what all have allocated was large objects: each capability's share of them. What was
- * not read before is not older than `since_ns`. */
+/* Divides `large`, the bytes of all capabilities that went into large objects, in proportion to
+ * what each has allocated. What was not read before is no older than `since_ns`. */
 static void divide(struct seen_allocs *a, const uint64_t *more, uint64_t all, uint64_t large,
 		   uint64_t since_ns)
 {
@@ -159,7 +160,7 @@ static void divide(struct seen_allocs *a, const uint64_t *more, uint64_t all, ui
 	wait_for_sample(&a->large_waits, large, a->heap_ns ? a->heap_ns : since_ns);
 }
 
-/* How long no collection had been seen to end. */
+/* How long no end of a collection has been seen. */
 static uint64_t without_end(const struct seen *s, uint64_t ns)
 {
 	uint64_t since = s->allocs.heap_ns ? s->allocs.heap_ns : s->pub->attach_ns;
@@ -168,9 +169,10 @@ static uint64_t without_end(const struct seen *s, uint64_t ns)
 }
 
 /*
- * Of collections since the last reading of which nothing was seen, as while the probes were off,
- * there is no sample either: their part of more[], as if all were alike. The samples of one
- * collection would stand for all that was allocated in minutes. Ticks have been there meanwhile.
+ * Collections since the last reading that were not seen, as while the probes were off, have no
+ * sample: takes their part out of more[], as if all collections were alike. Otherwise the samples
+ * of one collection would stand for everything allocated in minutes. Not needed if there were
+ * ticks.
  */
 static uint64_t leave_unseen(struct seen *s, const struct wire_heap *rec,
 			     uint64_t more[SEEN_ALLOC_CAPS], uint64_t since_ns)
@@ -191,7 +193,7 @@ static uint64_t leave_unseen(struct seen *s, const struct wire_heap *rec,
 	return sum;
 }
 
-/* There is no room for the next one: the heap is as the later collection left it. */
+/* Merges two readings if there is no room: the heap is as the later collection left it. */
 static void merge_reading(struct alloc_reading *last, const struct alloc_reading *next)
 {
 	struct alloc_reading sum = next->ticked ? *last : *next;
@@ -224,7 +226,7 @@ static int add_reading(struct intake *in, struct seen_allocs *a,
 	return err;
 }
 
-/* A count of words, or of blocks, as bytes; one that cannot be is 0. */
+/* Converts a count of words or blocks to bytes; 0 if the count is impossible. */
 static uint64_t bytes_of(uint64_t n, uint64_t size)
 {
 	return n < MAX_ALLOCATED / size ? n * size : 0;
@@ -254,13 +256,13 @@ static void read_heap(const struct wire_heap *rec, struct alloc_reading *r)
 	}
 }
 
-/* The count is that of collections before: nothing that was allocated is older. */
+/* The number counts the collections before this one: at 0, nothing allocated is older. */
 static bool is_first(const struct wire_heap *rec)
 {
 	return rec->number == 0;
 }
 
-/* What each capability has allocated since it was read last, into more[] and the reading. */
+/* Adds what each capability has allocated since it was last read to more[] and the reading. */
 static void read_caps(struct seen_allocs *a, const struct wire_heap *rec,
 		      const struct wire_heap_cap *caps, uint64_t more[SEEN_ALLOC_CAPS],
 		      struct alloc_reading *reading)
@@ -282,7 +284,7 @@ static void read_caps(struct seen_allocs *a, const struct wire_heap *rec,
 	}
 }
 
-/* What the next records are compared with. */
+/* Notes what the next records are compared with. */
 static void note_reading(struct seen *s, const struct wire_heap *rec,
 			 const struct alloc_reading *reading)
 {
@@ -298,10 +300,10 @@ static void note_reading(struct seen *s, const struct wire_heap *rec,
 	a->number = rec->number;
 	/* not every request is sampled */
 	a->unasked = rec->reason == WIRE_ALLOC_LARGE ? 0 : MIN(a->unasked + 1, MAX_UNASKED);
-	/* what it stands for began before anything was counted */
+	/* what the sample stands for began before anything was counted */
 	if (!a->known && !from_0)
 		a->n_open = 0;
-	/* where nothing is older than the session, it stays 0 */
+	/* stays 0 if nothing is older than the session */
 	if (a->known ? a->n_caps > 0 : !from_0)
 		a->n_caps = MAX(a->n_caps, MIN(rec->all_caps, (uint32_t)SEEN_ALLOC_CAPS));
 	a->known = true;
@@ -341,7 +343,7 @@ int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 	reading.large_of = rec->flags & WIRE_HEAP_LARGE_SEEN ? all : 0;
 	a->large = large;
 	sampled = reading.bytes - leave_unseen(s, rec, more, reading.since_ns);
-	/* ticks have taken what there was by then, of either kind */
+	/* ticks have already taken what there was, of either kind */
 	divide(a, more, sampled,
 	       all ? (uint64_t)((unsigned __int128)reading.large * sampled / all) : 0,
 	       reading.since_ns);
@@ -364,7 +366,7 @@ void allocs__note_sample(struct seen *s, const struct wire_sample *rec, const st
 	cap->sample_whole = rec->stack.end == WIRE_END_COMPLETE;
 }
 
-/* Whether collections are too rare by then to show who allocates. */
+/* Whether collections are too rare at that time to show who allocates. */
 static bool is_rare(const struct seen *s, uint64_t ns)
 {
 	return s->allocs.rare || without_end(s, ns) >= RARE_NS;
@@ -376,7 +378,7 @@ static int note_tick(struct intake *in, struct seen_allocs *a, struct alloc_cap 
 	int err = ARRAY_RESERVE(a->v, a->cap, a->n + 1, in->opts.max_records);
 	struct alloc_note *note;
 
-	/* without room its bytes wait */
+	/* if there is no room, its bytes wait */
 	if (err)
 		return err == -E2BIG ? 0 : err;
 	note = &a->v[a->n++];
@@ -451,7 +453,7 @@ int allocs__cut(struct intake *in, struct seen *s, uint64_t at_ns)
 	seen__forget_allocs(in, s, at_ns);
 	for (size_t i = 0; !err && i < a->n; i++)
 		err = seen__renumber(in, &a->v[i].ev);
-	/* what would follow is of this very moment */
+	/* the records that would follow the samples are from this very moment */
 	for (unsigned i = 0; i < SEEN_ALLOC_CAPS; i++)
 		a->caps[i].sample_tid = 0;
 	for (unsigned i = 0; !err && i < a->n_open; i++)
@@ -459,12 +461,12 @@ int allocs__cut(struct intake *in, struct seen *s, uint64_t at_ns)
 	return err;
 }
 
-/* What no sample stands for up to a moment, as far as it was found. */
+/* The bytes up to a moment that no sample stands for, as far as they were found. */
 struct rest {
 	uint64_t most, bytes, since_ns;
 };
 
-/* So many of the bytes are of it. */
+/* Takes up to `bytes` for the rest and returns how many it took. */
 static uint64_t take_part(struct rest *rest, uint64_t bytes, uint64_t since_ns)
 {
 	uint64_t part = MIN(bytes, rest->most - rest->bytes);
@@ -483,7 +485,7 @@ static void take_waits(struct rest *rest, struct alloc_wait *waits, bool older)
 	waits->older -= MIN(waits->older, part);
 }
 
-/* What waits, or of that only what waited before the last reading. */
+/* Takes what waits; `older`: only what waited before the last reading. */
 static void take_waiting_rest(struct rest *rest, struct seen_allocs *a, bool older)
 {
 	take_waits(rest, &a->unseen, older);
@@ -499,7 +501,7 @@ uint64_t seen__take_unsampled(struct intake *in, struct seen *s, uint64_t t, uin
 	struct seen_allocs *a = &s->allocs;
 	size_t kept = 0, before = a->n;
 
-	/* a sample that has come since may stand for some of it */
+	/* a later sample may stand for some of them */
 	for (size_t i = 0; i < before; i++) {
 		struct alloc_note note = a->v[i];
 
@@ -514,7 +516,7 @@ uint64_t seen__take_unsampled(struct intake *in, struct seen *s, uint64_t t, uin
 	}
 	a->n = kept;
 	in->n_records -= before - kept;
-	/* the last reading may have come since, too */
+	/* the last reading may be later, too */
 	take_waiting_rest(&rest, a, true);
 	take_waiting_rest(&rest, a, false);
 	*ret_since_ns = rest.since_ns;

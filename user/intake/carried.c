@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * carried: safe calls that were open at the last cut. A window has their part up to its end; the
- * kernel's counters have a call whole, once it has ended: what the earlier windows have is taken
- * off them then, and only of a call that they have.
+ * carried: safe calls that were open at the last cut. The window before has their part up to its
+ * end, but the kernel's counters get a call as a whole when it ends: the earlier windows' part is
+ * then subtracted from them, and only for calls that those windows have.
  */
 #include "intake_priv.h"
 
@@ -20,7 +20,7 @@ static void add(struct seen *s, struct call_part *part, const struct wire_thread
 	part->runnable_ns += then->runnable_ns - MIN(open->runnable_ns, then->runnable_ns);
 	if (!then->off_since_ns || then->off_since_ns >= cut)
 		return;
-	/* where it slept: until it was woken, if it was by then */
+	/* it slept at the cut: until it was woken, if that was before the cut */
 	woken = then->off_since_ns;
 	if (then->off_state)
 		woken = MAX(woken, then->wake_ns ? MIN(then->wake_ns, cut) : cut);
@@ -28,7 +28,7 @@ static void add(struct seen *s, struct call_part *part, const struct wire_thread
 	part->runnable_ns += cut - woken;
 }
 
-/* Of a call the record has the times of all its parts together: each gets its share. */
+/* The record has a call's times as one sum: each part gets its proportional share. */
 static void add_share(struct call_part *part, const struct wire_call *rec, uint64_t begin,
 		      uint64_t cut)
 {
@@ -55,17 +55,17 @@ void carried__record(const struct intake *in, struct seen *s, struct seen_thread
 
 	bool first = (rec->flags & WIRE_CALL_OPEN_AT_START) != 0;
 
-	/* It ended after the counters were read, and the state, which shows it open: in a replay
-	 * that is the session's last one. */
+	/* It ended after the counters were read, and after the state, which still has it as open.
+	 * In a replay, that is the last state of the session. */
 	if (seen__has_open(th->final, rec->start_ns) ||
 	    (in->looks_ahead && seen__has_open(th->before, rec->start_ns)))
 		return;
-	/* a replay has states of calls that never end only, but knew the record at the cut */
+	/* a replay has states only for calls that never end, but it knew the record at the cut */
 	if (in->looks_ahead || (first ? th->first_call_goes_on : !th->before)) {
 		add_share(part, rec, MAX(begin, s->joined_ns), cut);
 		return;
 	}
-	/* one that had ended when the states were read is in no earlier window */
+	/* a call that had ended when the states were read is in no earlier window */
 	for (uint32_t i = 0; i < depth_of(th->before); i++) {
 		if (th->before->open[i].start_ns != rec->start_ns || th->carried_over >> i & 1)
 			continue;
@@ -74,7 +74,7 @@ void carried__record(const struct intake *in, struct seen *s, struct seen_thread
 	}
 }
 
-/* Those that have ended without a record: they were short, or it was lost. */
+/* A call that ended without a record: it was short, or the record was lost. */
 static void ended(struct seen *s, struct seen_thread *th, uint32_t i)
 {
 	const struct wire_open *open = &th->before->open[i];
@@ -94,7 +94,7 @@ void carried__state(struct seen *s, struct seen_thread *th, const struct wire_th
 			ended(s, th, i);
 }
 
-/* Open when the thread ended, and its process with it. */
+/* A call that was open when its thread and process ended. */
 static void outlasted(struct seen *s, const struct wire_open *open)
 {
 	uint64_t cut = s->pub->attach_ns;
@@ -109,7 +109,7 @@ static void outlasted(struct seen *s, const struct wire_open *open)
 
 void carried__exit(struct seen *s, struct seen_thread *th, uint32_t open, bool alone)
 {
-	/* of those that were abandoned the counters have no time to take anything off */
+	/* the counters have no time of abandoned calls to subtract from */
 	for (uint32_t i = 0; !alone && i < MIN(open, depth_of(th->before)); i++)
 		outlasted(s, &th->before->open[i]);
 	for (uint32_t i = open; i < depth_of(th->before); i++)
@@ -121,7 +121,7 @@ void carried__exec(struct seen *s, struct seen_thread *th, uint32_t open)
 	if (!open)
 		return;
 	carried__exit(s, th, open, false);
-	/* a state that was read before has them, and now the counters do */
+	/* a state read earlier has the calls as open, and now the counters have them */
 	if (th->final)
 		th->final->depth = 0;
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ccs: cost-centre stacks. Records name them by address; what an address means is read in batches
- * while the process lives (a stack, once made, never changes), and is needed only when slices
- * get their stacks.
+ * ccs: cost-centre stacks. Records refer to them by address. The meaning of addresses is read in
+ * batches while the process lives (a stack never changes once it is made), and is needed only when
+ * slices get their stacks.
  */
 #include <stdio.h>
 
 #include "intake_priv.h"
 
-/* By the records' own clock: a batch costs a child process. */
+/* By the records' clock. Each batch costs a child process. */
 #define RESOLVE_EACH_NS 20000000ULL
 #define MAX_BATCH	4096
-#define MAX_CCS		(1U << 18) /* of one target */
+#define MAX_CCS		(1U << 18) /* per target */
 #define MAX_TICKS	(1U << 22)
 #define MAX_TRIES	3
 
@@ -81,7 +81,7 @@ const struct seen_ccs *ccs__at(const struct seen *s, uint32_t id)
 
 /* ── what they mean ──────────────────────────────────────────────────────────────────────── */
 
-/* As GHC's own reports put it, "Main.fib"; its built-in centres are their own modules. */
+/* The name as in GHC's own reports, "Main.fib"; a built-in centre is its own module. */
 static int add_frame(struct intake *in, struct seen_cc *cc)
 {
 	struct pic_frame frame = {.module = cc->key.module,
@@ -147,8 +147,8 @@ static int ask(struct intake *in, struct seen *s, uint64_t addr, struct target_c
 	return err;
 }
 
-/* One that was read, and what is above it. -ENOENT: it was not read, or there is no room for its
- * centre. */
+/* Takes in a stack that was read, and its ancestors. -ENOENT: it was not read, or there is no room
+ * for its centre. */
 static int learn(struct intake *in, struct seen *s, struct seen_ccs *ccs)
 {
 	struct target_ccs found;
@@ -165,7 +165,7 @@ static int learn(struct intake *in, struct seen *s, struct seen_ccs *ccs)
 			return err == -E2BIG ? -ENOENT : err;
 		if (found.parent)
 			err = add(s, found.parent, &parent);
-		/* where there is no room for it the path begins here */
+		/* if there is no room for the parent, the path begins here */
 		if (err && err != -E2BIG)
 			return err;
 		if (!parent)
@@ -188,7 +188,7 @@ int ccs__resolve(struct intake *in, struct seen *s)
 	addrs = malloc(MAX_BATCH * sizeof(*addrs));
 	if (!addrs)
 		return -ENOMEM;
-	/* most are there since the whole tree was read */
+	/* most are known, since the whole tree was read */
 	for (i = 0; !err && i < tree->n; i++)
 		if (!tree->v[i]->centre) {
 			err = learn(in, s, tree->v[i]);

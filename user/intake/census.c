@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* census: gives names to what a process's heap was found to be made of. */
+/* census: names what a process's heap was found to consist of. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #define MAX_BYTES (1ULL << 48)
 
-/* As GHC's heap profiles by closure type have them (rts/ClosureFlags.c, closure_type_names). */
+/* As in GHC's heap profiles by closure type (rts/ClosureFlags.c, closure_type_names). */
 static const char *const type_names[CLOSURE_TYPES] = {
 	[CLOSURE_THUNK_SELECTOR] = "THUNK_SELECTOR",
 	[CLOSURE_BCO] = "BCO",
@@ -60,7 +60,7 @@ static enum pic_closure_kind kind_of(uint32_t type)
 	return type == CLOSURE_TSO || type == CLOSURE_STACK ? PC_THREAD : PC_OTHER;
 }
 
-/* "package:Module.Name"; of the program itself without the package, as names of code are. */
+/* "package:Module.Name". The package is left out for the program itself, as in names of code. */
 static void name_constructor(struct picture *pic, const char *text, struct pic_closure *c)
 {
 	const char *colon = strchr(text, ':'), *name = colon ? colon + 1 : text;
@@ -72,7 +72,7 @@ static void name_constructor(struct picture *pic, const char *text, struct pic_c
 		c->package = picture__string(pic, part);
 	}
 	c->name = picture__string(pic, name);
-	/* the module: all that comes before the last part; an operator may have dots itself */
+	/* the module is everything before the last part; an operator may have dots itself */
 	for (const char *at = name; *at >= 'A' && *at <= 'Z';) {
 		at += strcspn(at, ".");
 		if (!*at)
@@ -121,7 +121,7 @@ static int name_closure(struct intake *in, struct seen *s, const struct target_c
 	return 0;
 }
 
-/* Texts are interned. */
+/* Compares pointers: texts are interned. */
 static bool is_same(const struct pic_closure *a, const struct pic_closure *b)
 {
 	return a->name == b->name && a->package == b->package && a->kind == b->kind;
@@ -139,7 +139,7 @@ static void add_closure(struct pic_closure *v, size_t *n, const struct pic_closu
 	v[(*n)++] = *c;
 }
 
-/* How much of it there was at the picture's first census, which may be this one. */
+/* How many bytes of it there were at the picture's first census, which may be this one. */
 static uint64_t bytes_at_first(const struct pic_census *before, const struct pic_closure *c)
 {
 	if (!before->at_ns)
@@ -201,7 +201,7 @@ static int make(struct intake *in, struct seen *s, uint64_t at_ns, const struct 
 	return 0;
 }
 
-/* Sums of them all are far from an overflow. */
+/* Checks that no sum of the values can overflow. */
 static bool is_sane(const struct target_census *c)
 {
 	const uint64_t all[] = {c->blocks_bytes,  c->walked_bytes,  c->counted_bytes,

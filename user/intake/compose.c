@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* compose: the whole stack that a slice shows, made of the parts that a record brought. */
+/* compose: builds the whole stack that a slice shows from the parts that a record brought. */
 #include "intake_priv.h"
 
 #define MAX_COMPOSED (3 * MAX_PART + 8)
@@ -9,7 +9,7 @@ struct composer {
 	const struct seen *s;
 	uint32_t *v; /* room for MAX_COMPOSED */
 	uint32_t n;
-	enum pic_fixed_frame no_stack; /* what stands for an unknown Haskell part */
+	enum pic_fixed_frame no_stack; /* the mark for an unknown Haskell part */
 	bool unknown;
 };
 
@@ -28,7 +28,8 @@ static void put_part(struct composer *c, uint32_t part, uint32_t skip)
 		put(c, stack.frames[i]);
 }
 
-/* The cost centres' path instead of, or before, the frames of the innermost Haskell thread. */
+/* Puts the cost centres' path in place of, or before, the frames of the innermost Haskell
+ * thread. */
 static bool put_ccs(struct composer *c, const struct ev *ev)
 {
 	struct pic_stack hs = intake__part(c->in, ev->hs);
@@ -50,15 +51,15 @@ static bool put_ccs(struct composer *c, const struct ev *ev)
 }
 
 /*
- * The Haskell part; the site's caller where the walk found nothing. Where there is neither, a mark
- * comes after what is known of the place: nothing shows who called it.
+ * Puts the Haskell part, or the site's caller if the walk found nothing. If there is neither, a
+ * mark follows what is known of the place, since nothing shows who called it.
  */
 static void put_hs(struct composer *c, const struct ev *ev, const struct seen_site *site)
 {
 	bool no_walk = !site && (ev->flags & EV_NO_WALK);
 
 	if (put_ccs(c, ev)) {
-		/* the centre has not called the C function that it is in */
+		/* the centre did not itself call the C function that it is in */
 		c->unknown = ev->c && no_walk;
 		return;
 	}
@@ -69,11 +70,11 @@ static void put_hs(struct composer *c, const struct ev *ev, const struct seen_si
 	c->unknown = !site && (no_walk || !ev->hs);
 }
 
-/* A stack of a thread without Haskell. */
+/* A stack of a thread that runs no Haskell code. */
 static void put_foreign(struct composer *c, const struct ev *ev)
 {
 	c->unknown = ev->c && (ev->flags & EV_NO_WALK);
-	put_part(c, ev->hs, 0); /* how it ended, where it is not whole */
+	put_part(c, ev->hs, 0); /* how the walk ended, if the stack is incomplete */
 	put_part(c, ev->c, 0);
 }
 
@@ -88,7 +89,8 @@ static void put_call(struct composer *c, const struct ev *ev, const struct seen_
 	struct pic_stack stack = intake__part(c->in, ev->c);
 	uint32_t skip = 0;
 
-	/* a callback runs: the call's function is among the C frames below its Haskell frames */
+	/* a callback is running: the call's function is among the C frames below its Haskell
+	 * frames */
 	if (ev->where == WIRE_WHERE_HASKELL)
 		site = NULL;
 	put_hs(c, ev, site);
@@ -97,12 +99,12 @@ static void put_call(struct composer *c, const struct ev *ev, const struct seen_
 		if (stack.n && intake__shown(c->in, stack.frames[0]) == site->function)
 			skip = 1;
 	}
-	/* blocked: what of C code is below the kernel's frames, if those are wanted */
+	/* blocked: the C frames below the kernel's frames, if there are kernel frames */
 	if (with_c || in_kernel(c, stack))
 		put_part(c, ev->c, skip);
 }
 
-/* The Haskell part is below the RTS where C code called back into Haskell. */
+/* If C code called back into Haskell, the Haskell part is below the RTS. */
 static void put_rts(struct composer *c, enum pic_fixed_frame mark, const struct ev *ev)
 {
 	put_part(c, ev->hs, 0);
@@ -110,7 +112,7 @@ static void put_rts(struct composer *c, enum pic_fixed_frame mark, const struct 
 	put_part(c, ev->c, 0);
 }
 
-/* A thread that was taken off the CPU: the stack of what it did. */
+/* The stack of what a thread was doing when it was preempted. */
 static void put_place(struct composer *c, const struct ev *ev, const struct seen_site *site)
 {
 	if (ev->flags & EV_HANDOVER) {
@@ -188,7 +190,7 @@ static void put_state(struct composer *c, enum thread_state state, const struct 
 		put(c, picture__state_frame(c->in->pic, state));
 }
 
-/* The leaf side of one that is too deep is kept: it shows what the thread was doing. */
+/* Of a stack that is too deep the leaf side is kept: it shows what the thread was doing. */
 static int add_composed(struct composer *c, uint32_t *ret_stack)
 {
 	uint32_t max = c->in->opts.max_depth, skip = c->n > max ? c->n - max : 0;

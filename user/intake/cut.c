@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cut: a session's picture ends, and the next one begins at the same moment. What goes on stays:
- * threads, their open calls and collections, names and places. A picture's numbers mean nothing in
- * the next one, so that whatever stays is numbered anew; by that a picture has only what is its
- * own, and a session of any length has no more than what goes on.
+ * cut: ends a session's picture and begins the next one at the same moment. What goes on stays:
+ * threads, their open calls and collections, names and places. Numbers of one picture mean nothing
+ * in the next, so whatever stays is renumbered; a picture thus contains only its own entries, and a
+ * session of any length needs memory only for what is still going on.
  */
 #include "intake_priv.h"
 
@@ -11,7 +11,8 @@
 
 #define NOT_MOVED UINT32_MAX
 
-/* Processes of one program have most frames in common. Without memory each is moved by its name. */
+/* A map of frame numbers, since processes of one program share most frames. Without memory each
+ * frame is looked up by its name. */
 static void begin_frames(struct intake *in)
 {
 	uint32_t n = picture__n_frames(in->old_pic);
@@ -88,8 +89,8 @@ static int move_events(struct intake *in, struct evs *evs)
 }
 
 /*
- * Addresses that were not met in the window go: in months nearly all of a program's are met, and
- * each of them would be in every window. One that is met again is named again.
+ * Drops addresses that were not met in the window: over months nearly all of a program's addresses
+ * are met, and each of them would be in every window. One that is met again is named again.
  */
 static int move_names(struct intake *in, struct seen *s)
 {
@@ -121,14 +122,14 @@ static int move_names(struct intake *in, struct seen *s)
 		site->caller_name = moved_text(in, site->caller_name);
 		site->place = moved_text(in, site->place);
 		site->called_back = false;
-		/* sites are kept as long as their process, and asked for once a window */
+		/* sites are kept as long as their process, and asked for once per window */
 		if (!err && site->partial)
 			err = name__site_again(in, s, site);
 	}
 	return err;
 }
 
-/* Their table's keys are the picture's strings. */
+/* The keys of the centres' table are strings of the picture. */
 static int move_centres(struct intake *in, struct seen_centres *tree)
 {
 	struct seen_cc *cc, *next, *all = NULL;
@@ -142,12 +143,12 @@ static int move_centres(struct intake *in, struct seen_centres *tree)
 		if (!err)
 			err = move_frame(in, &cc->frame);
 		HASH_ADD(hh, all, key, sizeof(cc->key), cc);
-		/* stacks refer to it */
+		/* stacks refer to cc, so it cannot be freed here */
 		if (!cc->hh.tbl)
 			return -ENOMEM;
 	}
 	tree->centres = all;
-	/* those of a stack whose centre is not known yet are shown as soon as it is */
+	/* counts of a stack whose centre is unknown are kept until it is known */
 	for (size_t i = 0; i < tree->n; i++)
 		if (tree->v[i]->centre)
 			tree->v[i]->ticks = tree->v[i]->samples = 0;
@@ -156,7 +157,7 @@ static int move_centres(struct intake *in, struct seen_centres *tree)
 
 /* ── one target ──────────────────────────────────────────────────────────────────────────── */
 
-/* What is so of the process as long as it lives. */
+/* Copies the facts that hold for the whole life of the process. */
 static int move_target(struct intake *in, struct seen *s, uint64_t at_ns)
 {
 	const struct pic_target *old = s->pub;
@@ -193,7 +194,7 @@ static int move_target(struct intake *in, struct seen *s, uint64_t at_ns)
 		.attach_ns = MAX(old->attach_ns, at_ns),
 		.attach_took_ns = old->attach_took_ns,
 		.calls_missed = old->calls_missed,
-		/* one that ended after at_ns, and whose status may still come */
+		/* of one that ended after at_ns, and whose status may still come */
 		.end = moved_text(in, old->end),
 	};
 	s->pub = pub;
@@ -202,7 +203,8 @@ static int move_target(struct intake *in, struct seen *s, uint64_t at_ns)
 	return err;
 }
 
-/* What the kernel's maps had; of one that has ended, its own record did. */
+/* Drops what came from the kernel's maps; for a thread that has ended it came from its own
+ * record. */
 static void forget_state(struct seen_thread *th)
 {
 	free(th->final);
@@ -221,7 +223,7 @@ int intake__forget_states(struct intake *in)
 	return tap__report(in, 0, &input);
 }
 
-/* Their records are still to come. */
+/* Drops the events known ahead: their records are still to come. */
 static void forget_ahead(struct intake *in, struct evs *evs)
 {
 	size_t kept = 0;
@@ -233,9 +235,11 @@ static void forget_ahead(struct intake *in, struct evs *evs)
 	evs->n = kept;
 }
 
-/* Calls of which the records are there already, and that go on at the cut: the window that began at
- * from_ns had a part of them, but for those that it has whole. Those that its threads' states have
- * are carried.c's. */
+/*
+ * Calls that are recorded already but go on at the cut: subtracts the part that the window that
+ * began at from_ns has, unless it has the whole call. carried.c handles the calls that are in the
+ * threads' states.
+ */
 static void count_parts(struct seen *s, const struct seen_thread *th, uint64_t from_ns,
 			uint64_t at_ns)
 {
@@ -278,7 +282,7 @@ static int cut_thread(struct intake *in, struct seen_thread *th, uint64_t at_ns)
 	return err ? err : move_events(in, &th->calls);
 }
 
-/* Collections, and what of capabilities is known, from at_ns on. */
+/* Drops collections, and what is known of them, from before at_ns. */
 static void cut_gcs(struct seen *s, uint64_t from_ns, uint64_t at_ns)
 {
 	struct seen_gcs *gcs = &s->gcs;
@@ -295,11 +299,11 @@ static void cut_gcs(struct seen *s, uint64_t from_ns, uint64_t at_ns)
 		gcs->v[i].late = false;
 	}
 	gcs->missed = 0;
-	/* else it stays for the window in which the session knows that the process began in it */
+	/* else it stays for the window in which the session learns that the process began in it */
 	if (s->pub->calls_missed)
 		gcs->before = 0;
-	/* nothing was missed since its probes are there; where their number was not known yet, the
-	 * window that has it has them */
+	/* nothing was missed since the probes are on; if the number was unknown so far, the window
+	 * that gets it has the count */
 	gcs->before_known |= gcs->known;
 	/* there is room for more again */
 	if (gcs->full) {
@@ -312,7 +316,7 @@ static void cut_cap_notes(struct seen *s, uint64_t at_ns)
 {
 	size_t gone = 0;
 
-	/* the last one before still holds */
+	/* the last note before at_ns still holds */
 	while (gone + 1 < s->n_cap_notes && s->cap_notes[gone + 1].ns <= at_ns)
 		gone++;
 	s->n_cap_notes -= gone;
@@ -351,13 +355,15 @@ static void cut_notes(struct seen *s, uint64_t from_ns, uint64_t at_ns)
 	s->n_ticks = kept;
 }
 
-/* What could not be taken from the sums, since those are older, the next ones will be without. */
+/* Subtracts what the window's sums covered; what they could not cover, being older, is left for the
+ * next sums. */
 static void take_part(uint64_t *part, uint64_t value, uint64_t base)
 {
 	*part -= MIN(*part, value - MIN(base, value));
 }
 
-/* If they were not read in this window, its calls are in the next one that has them. */
+/* If the counters were not read in this window, its calls are in the next window that reads
+ * them. */
 static void cut_counters(struct seen *s, struct seen_counters *counters, uint64_t at_ns)
 {
 	const struct wire_site *value = &counters->value, *base = &counters->base;
@@ -395,7 +401,7 @@ static int cut_target(struct intake *in, struct seen *s, uint64_t at_ns)
 		err = allocs__cut(in, s, at_ns);
 	for (size_t i = 0; i < s->n_flows; i++)
 		s->flows[i].function = moved_text(in, s->flows[i].function);
-	/* before the parts of those calls are added that the next sums have to be without */
+	/* before count_parts adds what the next sums must leave out */
 	HASH_ITER (hh, s->counters, counters, next)
 		cut_counters(s, counters, at_ns);
 	for (struct seen_thread *th = s->thread_list; !err && th; th = th->next) {
@@ -432,7 +438,7 @@ int intake__cut(struct intake *in, uint64_t at_ns, struct picture *pic)
 			i++;
 			continue;
 		}
-		/* not every thread's end was seen: what they have makes room for others */
+		/* not every thread's end was seen, so this makes room for others' records */
 		seen__made(in, in->targets[i]);
 		err = target__take_out(in, i);
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* forget: what intake lets go of, so that a session of any length fits into memory. */
+/* forget: releases what is not needed any more, so that a session of any length fits into
+ * memory. */
 #include "intake_priv.h"
 
 static int by_time(const void *pa, const void *pb)
@@ -16,7 +17,7 @@ void seen__sort(struct seen_thread *th)
 	array__sort(th->calls.v, th->calls.n, sizeof(struct ev), by_time);
 }
 
-/* Leaves out of evs what ended by t. */
+/* Drops the events that ended by t. */
 static void forget(struct intake *in, struct evs *evs, uint64_t t)
 {
 	size_t kept = 0;

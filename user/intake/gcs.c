@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * gcs: collections, from the probes on their ends. A collection asks the capabilities to stop
- * (stat_startGCSync), works once all have (stat_startGC), and ends (stat_endGC).
+ * gcs: collections, from the probes on their stages. A collection asks the capabilities to stop
+ * (stat_startGCSync), works once all have stopped (stat_startGC), and ends (stat_endGC).
  */
 #include <sys/syscall.h>
 
 #include "base/search.h"
 #include "intake_priv.h"
 
-/* How far a thread can be behind a probe's instruction, and how long after its time, at the trap.
- */
+/* How far past a probe's address, and how long after its time, a thread can be while still in the
+ * trap. */
 #define GC_PROBE_BYTES 16
 #define GC_PROBE_NS    200000
-/* From there to the runtime's own looks at the clocks (stat_startGC, stat_endGC), of which one is a
- * system call. */
+/* From there to the runtime's own reading of the clocks (stat_startGC, stat_endGC), one of which is
+ * a system call. */
 #define GC_CLOCK_NS 30000
 
 /* ── records ─────────────────────────────────────────────────────────────────────────────── */
 
-/* -ENOENT: there is no room for more, and from here on it is as if the probes had come off. */
+/* -ENOENT: there is no room for more, which is treated as if the probes had come off. */
 static int add(struct seen *s, const struct gc_span *span)
 {
 	int err = ARRAY_RESERVE(s->gcs.v, s->gcs.cap, s->gcs.n + 1, SEEN_MAX_GCS);
@@ -53,14 +53,14 @@ static int begin(struct seen *s, const struct wire_gc *rec)
 			last->work = span.work;
 			return 0;
 		}
-		s->gcs.n--; /* its end was lost: nothing is known of its length */
+		s->gcs.n--; /* its end was lost: its length is unknown */
 	}
 	return add(s, &span);
 }
 
 /*
- * A collection of which only the end was seen: its start was lost, or the probe on that is off
- * where they are many. The runtime's own notes show it. -ENOENT: they do not.
+ * Adds a collection of which only the end was seen: its start was lost, or the start probe is off
+ * because collections are frequent. The runtime's own notes have the start. -ENOENT: they do not.
  */
 static int by_end(struct seen *s, const struct wire_gc *rec)
 {
@@ -76,20 +76,20 @@ static int by_end(struct seen *s, const struct wire_gc *rec)
 	if (last && !last->end)
 		s->gcs.n--;
 	last = s->gcs.n ? &s->gcs.v[s->gcs.n - 1] : NULL;
-	before = s->gcs.ended_ns; /* a cut may have let go of it */
+	before = s->gcs.ended_ns; /* v may not have it any more, after a cut */
 	if (!rec->start_ns || rec->start_ns < before || rec->start_ns > rec->h.ns)
 		return -ENOENT;
 	if (rec->sync_ns >= MAX(before, 1) && rec->sync_ns <= rec->start_ns) {
 		span.start = rec->sync_ns;
 		span.synced = true;
 	}
-	/* the thread was switched out as this one began, not as the one before ended */
+	/* the thread was switched out as this one began, not as the previous one ended */
 	if (last && last->end > span.start)
 		last->end = before;
 	return add(s, &span);
 }
 
-/* The collection that ends with the record has begun: -ENOENT: nothing shows when. */
+/* Makes sure that the collection whose end this is has a start. -ENOENT: the start is unknown. */
 static int working(struct seen *s, const struct wire_gc *rec)
 {
 	struct gc_span *last = s->gcs.n ? &s->gcs.v[s->gcs.n - 1] : NULL;
@@ -116,9 +116,9 @@ int gcs__ahead(struct seen *s, const struct wire_gc *rec)
 }
 
 /*
- * Collections that the runtime has counted, and whose ends were not seen. Those whose ends came
- * without a number, before it was known where the runtime has its count, are among its number.
- * False: so is this one. The count has 32 bits.
+ * Counts collections that the runtime has counted but whose ends were not seen. Ends that came
+ * without a number, before the location of the runtime's count was known, are part of that count.
+ * Returns false if this end has no number, too. The count has 32 bits.
  */
 static bool count_missed(struct seen_gcs *gcs, uint64_t finished, uint64_t ns)
 {
@@ -146,8 +146,8 @@ static int take_end(struct seen *s, const struct wire_gc *rec)
 	struct gc_span *last;
 
 	if (err == -ENOENT && !gcs->ended_ns) {
-		/* one that had begun before the attach is none of the session's, unless the process
-		 * is; without a number the next one shows it */
+		/* a collection that began before the attach is not part of the session, unless the
+		 * process started in it; without a number, the next end shows that */
 		gcs->before += counted;
 		return 0;
 	}
@@ -159,7 +159,7 @@ static int take_end(struct seen *s, const struct wire_gc *rec)
 		return 0;
 	last = &gcs->v[gcs->n - 1];
 	last->end = gcs->ended_ns = rec->h.ns;
-	/* GHC has a handful of generations; the count is that of those before. */
+	/* GHC has a handful of generations; a larger value is corrupt. */
 	if (rec->generation < 256)
 		last->generation = (int32_t)rec->generation;
 	if (rec->number != WIRE_GC_NO_NUMBER)
@@ -201,9 +201,10 @@ int gcs__record(struct seen *s, const struct wire_gc *rec)
 }
 
 /*
- * A trap into the kernel is where a thread is preempted rather than anywhere else, so the probes
- * themselves bring it about that the leader is switched out at a collection's edge. It has not
- * begun then, or is not over yet: what the runtime's own clock will say when it goes on.
+ * A thread is more likely to be preempted in a trap into the kernel than elsewhere, so the probes
+ * themselves cause the leader to be switched out at a collection's edge. The collection has not
+ * begun then, or is not over yet, by the runtime's own clock, which is read when the leader goes
+ * on.
  */
 void gcs__off(struct seen *s, const struct wire_off *rec)
 {
@@ -223,9 +224,9 @@ void gcs__off(struct seen *s, const struct wire_off *rec)
 }
 
 /*
- * The leader runs no Haskell code until its collection is over, and its records come in the order
- * in which it made them: where it runs some later than that began, the end was lost. Nothing is
- * known of the collection's length.
+ * The leader runs no Haskell code until its collection is over, and its records arrive in the order
+ * in which it made them. If it runs Haskell code later than the collection began, the end was lost,
+ * and the collection's length is unknown.
  */
 void gcs__runs(struct seen *s, pid_t tid, const struct ev *ev)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* intake: its life, its targets, and what the session sets. */
+/* intake: life cycle, targets, and what the session sets. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,7 +151,7 @@ struct pic_stack intake__part(const struct intake *in, uint32_t part)
 
 /* ── targets ─────────────────────────────────────────────────────────────────────────────── */
 
-/* A capture may be older than the member. */
+/* NULL if the capture is older than the member. */
 static const char *text_of(struct intake *in, const char *text)
 {
 	return picture__string(in->pic, text ? text : "");
@@ -205,7 +205,7 @@ static void take_info(struct intake *in, struct seen *s, const struct target_inf
 	s->gcs.end_addr = info->gc_end.found ? info->gc_end.addr : 0;
 }
 
-/* The newest of a pid is the one that is found. */
+/* intake__find returns the newest target of a pid. */
 static int add_target(struct intake *in, struct seen *s)
 {
 	struct seen *before = intake__find(in, s->pid);
@@ -280,7 +280,7 @@ int intake__update_target(struct intake *in, const struct target_info *info)
 	return tap__report(in, 0, &input);
 }
 
-/* "killed 9": the word, and the number after it. */
+/* "killed 9": a word, then a number. */
 static void take_end(struct intake *in, struct pic_target *pub, const char *end)
 {
 	size_t len = strcspn(end, " ");
@@ -298,7 +298,7 @@ static void take_end(struct intake *in, struct pic_target *pub, const char *end)
 
 int target__end(struct intake *in, struct seen *s, const char *end, uint64_t at_ns)
 {
-	/* the kernel's record of it has no status, which comes later */
+	/* the kernel's record of the end has no status, which comes later */
 	if (s->ended && s->pub->exit_code < 0 && !strcmp(s->pub->end, "exited") &&
 	    (!strncmp(end, "exited ", 7) || !strncmp(end, "killed ", 7)))
 		take_end(in, s->pub, end);
@@ -306,7 +306,7 @@ int target__end(struct intake *in, struct seen *s, const char *end, uint64_t at_
 		return 0;
 	s->ended = true;
 	addrs__forget_recent(s);
-	/* reported after a cut, it may have come before it */
+	/* an end reported after a cut may have happened before it */
 	s->end_ns = s->was_cut ? MAX(at_ns, s->pub->attach_ns) : at_ns;
 	take_end(in, s->pub, end);
 	return 0;
@@ -340,7 +340,7 @@ int intake__settle_target(struct intake *in, pid_t pid, bool keep)
 	return tap__report(in, err, &input);
 }
 
-/* One that had the pid before, and has ended, is found again. */
+/* Makes the previous target of the pid, which has ended, the one that is found. */
 static int find_older(struct intake *in, pid_t pid)
 {
 	for (size_t i = in->n_targets; i-- > 0;) {
@@ -460,7 +460,7 @@ int intake__set_cost(struct intake *in, pid_t pid, const struct intake_cost *cos
 	before = &s->cost_before;
 	s->cost = *cost;
 	s->pub->probe_hits = since(cost->probe_hits, before->probe_hits);
-	/* all processes' together, as our own time is */
+	/* of all processes together, as is the daemon's own time */
 	s->pub->bpf_ns = since(cost->bpf_ns, in->bpf_before_ns);
 	s->pub->bpf_ns_known = cost->bpf_ns_known;
 	s->pub->cost_known = true;
@@ -493,7 +493,7 @@ void intake__calls_uncounted(struct intake *in)
 			intake__target(in, i)->pub->calls_uncounted = true;
 }
 
-/* How many of them had been lost at the last cut; now there are n. */
+/* Notes that n are lost now, and returns how many were lost at the last cut. */
 static uint64_t lost_before(struct intake *in, const char *cause, uint64_t n)
 {
 	size_t i = 0;
@@ -533,8 +533,8 @@ int intake__set_lost_share(struct intake *in, pid_t pid, double share)
 	return tap__report(in, 0, &input);
 }
 
-/* Whether it is one of the first n sentences. A process that execs again and again is many members
- * of one pid, which is the newest one's. */
+/* Whether text is one of the first n sentences. A process that execs repeatedly is many members
+ * with one pid, and the pid finds the newest. */
 static bool has_missing(const struct seen *s, size_t n, const char *text)
 {
 	for (size_t i = 0; i < n; i++)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * kframe: which of the kernel's frames are there only because we look: our own BPF programs, the
- * tracepoint that called them, and a uprobe's trap. They are no part of what the program does.
+ * kframe: finds the kernel frames that are there only because of the profiler: its BPF programs,
+ * the tracepoint that called them, and a uprobe's trap. They are not part of what the program does.
  */
 #include <ctype.h>
 
 #include "intake_priv.h"
 
 #define PROGRAM_PREFIX "bpf_prog_"
-#define TAG_DIGITS     16 /* hex, and an underscore */
+#define TAG_DIGITS     16 /* hex digits, then an underscore */
 
-/* bpf/safescope.bpf.c; what they call in turn is further up and goes with them */
+/* bpf/safescope.bpf.c; what these call is nearer the leaf and goes with them */
 static const char *const programs[] = {"on_sample",   "on_switch",  "on_wakeup",   "on_fork",
 				       "on_exit",     "on_exec",    "on_suspend",  "on_resume",
 				       "on_tick",     "on_gc_sync", "on_gc_start", "on_gc_end",
@@ -47,7 +47,7 @@ enum kernel_frame kframe__of(const char *name)
 	/* a user breakpoint's trap, and the single step after it (arch/x86/kernel/uprobes.c) */
 	static const char *const traps[] = {"uprobe_",	     "asm_exc_int3", "exc_int3",
 					    "asm_exc_debug", "exc_debug",    "__x64_sys_uprobe"};
-	/* kernel/trace/bpf_trace.c, include/linux/tracepoint.h; the way back from a trap */
+	/* kernel/trace/bpf_trace.c, include/linux/tracepoint.h; the return from a trap */
 	static const char *const machinery[] = {
 		"bpf_trace_run",     "__bpf_trace_",	"__traceiter_",
 		"__bpf_prog_",	     "bpf_trampoline_", "irqentry_exit_to_user",

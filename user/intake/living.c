@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* living: which Haskell threads had not ended, as looks into the process's memory have shown. */
+/* living: the Haskell threads that had not ended, as found by looks into the process's memory. */
 #include <stdlib.h>
 
 #include "intake_priv.h"
@@ -11,7 +11,7 @@ bool intake__collects(const struct intake *in, pid_t pid, uint64_t start, uint64
 	return s && seen__in_gc(s, start, end);
 }
 
-/* The newest look counts for those that it does not have. */
+/* The newest look also counts for the threads that it did not find. */
 static void note_look(struct seen *s, uint64_t began_ns, uint64_t at_ns)
 {
 	s->looked_ns = MAX(s->looked_ns, began_ns);
@@ -85,7 +85,7 @@ int intake__living_ahead(struct intake *in, pid_t pid, const struct target_livin
 		struct tso_info *info;
 
 		err = notes__tso_info(s, v[i].id, &info);
-		/* those after it may be known, and would have ended without this */
+		/* go on: later ones may be known, and would otherwise count as ended */
 		no_room |= err == -E2BIG;
 		if (err && err != -E2BIG)
 			return err;
@@ -115,7 +115,7 @@ uint64_t seen__lives_until(const struct seen *s, uint64_t tso, uint64_t since_ns
 	const struct tso_info *info = seen__tso(s, tso);
 	uint64_t lived = info ? MAX(info->living_ns, info->seen_ns) : 0;
 
-	/* nobody looks, or it was there the last time */
+	/* there was no look, or the last one found the thread */
 	if (!info || s->looked_for_ns <= since_ns || lived >= s->looked_for_ns)
 		return end_ns;
 	return MAX(since_ns, MIN(lived, end_ns));
@@ -126,8 +126,8 @@ uint16_t seen__living_why(const struct seen *s, uint64_t tso, uint64_t since_ns,
 	const struct tso_info *info = seen__tso(s, tso);
 	bool is_it = info && info->living_ns >= at_ns && info->living_ns == s->looked_for_ns;
 
-	/* a replay knows of a look that is yet to come: if it never ran again, it waits all along
-	 */
+	/* a replay knows of a later look: if the thread never ran again, it has been waiting
+	 * since */
 	if (is_it && info->living_ns > at_ns)
 		is_it = info->seen_ns <= since_ns;
 	return is_it && s->looked_ns >= since_ns ? info->living_why : WIRE_TSO_UNKNOWN;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* lost: threads whose end was lost: the kernel side has no entry of them any more. */
+/* lost: threads whose exit record was lost: the kernel side has no entry for them any more. */
 #include "intake_priv.h"
 
-/* One that began, or ran, after at_ns may not be among the states of that time. */
+/* A thread that began or ran after at_ns may be missing in the states of that time. */
 static bool is_lost(const struct seen_thread *th, uint64_t at_ns)
 {
 	return th->has_entry && !th->end_ns && !th->has_final && th->start_ns < at_ns &&
 	       th->last_ns < at_ns;
 }
 
-/* With what was seen of it last: what it did since then is in no record, and may be nothing. */
+/* Ends the thread where it was last seen: what it did after that, if anything, is in no record. */
 static int end_thread(struct intake *in, const struct seen *s, const struct seen_thread *th)
 {
 	struct wire_thread_event rec = {
@@ -35,7 +35,7 @@ int intake__end_lost(struct intake *in, uint64_t at_ns)
 	for (size_t i = 0; i < in->n_targets; i++) {
 		const struct seen *s = in->targets[i];
 
-		/* of several with one pid the newest has the records */
+		/* if several have one pid, the newest has the records */
 		if (s->ended || intake__find(in, s->pid) != s)
 			continue;
 		for (struct seen_thread *th = s->thread_list; !err && th; th = th->next)

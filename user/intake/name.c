@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* name: the addresses and call sites of a target, each named once. */
+/* name: names the addresses and call sites of a target, each of them once. */
 #include <stdio.h>
 
 #include "intake_priv.h"
 
-#define MAX_ADDRS (1U << 20) /* distinct addresses of one target that are named */
-#define MAX_SITES (1U << 16) /* of one target */
+#define MAX_ADDRS (1U << 20) /* distinct named addresses per target */
+#define MAX_SITES (1U << 16) /* per target */
 
 /*
- * Frames of the RTS's own Cmm code that say nothing of the program: updates, catch and mask
- * frames, the generic apply, selector and return frames (rts/StgMiscClosures.cmm,
- * rts/Exception.cmm, rts/Apply.cmm, rts/StgStartup.cmm in GHC 9.0).
+ * Frames of the RTS's own Cmm code that mean nothing to a reader: update, catch and mask frames,
+ * the generic apply, selector and return frames (rts/StgMiscClosures.cmm, rts/Exception.cmm,
+ * rts/Apply.cmm, rts/StgStartup.cmm in GHC 9.0).
  */
 static bool is_folded(const char *name)
 {
@@ -90,13 +90,13 @@ static const char *group(enum pic_frame_kind kind, const struct code_name *name)
 	return name->module[0] ? name->module : name->file;
 }
 
-/* It may be the neighbour's. */
+/* Names from these sources may be those of a neighbour. */
 static bool is_near(enum name_source source)
 {
 	return source == NAME_NEAREST || source == NAME_MODULE_NEAR;
 }
 
-/* The name is shown as it is. */
+/* Whether the name is shown as it is, without the module in front. */
 static bool has_module(enum name_source source)
 {
 	return source == NAME_NONE || source == NAME_MODULE || source == NAME_MODULE_NEAR;
@@ -145,7 +145,7 @@ static int add_named(struct intake *in, const struct code_name *name, unsigned k
 	struct buf buf;
 	int err;
 
-	/* its code in Cmm has it by its symbols */
+	/* Cmm code of the RTS gets its package from its symbols */
 	if (frame.kind == TF_RTS || frame.kind == TF_GC)
 		frame.package = "rts";
 	buf__init(&buf, STRTAB_MAX_STRING);
@@ -161,7 +161,7 @@ static int add_named(struct intake *in, const struct code_name *name, unsigned k
 	return err;
 }
 
-/* NULL: there is none. */
+/* NULL if the source has no count. */
 static uint64_t *count_of(struct pic_names *names, enum name_source source)
 {
 	uint64_t *const counts[] = {
@@ -191,7 +191,7 @@ void name__count(struct seen *s, const struct seen_addr *addr, bool leaf)
 		addr->kept->counted[leaf]++;
 }
 
-/* What was counted as of another source is of the one that its name is from now. */
+/* Moves the counts under the previous source to the source of the better name. */
 static void recount(struct seen *s, const struct seen_addr *addr, enum name_source was)
 {
 	for (int leaf = 0; leaf < 2; leaf++) {
@@ -272,7 +272,7 @@ static int new_addr(struct intake *in, struct seen *s, uint64_t frame, struct se
 	return err;
 }
 
-/* The 1st, 2nd, 4th, 8th… time that it is met. */
+/* True the 1st, 2nd, 4th, 8th… time that the address is met. */
 static bool is_time_to_ask(struct seen_addr *addr)
 {
 	if (!addr->partial)
@@ -378,7 +378,7 @@ static int first_name(struct intake *in, struct seen *s, struct seen_site *site)
 	site->caller = UINT32_MAX;
 	site->function_name = "[unknown function]";
 	site->library = site->caller_name = "";
-	/* there may be time for it later */
+	/* there may be time to read it later */
 	site->partial = err == -EBUSY;
 	return picture__add_text(in->pic, TF_FOREIGN, site->function_name, &site->function);
 }
@@ -387,7 +387,7 @@ int name__site_again(struct intake *in, struct seen *s, struct seen_site *site)
 {
 	struct target_site found = {0};
 
-	/* what was known of it stays so */
+	/* keep what was known */
 	if (ask_site(in, s, site->addr, &found) < 0)
 		return 0;
 	return fill_site(in, site, &found);

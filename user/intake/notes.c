@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* notes: what records show of capabilities and Haskell threads, beside what threads did. */
+/* notes: what records show of capabilities and Haskell threads, beyond what OS threads did. */
 #include "intake_priv.h"
 
 #define MAX_CAP_NOTES (1U << 16)
@@ -96,7 +96,7 @@ const struct tso_info *seen__tso(const struct seen *s, uint64_t id)
 
 /* ── safe calls and run queues ───────────────────────────────────────────────────────────── */
 
-/* Beyond the limit the rest of the picture is still whole. */
+/* Drops calls beyond the limit: the rest of the picture is still complete. */
 int notes__flow(struct seen *s, pid_t tid, const struct ev *call)
 {
 	const struct seen_site *site = seen__site(s, call->site);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * record: takes the kernel's records, one at a time. Everything is checked before it is used: sizes
- * against counts, times against each other.
+ * against counts, and times against each other.
  */
 #include "record_priv.h"
 
-/* Not again for a handful of records, and never again if hardly any can go. */
+/* Sets the next threshold so that room is not made again for a handful of records, and never again
+ * if hardly any could be released. */
 static int make_room(struct intake *in)
 {
 	size_t max = in->opts.max_records;
@@ -76,15 +77,14 @@ static int take_tso(struct intake *in, struct seen *s, const struct view *view)
 }
 
 /*
- * A start by /proc is a clock tick early at most (10 ms), and some time before the record of it, as
- * copy_process() may be interrupted between the two (kernel/fork.c). No number is used again so
- * soon.
+ * The start in /proc is at most a clock tick (10 ms) early, and it precedes its record by a while,
+ * as copy_process() may be interrupted between the two (kernel/fork.c). No tid is reused that soon.
  */
 #define SHOWN_EARLY_NS 100000000ULL
 
 /*
- * Whether the snapshot, or the kernel's map at a cut, showed it before its first record came.
- * Threads that are created while a snapshot is read are in it, and begin after the snapshot's time.
+ * Whether the snapshot, or the kernel's map at a cut, had the thread before its first record came.
+ * Threads created while a snapshot is read are in it, but begin after the snapshot's time.
  */
 static bool was_shown(const struct seen_thread *th, uint64_t new_ns)
 {
@@ -96,13 +96,13 @@ static bool was_shown(const struct seen_thread *th, uint64_t new_ns)
 		return state && MAX(state->off_since_ns, state->on_since_ns) >= new_ns;
 	if (th->at_start.t0 >= new_ns)
 		return true;
-	/* one that was gone again when it was looked at has no start there */
+	/* a thread that had exited when it was looked at has no start in the snapshot */
 	if (!th->shown_ns)
 		return !th->end_ns && new_ns - th->at_start.t0 < SHOWN_EARLY_NS;
 	return th->shown_ns <= new_ns && new_ns - th->shown_ns < SHOWN_EARLY_NS;
 }
 
-/* The thread that a record is of. A new thread may have the number of one that ended. */
+/* Finds the thread of a record. A new thread may have the tid of one that ended. */
 static int thread_of(struct seen *s, const struct wire_hdr *h, struct seen_thread **ret_thread)
 {
 	struct seen_thread *th;
@@ -111,7 +111,7 @@ static int thread_of(struct seen *s, const struct wire_hdr *h, struct seen_threa
 	HASH_FIND_INT(s->threads, &tid, th);
 	if (th && h->type == WIRE_THREAD_NEW && !was_shown(th, h->ns)) {
 		if (!th->end_ns)
-			th->end_ns = h->ns; /* its end was lost */
+			th->end_ns = h->ns; /* its exit record was lost */
 		HASH_DEL(s->threads, th);
 	}
 	return target__thread(s, tid, ret_thread);
@@ -139,7 +139,7 @@ static bool size_fits(const struct wire_hdr *h, size_t size)
 	       h->size >= least[h->type];
 }
 
-/* What GHC's profiler does at a tick: one for the cost-centre stack of each capability. */
+/* What GHC's profiler does at a tick: counts one for the cost-centre stack of each capability. */
 static int take_tick(struct seen *s, const struct view *view)
 {
 	struct wire_tick_cap cap;
@@ -160,7 +160,7 @@ static int take_tick(struct seen *s, const struct view *view)
 			disabled |= 1ULL << cap.no;
 		queued += cap.queued;
 		idle |= !cap.disabled && !cap.has_task && !cap.queued;
-		/* at a tick the one that runs may just have been queued, after the others */
+		/* at a tick, the thread that runs may just have been queued after the others */
 		if (cap.has_task && cap.queued)
 			others += cap.queued - !cap.tso_id;
 		err = ccs__get(s, cap.cccs, &id);
@@ -180,7 +180,7 @@ static int take_tick(struct seen *s, const struct view *view)
 	return err ? err : notes__caps(s, rec.h.ns, rec.enabled, disabled);
 }
 
-/* What every record is checked for. *ret_view: the record; *ret_seen: the process that it is of. */
+/* The checks common to all records. *ret_view is the record, *ret_seen its process. */
 static int open_record(struct intake *in, const void *rec, size_t size, struct wire_hdr *ret_hdr,
 		       struct view *ret_view, struct seen **ret_seen)
 {
@@ -223,7 +223,7 @@ static int take_record(struct intake *in, const void *rec, size_t size)
 		return take_gc(s, &view);
 	if (h.type == WIRE_TSO)
 		return take_tso(in, s, &view);
-	/* before the thread is looked up: threads that have ended may go by it */
+	/* before the thread is looked up, since this may free threads that have ended */
 	err = in->n_records >= in->room_at ? make_room(in) : 0;
 	if (!err && h.type == WIRE_ALLOC)
 		return take_alloc(in, s, &view);
@@ -255,7 +255,7 @@ static int take_gc_ahead(struct seen *s, const struct view *view)
 	return rec.point == WIRE_GC_END ? gcs__ahead(s, &rec) : -EINVAL;
 }
 
-/* That ticks come at all: until then samples would be counted. */
+/* Notes only that ticks come at all: without any, samples would be counted. */
 static int take_tick_ahead(struct seen *s, const struct view *view)
 {
 	struct wire_tick_cap cap;
@@ -272,7 +272,7 @@ static int take_tick_ahead(struct seen *s, const struct view *view)
 	return 0;
 }
 
-/* That it goes on until then, for all that nothing else is recorded of it. */
+/* Notes that the thread lives until then, even if nothing else is recorded of it. */
 static int take_exit_ahead(struct seen *s, const struct wire_hdr *h)
 {
 	struct seen_thread *th;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A record whose sizes are known to agree, and the records of threads. Shared by record.c and
- * thread_record.c only. */
+/* Records whose sizes are known to be consistent, and the records of threads. Shared by record.c
+ * and thread_record.c only. */
 #ifndef SAFESCOPED_INTAKE_RECORD_PRIV_H
 #define SAFESCOPED_INTAKE_RECORD_PRIV_H
 
@@ -8,14 +8,14 @@
 
 #include "intake_priv.h"
 
-/* The fixed part of a record and its frames, once its sizes are known to agree. */
+/* A record and its frames, once its sizes are known to be consistent. */
 struct view {
 	const uint8_t *rec;
 	size_t size;
 	uint64_t frames[WIRE_FRAMES_MAX];
 };
 
-/* It is there: size_fits(). */
+/* Copies the fixed part of the record; size_fits() has checked that it is there. */
 static inline void view__fixed(const struct view *view, void *ret, size_t size)
 {
 	memcpy(ret, view->rec, size);
@@ -38,7 +38,7 @@ static inline int view__stack(struct view *view, size_t fixed, const struct wire
 int record__sample(struct intake *in, struct seen *s, struct seen_thread *th, struct view *view);
 int record__off(struct intake *in, struct seen *s, struct seen_thread *th, struct view *view);
 int record__call(struct intake *in, struct seen *s, struct seen_thread *th, struct view *view);
-/* A thread's begin or end, and a process's end. */
+/* A thread's start or end, or a process's end. */
 int record__event(struct intake *in, struct seen *s, struct seen_thread *th,
 		  const struct view *view);
 

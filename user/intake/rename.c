@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rename: better names for what was named too early: the file with its symbols was still being
- * downloaded, or there was no time to read it. Parts of stacks that were recorded by then keep
- * their frames' numbers, and another frame is put in for each when whole stacks are made of them.
+ * rename: better names for what was named too early, because the file with its symbols was still
+ * being downloaded, or there was no time to read it. Parts of stacks that are already recorded keep
+ * their frame numbers, and each is replaced when whole stacks are composed.
  */
 #include <stdlib.h>
 
 #include "intake_priv.h"
 
-/* A frame that is not shown by its better name (seen_addr.fold), and one that has no better name.
- */
+/* NOT_SHOWN: by its better name the frame is not shown (seen_addr.fold). NONE: no better name. */
 #define NOT_SHOWN UINT32_MAX
 #define NONE	  (UINT32_MAX - 1)
-/* Names may become better more than once. */
+/* Names may improve more than once. */
 #define MAX_STEPS 4
-/* Up to the next cut: each looks at all addresses. */
+/* Per window, since each pass visits all addresses. */
 #define MAX_RENAMES 4096
 
 uint32_t intake__shown(const struct intake *in, uint32_t frame)
@@ -36,14 +35,14 @@ void rename__free(struct intake *in)
 	in->renamed.n = 0;
 }
 
-/* What was one frame and is two now stays what it was. */
+/* A frame that has become two stays as it was. */
 static void note(uint32_t *fresh, uint32_t n, uint32_t old, uint32_t better)
 {
 	if (old < n)
 		fresh[old] = fresh[old] == NONE || fresh[old] == better ? better : old;
 }
 
-/* One that was folded is in no stack. */
+/* A folded address is in no stack. */
 static int rename_addr(struct intake *in, struct seen *s, struct seen_addr *addr, uint32_t *fresh,
 		       uint32_t n)
 {
@@ -86,7 +85,7 @@ static int rename_target(struct intake *in, struct seen *s, uint32_t *fresh, uin
 	return err;
 }
 
-/* A frame that something else still has stays what it was, too. */
+/* A frame that another address or site still uses stays as it was, too. */
 static void keep_others(const struct seen *s, uint32_t *fresh, uint32_t n)
 {
 	const struct seen_addr *addr, *next;
@@ -105,7 +104,8 @@ static void keep_others(const struct seen *s, uint32_t *fresh, uint32_t n)
 	}
 }
 
-/* Those of before hold on: what has a better name now had a name that was good enough then. */
+/* Keeps earlier replacements: what gets a better name now had a replacement that was good
+ * enough. */
 static void merge(struct intake *in, uint32_t *fresh, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {

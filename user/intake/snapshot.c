@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* snapshot: takes what was looked up at an instant: threads, and what the kernel's maps hold. */
+/* snapshot: takes what was read at one instant: threads, and the contents of the kernel's maps. */
 #include "intake_priv.h"
 
 #define TASK_DEAD 0x80 /* include/linux/sched.h; the same since Linux 4.14 */
@@ -48,7 +48,7 @@ static int snap_thread(struct intake *in, struct seen *s, const struct snap_thre
 	} else {
 		th->has_start = true;
 		th->shown_ns = snap->start_time_ns;
-		/* the row of such calls, until their own records have their places */
+		/* a row for such calls, until their own records have their sites */
 		if (th->at_start.where == WIRE_WHERE_SAFE_CALL && !th->at_start.site)
 			err = name__site(in, s, 0, &unknown);
 	}
@@ -62,7 +62,7 @@ void snapshot__compare(struct seen_thread *th, const struct ev *call)
 
 	if (!th->has_start || first->where != WIRE_WHERE_SAFE_CALL)
 		return;
-	/* found without its place: the call's own record has it */
+	/* the snapshot did not find the site, but the call's own record has it */
 	if (!first->site && (before || (call->t0 <= first->t0 && call->t1 > first->t0)))
 		first->site = call->site;
 	if (!call->site || call->site != first->site)
@@ -96,8 +96,9 @@ static int take_snapshot(struct intake *in, pid_t pid, const struct snapshot *sn
 }
 
 /*
- * An entry may outlive its thread. Where the thread has gone with an earlier window it would be
- * taken for a new one; but one that slept then was known then.
+ * Whether the state is of a thread that has ended: an entry may outlive its thread. If the thread
+ * was dropped with an earlier window, it would be taken for a new one; but a thread that slept at
+ * that time was known at that time.
  */
 static bool has_gone(const struct seen *s, pid_t tid, const struct wire_thread *state)
 {
@@ -141,7 +142,7 @@ static int take_state(struct intake *in, pid_t tid, const struct wire_thread *st
 		return -ENOMEM;
 	*th->final = *state;
 	carried__state(s, th, state);
-	/* of one that has ended its own record has them; a replay has none of a cut's time */
+	/* for a thread that has ended its own record has them; a replay has none as of a cut */
 	if (!th->end_ns)
 		th->shorts = (struct short_calls){
 			!in->looks_ahead || state->short_calls, state->short_calls,
@@ -151,7 +152,7 @@ static int take_state(struct intake *in, pid_t tid, const struct wire_thread *st
 		ev.call_start_ns = top->start_ns;
 		raw.site = top->site;
 	} else if (state->resume_incall) {
-		/* it waits for a capability to come back from there */
+		/* it waits for a capability in order to return from there */
 		raw.site = state->resume_site;
 	}
 	if (!state->off_state)
@@ -187,7 +188,7 @@ static int take_off_stack(struct intake *in, pid_t pid, pid_t tid,
 	memcpy(frames, stack->frames, sizeof(frames));
 	ev = th->final_off;
 	ev.hs = ev.c = 0;
-	/* without it nothing was known of the stack */
+	/* set because nothing was known of the stack */
 	ev.flags &= (uint16_t) ~(EV_NO_WALK | EV_GAP);
 	raw.rts = &th->final->off_rts;
 	raw.ip = th->final->off_ip;
@@ -228,8 +229,8 @@ int intake__off_stack(struct intake *in, pid_t pid, pid_t tid, const struct wire
 /* ── safe calls' counters ────────────────────────────────────────────────────────────────── */
 
 /*
- * Half of what a count can hold is never counted from one reading to the next: where it has sunk by
- * more, it began again.
+ * Detects wrapped counts: no count grows by half its range between two readings, so one that has
+ * dropped by more than that has wrapped.
  */
 static void count_turns(struct seen_counters *entry, const struct wire_site *value)
 {
@@ -263,7 +264,7 @@ static int take_counters(struct intake *in, const struct wire_site_key *key,
 		entry->value_ns = s->last_call_ns;
 		return 0;
 	}
-	/* Named now, while the process is there. */
+	/* Name the site now, while the process exists. */
 	err = name__site(in, s, clean.site, &named);
 	if (err)
 		return err;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * stack: from a record's frames to two interned parts: the C frames above, and the Haskell frames
- * with all that is below them.
+ * stack: turns a record's frames into two interned parts: the C frames on top, and the Haskell
+ * frames with everything below them.
  */
 #include <stdio.h>
 
@@ -19,17 +19,17 @@ struct taker {
 	struct seen *s;
 	const struct raw_stack *raw;
 	struct ev *ev;
-	uint64_t first; /* frame */
+	uint64_t first; /* the first frame */
 	struct part hs, c;
-	uint32_t run;	 /* frames of hs that are the innermost Haskell thread's; UINT32_MAX: all */
-	bool probed;	 /* the last frame was of the probes' own machinery */
-	bool in_hs;	 /* the first Haskell frame was met: all further frames go there */
-	bool at_leaf;	 /* the last Haskell frame was a program counter: its own return frame may
+	uint32_t run;	 /* frames of hs in the innermost Haskell thread; UINT32_MAX: all */
+	bool probed;	 /* the last frame belonged to the probes' own machinery */
+	bool in_hs;	 /* a Haskell frame was met: all further frames go into hs */
+	bool at_leaf;	 /* the last Haskell frame was a program counter; its own return frame may
 			    follow */
 	bool at_updatee; /* the last Haskell frame was a thunk under evaluation */
 	bool cut;	 /* deeper than max_depth */
 	bool returns;	 /* the leaf is what a signal handler returns to */
-	bool gap;	 /* C frames are not known between the last one and what comes next */
+	bool gap;	 /* C frames between the last one and the next are unknown */
 	uint8_t outer_code; /* of the outermost C frame above the Haskell ones */
 };
 
@@ -46,14 +46,14 @@ static void push(struct taker *t, struct part *part, uint32_t frame)
 		part->v[part->n++] = frame;
 }
 
-/* C code below Haskell frames: another Haskell thread made the call. */
+/* C code below Haskell frames: the call was made by another Haskell thread. */
 static void end_run(struct taker *t)
 {
 	if (t->run == UINT32_MAX)
 		t->run = t->hs.n;
 }
 
-/* The kernel's frames come first. What the probes are the cause of is taken out again. */
+/* Takes a kernel frame; these come first. Frames caused by the probes are removed again. */
 static int take_kernel(struct taker *t, uint64_t frame)
 {
 	struct seen_addr name;
@@ -78,9 +78,9 @@ static bool is_probed(const struct seen *s, uint64_t addr)
 }
 
 /*
- * A thread that runs right at a probed place is in the probe's trap, which takes a thousand times
- * as long as the instruction there does: that is no time of the function's. The kernel's frames are
- * there only where they are asked for, so this is none of them.
+ * A thread sampled right at a probed place is in the probe's trap, which takes a thousand times as
+ * long as the instruction there: that time is not the function's. The frame is not a kernel frame,
+ * since those are there only if asked for.
  */
 static int take_trap(struct taker *t, uint64_t frame)
 {
@@ -94,7 +94,7 @@ static int take_trap(struct taker *t, uint64_t frame)
 	uint32_t no;
 	int err;
 
-	/* above the kernel's frames that are left it is something else */
+	/* with kernel frames left above it, it is something else */
 	if (!t->raw->sampled || t->c.n || t->hs.n || (frame & WIRE_FRAME_ADDR_MASK) != ip ||
 	    !is_probed(t->s, ip))
 		return 0;
@@ -121,7 +121,7 @@ static int take_c(struct taker *t, uint64_t frame)
 	}
 	name__count(t->s, &name, false);
 	push(t, &t->c, name.frame);
-	/* nobody called that: a signal interrupted what comes next */
+	/* nobody called it: a signal interrupted the next frame */
 	if (!name.signal_return)
 		t->outer_code = name.code;
 	if (name.code == CODE_GC)
@@ -132,8 +132,8 @@ static int take_c(struct taker *t, uint64_t frame)
 }
 
 /*
- * Between the C frames that are known and the Haskell code some may be missing; the last one of
- * them is what that code calls. `callee`: its frame, UINT32_MAX if it is not known.
+ * Closes a gap: C frames may be missing between the known ones and the Haskell code; the outermost
+ * missing one is the function that this code calls. `callee`: its frame, UINT32_MAX if unknown.
  */
 static int end_gap(struct taker *t, uint32_t callee, uint8_t code)
 {
@@ -195,8 +195,8 @@ static int take_hs(struct taker *t, uint64_t frame)
 	 */
 	if (kind == WIRE_FRAME_HS_IP && !t->in_hs && name.code >= CODE_RTS)
 		return take_c(t, frame);
-	/* between a safe call's function and the runtime's: in the call, as its Haskell caller says
-	 */
+	/* between a safe call's function and the runtime's: still in the call, as the Haskell
+	 * caller shows */
 	if (kind == WIRE_FRAME_HS_IP && !t->in_hs && in_safe_call(t))
 		return 0;
 	t->in_hs = true;
@@ -298,9 +298,9 @@ static int take_end(struct taker *t)
 }
 
 /*
- * Before the runtime can be read the kernel side takes all code for C. Where no row is known for
- * the leaf it is Haskell code, unless the file's symbols or strings show that it is not: C code has
- * rows, its own or by its instructions.
+ * Until the runtime can be read, the kernel side takes all code for C. A leaf without an unwind row
+ * is Haskell code, unless the file's symbols or strings show otherwise: C code has rows, its own or
+ * ones made from its instructions.
  */
 static int find_first(struct taker *t)
 {
@@ -322,7 +322,7 @@ static int find_first(struct taker *t)
 	return err;
 }
 
-/* The program counter: the leaf, unless the stack begins with it. */
+/* Takes the program counter: it is the leaf, unless the stack begins with it. */
 static int take_ip(struct taker *t)
 {
 	const struct raw_stack *raw = t->raw;
@@ -373,7 +373,7 @@ static int intern_part(struct intake *in, struct part *part, uint32_t *ret_id)
 	return stacks__add(&in->parts, part->v, part->n, ret_id);
 }
 
-/* A short stay off the CPU, for example, of which a service sees a thousand a second. */
+/* As for a short time off the CPU, of which a service has a thousand per second. */
 static bool has_nothing(const struct raw_stack *raw)
 {
 	return !raw->head->nframes && raw->head->end == WIRE_END_NONE && !raw->ip && !raw->site &&
@@ -420,10 +420,11 @@ int stack__take(struct intake *in, struct seen *s, const struct raw_stack *raw, 
 		err = take_end(t);
 	if (!err)
 		err = take_ccs(t);
-	/* that goes on with the Haskell code that the signal interrupted */
+	/* the signal handler returns to the Haskell code that the signal interrupted */
 	if (t->returns && t->in_hs && t->c.n == 1)
 		ev->code = CODE_HASKELL;
-	/* down to the thread's start: the runtime is about to enter Haskell code, or just back */
+	/* down to the thread's start: the runtime is about to enter Haskell code, or has just left
+	 * it */
 	if (t->c.n &&
 	    (t->outer_code == CODE_RTS || (!t->in_hs && raw->head->end == WIRE_END_COMPLETE)))
 		ev->flags |= EV_OUTER_RTS;

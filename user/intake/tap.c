@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* tap: who listens to what comes in. */
+/* tap: reports inputs to the listener. */
 #include "intake_priv.h"
 
 const char *intake_input__name(enum intake_input_kind kind)

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tap: reports everything that comes in, so that it can be kept and put in again: the same inputs
- * in the same order make the same picture. Part of the intake room's public face.
+ * tap: reports every input, so that it can be kept and replayed: the same inputs in the same order
+ * make the same picture. Part of the public interface of the intake room.
  *
- * A new kind of input (a new function of intake.h, or a new question to the namer):
- *  1. give it a number at the end of enum intake_input_kind, and say which fields it uses;
- *  2. report it (tap__report) after it was taken; an answer: where it was given;
- *  3. put it in again in user/capture/replay.c (apply());
- *     (one that is made of a file, as a log's models are: who reads the file reports its bytes, in
- *     pieces, and what else the result depends on, the clocks too; at the replay the same code
- *     reads them again: capture__take_log, struct replay_hooks);
- *  4. only if it brings a struct with pointers that no field of struct intake_input has yet: a
- *     field, and its members in user/capture/codec.c.
+ * To add a kind of input (a new function of intake.h, or a new question to the namer):
+ * 1. append a number to enum intake_input_kind, and note which fields it uses;
+ * 2. report it (tap__report) after it was taken; an answer: where it was given;
+ * 3. replay it in user/capture/replay.c (apply());
+ *    (for input derived from a file, such as a log's models: the reader of the file reports its
+ *    bytes, in pieces, and what else the result depends on, the clocks too; at the replay the same
+ *    code reads them again: capture__take_log, struct replay_hooks);
+ * 4. only if it has a struct with pointers for which struct intake_input has no field yet: add a
+ *    field, and its members in user/capture/codec.c.
  */
 #ifndef SAFESCOPED_INTAKE_TAP_H
 #define SAFESCOPED_INTAKE_TAP_H
 
 #include "intake.h"
 
-/* The numbers are in files: none is ever used for something else. */
+/* These numbers are in files: never reuse one. */
 enum intake_input_kind {
 	TI_NONE = 0,
-	TI_TARGET = 1,	      /* pid, info; a: attach_ns, b: attach_took_ns; n: the namer's parts */
+	TI_TARGET = 1, /* pid, info; a: attach_ns, b: attach_took_ns; n: enum intake_namer_part */
 	TI_UPDATE_TARGET = 2, /* pid, info */
 	TI_RECORD = 3,	      /* data */
 	TI_SNAPSHOT = 4,      /* pid, snapshot; a: at_ns, n: at_end */
@@ -39,11 +39,12 @@ enum intake_input_kind {
 	TI_NAME = 15, /* a: the frame; name */
 	TI_SITE = 16, /* a: the address; site */
 	TI_CCS = 17,  /* a: the address; ccs */
-	/* reported by who joins a process's eventlog: what was read of the file, and how */
-	TI_LOG_BYTES = 18,     /* pid, data; a: how many bytes of it came before */
+	/* reported by the code that joins a process's eventlog: what was read from the file, and
+	 * how */
+	TI_LOG_BYTES = 18,     /* pid, data; a: number of bytes before these */
 	TI_LOG = 19,	       /* pid, text: its path, data: struct intake_log_join; a: its bytes */
 	TI_FORGET_TARGET = 20, /* pid */
-	TI_SETTLE_TARGET = 21, /* pid; n: it is to be kept */
+	TI_SETTLE_TARGET = 21, /* pid; n: keep */
 	TI_RETIRE_SETTLED = 22, /* a: how many stay */
 	TI_CUT = 23,		/* a: at_ns */
 	TI_CENSUS = 24,		/* pid, data: struct target_census up to its last entry; a: at_ns */
@@ -53,20 +54,20 @@ enum intake_input_kind {
 	TI_MAX,
 };
 
-/* "record", as a file's header names its kinds. */
+/* The kind's name in a file's header, such as "record". */
 const char *intake_input__name(enum intake_input_kind kind);
 
-/* What models of a log were made with, beside its bytes. */
+/* What a log's models depend on in addition to its bytes. */
 struct intake_log_join {
 	uint64_t session_ns, observed_ns; /* CLOCK_MONOTONIC */
 	uint64_t now_ns, now_wall_ns;	  /* both clocks when it was read */
 	/* Captures of earlier versions end here. */
-	uint64_t start_ns;     /* CLOCK_MONOTONIC when the process started, if the system was not
-				  suspended since; 0: not known */
-	uint64_t suspended_ns; /* how long it was since it booted */
+	uint64_t start_ns; /* CLOCK_MONOTONIC when the process started, assuming that the system was
+			      not suspended since; 0: unknown */
+	uint64_t suspended_ns; /* total time the system was suspended since boot */
 };
 
-/* TI_TARGET, n: which callbacks there are beside `name`. */
+/* TI_TARGET, n: the callbacks that the namer has besides `name`. */
 enum intake_namer_part { TN_SITE = 1, TN_CCS = 2 };
 
 struct intake_input {
@@ -77,7 +78,7 @@ struct intake_input {
 	uint64_t a, b;
 	double share;
 	const char *text;
-	const void *data; /* without pointers, as it is in memory */
+	const void *data; /* without pointers, in memory layout */
 	size_t size;
 	const struct target_info *info;
 	const struct snapshot *snapshot;
@@ -87,9 +88,9 @@ struct intake_input {
 };
 
 /*
- * From now on everything that was taken is reported; what was refused (-EINVAL, -ENOENT, -EBADMSG)
- * is not. An answer of a namer comes before the input that it was asked for. Everything that *input
- * points at lives during the call only.
+ * From now on, reports every input that was taken; refused ones (-EINVAL, -ENOENT, -EBADMSG) are
+ * not reported. An answer of a namer comes before the input that needed it. Everything that *input
+ * points at lives only for the duration of the call.
  */
 typedef void (*intake_tap)(void *ctx, const struct intake_input *input);
 void intake__set_tap(struct intake *in, intake_tap tap, void *ctx);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* thread_record: what the kernel's records have of a thread: samples, time off the CPU, calls, its
- * begin and its end. */
+/* thread_record: what the kernel's records have on a thread: samples, off-CPU time, calls, its
+ * start and its end. */
 #include "record_priv.h"
 
 #define TASK_TRACED 8 /* include/linux/sched.h, __TASK_TRACED; the same since Linux 2.6 */
@@ -15,7 +15,7 @@ static int keep(struct intake *in, struct seen *s, struct seen_thread *th, struc
 			s->blind_ns = MAX(ev->t0 ? ev->t0 : ev->t1, s->pub->attach_ns);
 		return -ENOSPC;
 	}
-	/* those of the next window come on top of all others */
+	/* events of the next window come on top of all others */
 	err = ARRAY_RESERVE(evs->v, evs->cap, evs->n + 1, 2 * in->opts.max_records);
 	if (err)
 		return err;
@@ -24,7 +24,7 @@ static int keep(struct intake *in, struct seen *s, struct seen_thread *th, struc
 		evs->v[evs->n].flags |= EV_AHEAD;
 	} else {
 		th->had_records = true;
-		/* only of one with an entry is it known when it left the CPU */
+		/* only a thread with an entry has a time when it left the CPU */
 		th->has_entry |= evs == &th->offs;
 		th->last_ns = MAX(th->last_ns, ev->t1);
 	}
@@ -116,13 +116,13 @@ int record__sample(struct intake *in, struct seen *s, struct seen_thread *th, st
 }
 
 /*
- * An interval without a begin is from before the thread was first seen. One that has shown before,
- * and whose entry on the kernel side came late, has run since then for all that is known.
+ * An interval without a start is from before the thread was first seen. If the thread was seen
+ * earlier, and only its entry on the kernel side came late, it is assumed to have run since then.
  */
 static bool is_late_entry(const struct intake *in, struct seen_thread *th,
 			  const struct wire_off *rec)
 {
-	/* what is known ahead is no record yet */
+	/* events known ahead are not records yet */
 	if (rec->out_ns || !(th->had_records || (in->ahead && (th->samples.n || th->calls.n))))
 		return false;
 	if (!in->ahead) {
@@ -162,13 +162,14 @@ int record__off(struct intake *in, struct seen *s, struct seen_thread *th, struc
 	raw.ip = rec.ip;
 	raw.site = rec.site;
 	err = stack__take(in, s, &raw, &ev);
-	/* those that the kernel held back have no stack, and not the time of any of them */
+	/* intervals that the kernel side held back have no stack, and a time that fits none of
+	 * them */
 	if (!err && !in->ahead && rec.stack.nframes)
 		gcs__runs(s, th->tid, &ev);
 	return err ? err : keep(in, s, th, &th->offs, &ev);
 }
 
-/* Its time is counted from there. */
+/* The call's time is counted from here. */
 static uint64_t call_begin(const struct wire_call *rec)
 {
 	return rec->start_ns + MIN(rec->handover_ns, rec->h.ns - rec->start_ns);
@@ -184,7 +185,7 @@ int record__call(struct intake *in, struct seen *s, struct seen_thread *th, stru
 	view__fixed(view, &rec, sizeof(rec));
 	if (view__stack(view, sizeof(rec), &rec.stack) || rec.start_ns > rec.h.ns)
 		return -EBADMSG;
-	/* Without a begin there is no call, only a return; the kernel counts those. */
+	/* Without a start there is no call, only a return; the kernel side counts those. */
 	if (rec.flags & WIRE_CALL_UNMATCHED)
 		return 0;
 	ev.t0 = rec.start_ns;
@@ -203,7 +204,7 @@ int record__call(struct intake *in, struct seen *s, struct seen_thread *th, stru
 	s->last_call_ns = MAX(s->last_call_ns, ev.t1);
 	if (!err)
 		snapshot__compare(th, &ev);
-	/* one that was over by then is none of those: its record comes late */
+	/* a call that had ended by the cut is not one of these: its record is just late */
 	if (!err && s->was_cut && ev.site && rec.start_ns < s->pub->attach_ns &&
 	    rec.h.ns > s->pub->attach_ns)
 		carried__record(in, s, th, &rec, s->site_v[ev.site - 1]);
