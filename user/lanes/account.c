@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* account: a lane's time of which there is no sample, its rows in the picture, and what the lanes
- * lack. */
+/* account: the stacks for a lane's unsampled time, its rows in the picture, and what lanes lack. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* alloc: what was allocated, booked by stack as it comes, and put into the picture. */
+/* alloc: books what was allocated by stack as it comes in, and puts it into the picture. */
 #include <string.h>
 
 #include "base/search.h"
 #include "ledger/sums.h"
 #include "lanes_priv.h"
 
-/* The exit code of a program whose heap had reached its limit (rts/include/Rts.h). */
+/* The exit code of a program that exceeded its heap limit (rts/include/Rts.h). */
 #define EXIT_HEAPOVERFLOW 251
 
-/* The one owner in its ledger. */
+/* The only owner in its ledger. */
 #define OWNER 0
 
-/* Of a process, however few slices its lanes may have, or many. */
+/* Bounds for the spans of a process, whatever the number of slices in its lanes. */
 #define LEAST_SPANS ((size_t)1024)
 #define MOST_SPANS  ((size_t)32768)
 
-/* A capability that was stopped has run Haskell code so many slices before, if it is known. */
+/* How many slices to search back for the Haskell code that a stopped capability ran. */
 #define HOLDER_SLICES ((size_t)32)
 
-/* The cost-centre stack that the thread was in; 0: none. */
+/* `ccs`: the cost-centre stack that the thread was in; 0: none. */
 static int book_centre(struct allocated *a, uint32_t ccs, uint64_t bytes)
 {
 	struct centres_bytes *by = &a->by_centre;
 	int err = ccs ? ARRAY_RESERVE(by->v, by->cap, ccs, LEDGER_MAX_ROWS) : 0;
 
-	/* beyond that many there are sums by stack still */
+	/* beyond the limit there are still the sums by stack */
 	if (err == -E2BIG || !ccs)
 		return 0;
 	while (!err && by->n < ccs)
@@ -35,7 +35,7 @@ static int book_centre(struct allocated *a, uint32_t ccs, uint64_t bytes)
 	return err;
 }
 
-/* Too many for the lanes are too many here. */
+/* Limits spans like the slices of lanes. */
 static int put_span(struct lanes *l, const struct pic_alloc_span *span)
 {
 	struct allocated *a = &l->allocated;
@@ -100,7 +100,7 @@ static void add_reading(struct pic_alloc *sums, const struct alloc_reading *r)
 	if (r->ticked)
 		return;
 	sums->large_of_bytes += r->large_of;
-	/* it was chosen among these at random */
+	/* one of these was chosen at random */
 	sums->collections += 1 + r->skipped;
 	sums->reasons[gc__reason(r->reason)] += 1 + r->skipped;
 	sums->caps_left_out |= r->caps_left_out;
@@ -141,7 +141,7 @@ static int by_stack(const void *pa, const void *pb)
 	return CMP(a->stack, b->stack);
 }
 
-/* What nobody was seen to allocate: a window has all of its own bytes, and no others. */
+/* Books what no sample stands for: a window has all of its own bytes, and no others. */
 static int book_rest(struct lanes *l, uint64_t until)
 {
 	struct pic_alloc *sums = &l->allocated.sums;
@@ -169,9 +169,9 @@ static bool is_in_module(const struct pic_frame *frame)
 }
 
 /*
- * Without the frame that a heap check leaves on top (rts/HeapStackCheck.cmm: stg_ret_p and others).
- * Where there are symbols it is in no stack; in a stripped program it is known by having no name,
- * while the code of all modules has. Modules come late: this is for when all names are there.
+ * Removes the frame that a heap check leaves on top (rts/HeapStackCheck.cmm: stg_ret_p and others).
+ * With symbols, it is in no stack; in a stripped program it is recognised by having no name, while
+ * the code of all modules has one. Modules are found late: call this when all names are known.
  */
 static int cut_check(struct lanes *l, uint32_t *stack)
 {
@@ -189,7 +189,7 @@ static int cut_check(struct lanes *l, uint32_t *stack)
 	return err;
 }
 
-/* Rows of one stack are one; *n is fewer then. */
+/* Merges rows with the same stack and reduces *n. */
 static void join_rows(struct pic_alloc_row *rows, size_t *n)
 {
 	size_t kept = 0;
@@ -237,7 +237,7 @@ static int fill_rows(struct lanes *l, struct pic_alloc *alloc)
 
 /* ── when and where ──────────────────────────────────────────────────────────────────────── */
 
-/* The OS thread that held the capability last before it was stopped; 0: not known. */
+/* The OS thread that last held the capability before it was stopped; 0: unknown. */
 static pid_t holder(const struct pic_lanes *caps, const struct pic_alloc_span *span)
 {
 	const struct pic_lane *lane = NULL;
@@ -256,8 +256,11 @@ static pid_t holder(const struct pic_lanes *caps, const struct pic_alloc_span *s
 	return 0;
 }
 
-/* Those of capabilities that others stopped get their threads from the capabilities' lanes; what
- * was allocated before a window, and shows by a collection in it, counts in it. */
+/*
+ * Spans of capabilities that were stopped by others get their threads from the capabilities' lanes.
+ * What was allocated before a window, but was reported by a collection in it, counts in that
+ * window.
+ */
 static int fill_spans(struct lanes *l, struct pic_target *pub)
 {
 	uint64_t start = picture__session(l->pic)->start_ns;

@@ -18,8 +18,8 @@ static void take_context(struct ev *ev, const struct ev *from)
 }
 
 /*
- * It began before the runtime could be looked into, and the thread still sleeps when a snapshot
- * can: in one and the same sleep it does one and the same.
+ * The interval began before the runtime could be read, and the thread is still asleep when a
+ * snapshot reads it: the whole sleep gets the snapshot's context.
  */
 static void fill_early(const struct seen_thread *th, struct ev *off)
 {
@@ -32,7 +32,7 @@ static void fill_early(const struct seen_thread *th, struct ev *off)
 			take_context(off, snaps[i]);
 }
 
-/* One of which the kernel saw nothing. */
+/* The kernel side saw nothing of the interval. */
 static bool is_unknown(const struct ev *off)
 {
 	return off->where == WIRE_WHERE_UNKNOWN;
@@ -91,7 +91,7 @@ uint64_t bounds__last_sign(const struct thread_builder *b, uint64_t end)
 	return t;
 }
 
-/* More of the thread is recorded than that, after a cut. */
+/* Whether records of the thread after `end` are known, as they may be at a cut. */
 static bool has_more(const struct seen_thread *th, uint64_t end)
 {
 	for (size_t i = 0; i < th->calls.n; i++)
@@ -103,8 +103,8 @@ static bool has_more(const struct seen_thread *th, uint64_t end)
 }
 
 /*
- * It left the CPU after its last record, of which there is none: on the CPU it would have been
- * sampled. A cut does not end the silence.
+ * Whether the thread left the CPU after its last record although no record shows it: on the CPU it
+ * would have been sampled. A cut does not end the silence.
  */
 static bool is_silent(const struct thread_builder *b, uint64_t end, uint64_t last)
 {
@@ -128,7 +128,7 @@ static uint64_t first_evidence(const struct seen_thread *th, uint64_t otherwise)
 	}
 	if (th->calls.n)
 		t = MIN(t, th->calls.v[0].t0);
-	/* at a cut it may have begun just now, and its records are still to come */
+	/* at a cut the thread may have just begun, and its records are still to come */
 	if (t == UINT64_MAX && th->has_final)
 		t = th->final->off_since_ns ? th->final->off_since_ns : th->final->on_since_ns;
 	return t == UINT64_MAX ? otherwise : t;
@@ -149,7 +149,7 @@ void bounds__of(const struct seen *seen, const struct seen_thread *th, uint64_t 
 	*ret_end = MAX(end, start);
 }
 
-/* Of an interval that goes on beyond a cut nothing later is known. */
+/* Nothing later is known of an interval that goes on beyond a cut. */
 static void take_earlier(const struct thread_builder *b, struct ev *ev)
 {
 	const struct seen_thread *th = b->th;
@@ -168,7 +168,7 @@ bool bounds__last_off(const struct thread_builder *b, uint64_t end, struct ev *r
 	const struct ev *last_off = th->offs.n ? &b->offs[th->offs.n - 1] : b->prev;
 	uint64_t last = bounds__last_sign(b, end);
 
-	/* of one that is known to go on beyond `end` there is a record */
+	/* if the thread is known to go on beyond `end`, there is a record */
 	if (th->end_ns || (th->offs.n && b->offs[th->offs.n - 1].t1 > end))
 		return false;
 	if (th->has_final && (th->final->off_since_ns || th->final->on_since_ns)) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* calls: the safe calls of a target, one row for each call site, from the kernel's counters. */
+/* calls: the safe calls of a target, one row per call site, from the kernel's counters. */
 #include "hist_priv.h"
 #include "lanes_priv.h"
 
-/* Of one site, by whether its calls are interruptible. */
+/* Per site, by whether its calls are interruptible. */
 struct open_calls {
 	uint64_t at_start[2], at_end[2], wall_ns[2];
 };
@@ -39,7 +39,7 @@ static int flag_of(const struct call_counter *c, const struct seen_site *site)
 	return seen__counters(c->l->seen, site->addr, true) ? 1 : 0;
 }
 
-/* The place of the call that the snapshot at the attach found; NULL: there is no row for it. */
+/* The site of the call that the snapshot at the attach found; NULL: it has no row. */
 static const struct seen_site *first_site(const struct call_counter *c,
 					  const struct seen_thread *th)
 {
@@ -48,7 +48,7 @@ static const struct seen_site *first_site(const struct call_counter *c,
 	return seen__site(c->l->seen, th->at_start.site) ?: seen__site_at(c->l->seen, 0);
 }
 
-/* One that was open at the attach, and until the thread's end or the session's. */
+/* A call that was open at the attach, and until the end of the thread or the session. */
 static void count_never_left(struct call_counter *c, const struct seen_thread *th, uint64_t end)
 {
 	const struct seen_site *site = first_site(c, th);
@@ -59,9 +59,9 @@ static void count_never_left(struct call_counter *c, const struct seen_thread *t
 }
 
 /*
- * Whether the call that the snapshot at the attach found was there before the probes, which come on
- * somewhat earlier. One that was has a record of its own when it ends; the kernel has seen others
- * begin.
+ * Whether the call found by the snapshot at the attach began before the probes, which come on
+ * somewhat before the snapshot. If so, it has its own record when it ends; later calls were seen to
+ * begin by the kernel side.
  */
 static bool was_before(const struct call_counter *c, const struct thread_lane *lane)
 {
@@ -70,12 +70,12 @@ static bool was_before(const struct call_counter *c, const struct thread_lane *l
 
 	if (!site)
 		return false;
-	/* its probes were there before its first instruction */
+	/* its probes were set before its first instruction */
 	if (!c->l->seen->pub->attach_took_ns)
 		return false;
 	if (th->ended_before_call || th->began_same_call)
 		return th->ended_before_call;
-	/* nothing shows whether others came from the same place */
+	/* nothing shows whether others came from the same site */
 	if (!site->addr)
 		return lane->in_first_call;
 	for (uint32_t i = 0; th->has_final && i < MIN(th->final->depth, (uint32_t)WIRE_OPEN_MAX);
@@ -86,8 +86,9 @@ static bool was_before(const struct call_counter *c, const struct thread_lane *l
 }
 
 /*
- * The snapshot at the end finds the thread in a call, and the kernel knows of none: it has seen all
- * that began since the probes were on, unless they were off while the thread ran.
+ * Whether the snapshot at the end found the thread in a call that the kernel side does not know.
+ * The kernel side has seen all calls that began since the probes were set, unless they were off
+ * while the thread ran.
  */
 static bool is_open_at_end(const struct thread_lane *lane)
 {
@@ -111,7 +112,7 @@ static void count_unseen_begin(struct call_counter *c, const struct thread_lane 
 	flag = flag_of(c, site);
 
 	c->open[site->index].at_end[flag]++;
-	/* what was seen of it is counted by the first snapshot's */
+	/* what was seen of it is counted with the first snapshot's call */
 	if (lane->in_first_call)
 		return;
 	/* Without any event since the attach it is still the same call. */
@@ -120,19 +121,19 @@ static void count_unseen_begin(struct call_counter *c, const struct thread_lane 
 		count_never_left(c, th, c->end);
 	else if (th->has_final && th->final->off_since_ns &&
 		 th->final_off.where == WIRE_WHERE_SAFE_CALL && c->end > th->final->off_since_ns)
-		/* it has slept in it since then, at least */
+		/* the thread has slept in the call at least since then */
 		c->open[site->index].wall_ns[flag] +=
 			c->end - MAX(th->final->off_since_ns, c->l->seen->pub->attach_ns);
 }
 
-/* count_open_before has it, without its record */
+/* count_open_before counts it, without using its record */
 static bool is_first_call(const struct thread_lane *lane, const struct ev *ev)
 {
 	return lane->began_in_first_call && ev->call_flags & WIRE_CALL_OPEN_AT_START;
 }
 
-/* Those of which there is a record already: open at the last cut, or at the window's end, unless
- * the counters of then have them whole. */
+/* Calls that already have a record, but were open at the last cut or at the end of the window,
+ * unless the counters of that time include them as a whole. */
 static void count_recorded(struct call_counter *c, const struct thread_lane *lane)
 {
 	const struct seen_thread *th = lane->seen;
@@ -149,7 +150,8 @@ static void count_recorded(struct call_counter *c, const struct thread_lane *lan
 		if (c->l->seen->was_cut && ev->t0 < begin && !seen__has_open(th->before, ev->t0) &&
 		    !is_first_call(lane, ev) && !seen__is_counted(c->l->seen, ev, true))
 			open->at_start[flag]++;
-		/* one that ended since its thread's state was read is in that, and counted by it */
+		/* a call that ended after its thread's state was read is counted by means of the
+		 * state */
 		if (!c->l->goes_on || ev->t0 >= c->end || ev->t1 <= c->end ||
 		    seen__has_open(th->final, ev->t0) ||
 		    (counted && seen__is_counted(c->l->seen, ev, false)))
@@ -159,7 +161,7 @@ static void count_recorded(struct call_counter *c, const struct thread_lane *lan
 	}
 }
 
-/* The call of the attach's snapshot; count_never_left has its time. */
+/* Counts the call of the snapshot at the attach; count_never_left books its time. */
 static void count_first_call(struct call_counter *c, const struct seen_thread *th, bool at_end)
 {
 	const struct seen_site *site = first_site(c, th);
@@ -169,7 +171,7 @@ static void count_first_call(struct call_counter *c, const struct seen_thread *t
 		(at_end ? open->at_end : open->at_start)[flag_of(c, site)]++;
 }
 
-/* Those of a thread that were open at the last cut. */
+/* The calls of a thread that were open at the last cut. */
 static void count_open_before(struct call_counter *c, const struct thread_lane *lane)
 {
 	const struct seen_thread *th = lane->seen;
@@ -220,9 +222,9 @@ static uint64_t minus(uint64_t a, uint64_t b)
 }
 
 /*
- * The kernel's sums since the last cut, without what of a call came before it. Its least and
- * greatest are of all calls ever: where there were earlier ones they are known as well as the
- * histogram shows them, which is in ret_hist, where it has room.
+ * The kernel's sums since the last cut, without the parts of calls before it. The minimum and
+ * maximum are of all calls ever; if there were earlier calls, they are narrowed to what the
+ * histogram shows. ret_hist gets the histogram.
  */
 static struct wire_site since_cut(const struct seen_counters *entry, const struct call_part *before,
 				  uint64_t ret_hist[WIRE_HIST_SLOTS])
@@ -282,7 +284,7 @@ static void fill_counters(struct pic_call *call, const struct wire_site *v,
 	call->quantile_error = MAX(e50, e99);
 }
 
-/* False: there was none. */
+/* Returns false if there was no call. */
 static bool fill_row(const struct call_counter *c, const struct seen_site *site, int flag,
 		     struct pic_call *call)
 {
@@ -291,13 +293,13 @@ static bool fill_row(const struct call_counter *c, const struct seen_site *site,
 	uint64_t hist[WIRE_HIST_SLOTS] = {0};
 	struct wire_site v = {0};
 
-	/* what was counted later is in the window of then */
+	/* what was counted later is in a later window */
 	if (c->l->goes_on && !seen__counters_are_of(c->l->seen, c->end))
 		entry = NULL;
 	if (entry)
 		v = since_cut(entry, &site->before[flag], hist);
-	/* of a site that is known from an earlier window there may be none in this one, be it the
-	 * rest of a wait for a capability */
+	/* a site known from an earlier window may have no calls in this one, not even the rest of a
+	 * wait for a capability */
 	if (entry && c->l->seen->was_cut && !v.calls && !v.abandoned && !v.open_at_exit &&
 	    !v.cap_wait_ns)
 		entry = NULL;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * caps: the lanes of capabilities. One that no thread holds is idle, or stopped for a collection,
- * or disabled. Threads' pieces claim it as they are made, before any are merged, so that its
- * account has all of them.
+ * caps: the lanes of capabilities. One that no thread holds is idle, stopped for a collection, or
+ * disabled. Threads' pieces claim capabilities as they are made, before any are merged, so that a
+ * capability's account has all of them.
  */
 #include "base/search.h"
 #include "lanes_priv.h"
 
 #define MAX_MOVED ((size_t)1 << 24)
 
-/* Of a thread's time in LEDGER_RUN on a capability so much was in short calls, and is idle. */
+/* This much of a thread's LEDGER_RUN time on a capability was in short calls; the capability was
+ * idle. */
 struct moved {
 	pid_t tid;
 	uint32_t cap;
@@ -19,24 +20,23 @@ struct moved {
 struct cap_lane {
 	struct slices slices;
 	uint64_t start_ns, cursor;
-	uint64_t idle_ns, run_ns; /* booked so far; of threads' class LEDGER_RUN */
-	uint64_t late_ns;	  /* the longest time that came too late for the slices */
+	uint64_t idle_ns, run_ns; /* booked so far; run_ns: in the threads' class LEDGER_RUN */
+	uint64_t late_ns;	  /* the longest time that was known too late for the slices */
 	uint32_t sampled_states;
 	uint32_t no, gc_stack;
-	size_t gc, note; /* next of each */
+	size_t gc, note; /* index of the next one */
 	struct holding holding;
-	struct idle idle, gcs; /* for the Haskell threads' lanes; gcs: see caps__sampled_gc() */
+	struct idle idle, gcs; /* for the lanes of Haskell threads; gcs: see caps__sampled_gc() */
 	uint8_t overlap;       /* see overlaps__cap */
 	uint64_t preempted_run_ns;
-	bool runs; /* what it was last, but for being preempted, was Haskell code or an unsafe call
-		    */
+	bool runs; /* its last state, preemption aside, was Haskell code or an unsafe call */
 	bool begun;
 };
 
 struct caps {
 	struct cap_lane *v; /* by number */
 	size_t n, cap;
-	struct claims claims; /* that are not put down yet */
+	struct claims claims; /* not put yet */
 	struct moved *moved;
 	size_t n_moved, moved_cap;
 };
@@ -101,7 +101,7 @@ int caps__copy(const struct caps *caps, struct caps **ret_copy)
 	return err;
 }
 
-/* When it was made; the session's begin for those that were there before. */
+/* When it was created; the session's start for those that existed before. */
 static uint64_t born(const struct seen *s, uint32_t no, uint64_t first_claim)
 {
 	uint64_t attach = s->pub->attach_ns, made = first_claim;
@@ -119,7 +119,7 @@ static uint64_t born(const struct seen *s, uint32_t no, uint64_t first_claim)
 
 /* ── putting it down ─────────────────────────────────────────────────────────────────────── */
 
-/* From when on no probe sees collections; UINT64_MAX: they are seen. */
+/* The time from which no probe sees collections; UINT64_MAX: they are seen. */
 static uint64_t unseen_from(const struct seen_gcs *gcs)
 {
 	if (gcs->off_ns)
@@ -127,7 +127,7 @@ static uint64_t unseen_from(const struct seen_gcs *gcs)
 	return gcs->known || gcs->has_probes ? UINT64_MAX : 0;
 }
 
-/* What the Haskell threads' lanes have of it. */
+/* Keeps what the lanes of Haskell threads need. */
 static int keep(const struct lanes *l, struct cap_lane *lane, const struct pic_slice *s)
 {
 	uint64_t from = MAX(s->start_ns, unseen_from(&l->seen->gcs));
@@ -178,7 +178,7 @@ static enum cap_state state_of(enum thread_state state)
 	}
 }
 
-/* What it is while nobody holds it, and up to when, before `end`. */
+/* Finds the state of a capability that nobody holds, and the end of that state, at most `end`. */
 static void unheld(struct cap_builder *b, uint64_t end, struct pic_slice *ret)
 {
 	const struct seen *s = b->l->seen;
@@ -211,7 +211,8 @@ static void unheld(struct cap_builder *b, uint64_t end, struct pic_slice *ret)
 	}
 }
 
-/* Nobody has it up to `end`; `weak`: it could run if a thread had a CPU. NULL: it could not. */
+/* Puts the time up to `end` in which nobody holds it; `weak`: it could run if a thread had a CPU;
+ * NULL: it could not. */
 static int put_unheld(struct cap_builder *b, uint64_t end, const struct claim *weak)
 {
 	static const struct claim nobody = {.class = LEDGER_CLASSES};
@@ -259,8 +260,9 @@ static int put_claim(void *ctx, const struct claim *c, uint64_t end)
 /* ── one capability ──────────────────────────────────────────────────────────────────────── */
 
 /*
- * What is known only now of time that is done already: a thread that slept then had run for a
- * while before, or waited for a CPU. The capability was taken for idle, and is drawn so.
+ * Books what becomes known only after its time was put: a thread that was then taken to sleep had
+ * run for a while before, or waited for a CPU. The capability was taken to be idle, and is drawn
+ * so.
  */
 static int book_late(struct cap_builder *b, const struct claim *c)
 {
@@ -312,8 +314,7 @@ int caps__cut(struct lanes *l, uint64_t end_ns)
 		struct cap_lane *lane = &l->caps->v[i];
 
 		slices__free(&lane->slices);
-		/* of a window that was not made, or not to its end, there is nothing to catch up on
-		 */
+		/* a window that was not made, or only in part, is not made up for */
 		lane->start_ns = lane->cursor = MAX(lane->cursor, end_ns);
 		lane->idle_ns = lane->run_ns = lane->late_ns = lane->preempted_run_ns = 0;
 		lane->sampled_states = 0;
@@ -376,7 +377,7 @@ static int by_cap(const void *pa, const void *pb)
 	return CMP(a->s.cap, b->s.cap) ?: claims__by_start(a, b);
 }
 
-/* Short calls, in which the capability was free: never more than what there is so far. */
+/* Moves short calls, in which the capability was free, by at most what there is so far. */
 static int book_moved(struct lanes *l, struct cap_lane *lane, struct moved *m)
 {
 	const struct ledger_place place = {

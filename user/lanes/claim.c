@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * claim: from what threads did to what capabilities and Haskell threads did. A capability does what
- * the thread that holds it does, a Haskell thread what the OS thread does that it runs on.
+ * claim: derives what capabilities and Haskell threads did from what threads did. A capability does
+ * what the thread that holds it does, and a Haskell thread what the OS thread that it runs on does.
  */
 #include "lanes_priv.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * cover: when a thread was in which safe call, or collected. Calls come from their records, from
- * the calls open at either end of the session, and from samples and off-CPU intervals that name the
- * call they fell into, where the call was too short for a record.
+ * the calls open at either end of the session, and, for calls too short for a record, from samples
+ * and off-CPU intervals that name the call.
  */
 #include "base/search.h"
 #include "lanes_priv.h"
@@ -69,7 +69,7 @@ static int add_gcs(const struct seen *seen, const struct seen_thread *th, uint64
 	return err;
 }
 
-/* Calls that never came back before the end. Their stack, if any, is that of the innermost one. */
+/* Calls that did not return before the end. The stack, if any, belongs to the innermost one. */
 static int add_open(const struct seen *seen, const struct seen_thread *th, uint64_t start,
 		    uint64_t end, struct cover_list *list)
 {
@@ -153,8 +153,8 @@ static const struct ev *next_evidence(struct evidence *it)
 }
 
 /*
- * The call was last seen at `seen`, and at `next` something else: it ended in between, and it did
- * not last as long as a call with a record.
+ * Guesses the end of a call that was last seen at `seen`, while at `next` something else was: it
+ * ended in between, and did not last as long as a call with a record.
  */
 static uint64_t guess_end(const struct seen *s, uint64_t call_start, uint64_t seen, uint64_t next)
 {
@@ -273,7 +273,7 @@ static int make_segs(struct cover_list *list, uint64_t start)
 		err = pop_until(list, stack, &depth, c->start);
 		if (err || depth == MAX_NESTED)
 			continue;
-		/* Calls lie within each other; an end that was only guessed may not. */
+		/* Calls are nested; an end that was only guessed may violate that. */
 		if (depth && c->end > list->v[stack[depth - 1]].end) {
 			c->end = list->v[stack[depth - 1]].end;
 			c->end_exact = list->v[stack[depth - 1]].end_exact;
@@ -296,9 +296,10 @@ static void mark_callback(struct cover_list *list, size_t *seg, uint64_t t)
 }
 
 /*
- * Haskell code within a call is a callback, and so is a return from a call: that from this one is
- * no longer within it. A thread still in suspendThread has its capability too, but runs the RTS's
- * code; and in a callback that waits for a capability it has none and no suspended thread.
+ * Haskell code within a call is a callback. So is the return from a call, since the return from
+ * this call itself does not lie within it. A thread still in suspendThread holds its capability,
+ * too, but runs the RTS's code; a callback that waits for a capability has none, and no suspended
+ * thread.
  */
 static void mark_callbacks(const struct seen_thread *th, const struct ev *offs,
 			   struct cover_list *list)
@@ -323,8 +324,9 @@ static void mark_callbacks(const struct seen_thread *th, const struct ev *offs,
 }
 
 /*
- * In the call of the snapshot at the attach: a call, and none whose begin the kernel saw. The same
- * one again after a callback if it has the same place and Haskell thread.
+ * Whether the event is in the call of the snapshot at the attach: it is in a call whose start the
+ * kernel side did not see. `again`: after something else, it is the same call only with the same
+ * site and Haskell thread.
  */
 static bool in_first_call(const struct seen_thread *th, const struct ev *ev, bool again)
 {
@@ -334,9 +336,9 @@ static bool in_first_call(const struct seen_thread *th, const struct ev *ev, boo
 }
 
 /*
- * At a cut there is no snapshot of where the threads are, nor at the end of a capture that was not
- * finished. One that slept in a call has not left it without a switch: it has none at all since, or
- * is asleep in that call again.
+ * At a cut, and at the end of an unfinished capture, there is no snapshot of where the threads are.
+ * A thread that slept in a call has not left it without a context switch: either it has had none,
+ * or it is asleep in that call again.
  */
 static bool sleeps_in_first_call(const struct seen_thread *th)
 {
@@ -349,8 +351,8 @@ static bool sleeps_in_first_call(const struct seen_thread *th)
 }
 
 /*
- * The snapshot at the attach found the thread in a call of which there is no record. A call that
- * has ended has a record, if it was not short: as long as nothing else is seen, it goes on.
+ * The snapshot at the attach found the thread in a call without a record. A call that has ended has
+ * a record unless it was short: as long as nothing else is seen, it goes on.
  */
 static int add_at_start(const struct seen *seen, struct thread_lane *lane, struct evidence it,
 			uint64_t start, uint64_t end, bool goes_on, struct cover_list *list)
@@ -368,12 +370,12 @@ static int add_at_start(const struct seen *seen, struct thread_lane *lane, struc
 	for (size_t i = 0; i < list->n; i++)
 		if (!list->v[i].gc && list->v[i].start <= MAX(th->at_start.t0, start))
 			return 0;
-	/* beyond `end` too */
+	/* beyond `end`, too */
 	for (size_t i = 0; i < th->calls.n; i++)
 		if (th->calls.v[i].t0 <= MAX(th->at_start.t0, start))
 			return 0;
 	while ((ev = next_evidence(&it)) != NULL) {
-		/* it may have ended, and others like it, while no probe was on */
+		/* it may have ended, and others like it, while the probes were off */
 		lost |= (ev->flags & EV_CALLS_UNKNOWN) != 0;
 		if (!lost && in_first_call(th, ev, other)) {
 			last = MAX(last, MIN(ev->t1, end));
@@ -384,7 +386,7 @@ static int add_at_start(const struct seen *seen, struct thread_lane *lane, struc
 			other = ev;
 		}
 	}
-	/* the same, since the last record */
+	/* or since the last record */
 	lost |= th->has_final && !th->final->epoch;
 	was_seen |= goes_on && sleeps_in_first_call(th);
 	lane->in_first_call = was_seen && !other && !lost;

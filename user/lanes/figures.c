@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* figures: the sums of a process since the last cut, without a picture or out of one. */
+/* figures: the sums of a process since the last cut, from its picture or without one. */
 #include "picture/figures.h"
 
 #include "hist_priv.h"
@@ -63,7 +63,7 @@ static void add_gcs(const struct seen *s, uint64_t at_ns, struct figures *f)
 		uint64_t start = MAX(gc->start, s->joined_ns), work = MAX(gc->work, start);
 		struct figures_gc *sum = &f->gc_unknown;
 
-		/* one that goes on, or ended after a cut, is in a later part */
+		/* one that is running, or ended after a cut, belongs to a later part */
 		if (!gc->end || gc->end > at_ns)
 			continue;
 		if (gc->generation >= 0)
@@ -88,7 +88,8 @@ static unsigned hist_entry(unsigned slot)
 	return entry;
 }
 
-/* False: no call has ended there, and none that ended before the cut has waited since. */
+/* Returns false if no call has ended at the site, and none that ended before the cut has waited
+ * since. */
 static bool fill_site(const struct seen *s, const struct seen_counters *counters,
 		      struct figures_site *ret)
 {
@@ -119,7 +120,7 @@ static int add_sites(const struct seen *s, uint64_t at_ns, struct figures *f)
 {
 	struct seen_counters *counters, *next;
 
-	/* at a cut such ones stay for the next part */
+	/* at a cut, such counters stay for the next part */
 	if (!seen__counters_are_of(s, at_ns))
 		return 0;
 	f->sites = calloc(HASH_COUNT(s->counters) + 1, sizeof(*f->sites));
@@ -132,7 +133,7 @@ static int add_sites(const struct seen *s, uint64_t at_ns, struct figures *f)
 
 /* ── allocation ──────────────────────────────────────────────────────────────────────────── */
 
-/* Readings that the lanes have not taken yet are the later ones. */
+/* Adds the readings that the lanes have not taken yet. */
 static void add_allocated(const struct lanes *l, uint64_t at_ns, struct figures *f)
 {
 	const struct seen_allocs *allocs = &l->seen->allocs;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * flow: recorded safe calls, from the capability that was left to the one that was got back, and
- * the curves: safe calls in flight, Haskell threads that could run.
+ * flow: recorded safe calls, from the capability that was left to the one that was acquired again,
+ * and curves: safe calls in flight, runnable Haskell threads.
  */
 #include "base/search.h"
 #include "lanes_priv.h"
@@ -32,7 +32,7 @@ static const struct pic_slice *held_after(const struct pic_lane *lane, uint64_t 
 
 		if (s->cap < MAX_CAPS)
 			return s;
-		/* the next call, or no Haskell any more */
+		/* the next call, or no Haskell code follows */
 		if (s->state == ST_SAFE_CALL_CPU || s->state == ST_SAFE_CALL_BLOCKED ||
 		    s->state == ST_IDLE)
 			return NULL;
@@ -47,7 +47,7 @@ static void find_ends(const struct pic_lane *lane, struct pic_flow *flows, size_
 	for (; at < n && flows[at].tid == lane->tid; at++) {
 		const struct pic_slice *s;
 
-		/* another thread had the same number before, or has it later */
+		/* another thread with the same tid lived before or after */
 		if (flows[at].start_ns < lane->start_ns || flows[at].end_ns > lane->end_ns)
 			continue;
 		s = held_after(lane, flows[at].end_ns);
@@ -69,11 +69,12 @@ static int by_ns(const void *pa, const void *pb)
 {
 	const struct change *a = pa, *b = pb;
 
-	/* ends first: a call that follows another is not a second one */
+	/* ends first, so that back-to-back calls do not count as two */
 	return CMP(a->ns, b->ns) ?: a->by - b->by;
 }
 
-/* Whether a record shows how its last call went on after the end; flows are by thread and end. */
+/* Whether a record shows what the thread's last call did after end_ns; flows are sorted by thread
+ * and end. */
 static bool is_recorded_later(const struct pic_flow *flows, size_t n, pid_t tid, uint64_t end_ns)
 {
 	size_t at = search__first(
@@ -82,7 +83,7 @@ static bool is_recorded_later(const struct pic_flow *flows, size_t n, pid_t tid,
 	return at < n && flows[at].tid == tid;
 }
 
-/* Those of a thread that are open at the end. Returns how many; `to` may be NULL. */
+/* The calls of a thread that are open at the end. Returns their number; `to` may be NULL. */
 static size_t open_of(const struct lanes *l, const struct thread_lane *lane, struct change *to)
 {
 	uint64_t attach = l->seen->pub->attach_ns;
@@ -98,7 +99,7 @@ static size_t open_of(const struct lanes *l, const struct thread_lane *lane, str
 			to[n] = (struct change){MAX(th->final->open[i].start_ns, attach), 1};
 		n++;
 	}
-	/* a replay knows the record of one that ends in a later window */
+	/* a replay knows the record of a call that ends in a later window */
 	for (size_t i = 0; l->goes_on && i < th->calls.n; i++) {
 		const struct ev *ev = &th->calls.v[i];
 
@@ -116,7 +117,7 @@ static size_t open_of(const struct lanes *l, const struct thread_lane *lane, str
 	return 1;
 }
 
-/* Calls that are open at the end, of which there is no record by then. */
+/* The calls that are open at the end and have no record by then. */
 static size_t open_at_end(const struct lanes *l, const struct pic_flow *flows, size_t n,
 			  struct change *to)
 {
@@ -200,7 +201,7 @@ int flow__fill(struct lanes *l)
 
 	if (!flows || !points || !counters)
 		return -ENOMEM;
-	/* of a call that was open at a cut this window has the rest */
+	/* of a call that was open at a cut, this window has the rest */
 	for (size_t i = 0; i < s->n_flows; i++)
 		flows[i].start_ns = MAX(flows[i].start_ns, MIN(pub->attach_ns, flows[i].end_ns));
 	pub->flows = flows;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * gc_infer: collections of a program in which nothing marks them. What is the collector's and what
- * is the rest of the runtime cannot be told apart there, and thousands of collections a second are
- * shorter than the time between two samples. So no single collection is reported; what the samples
- * do bound is the time that the program was paused.
+ * gc_infer: collections of a program in which nothing marks them. The collector's code cannot be
+ * distinguished from the rest of the runtime there, and thousands of collections a second are
+ * shorter than the time between two samples. So no single collection is reported; but samples give
+ * an upper bound on the time that the program was paused.
  */
 #include <math.h>
 
 #include "lanes_priv.h"
 
-/* Fewer show nothing. */
+/* Fewer samples show nothing. */
 #define LEAST_SAMPLES 20
-/* A share of n samples is off by more than this many times its deviation once in a thousand. */
+/* The share measured with n samples is off by more than this many deviations once in a thousand. */
 #define DEVIATIONS 3.0
 
 static void count(const struct pic_lane *lane, uint64_t *ret_runtime, uint64_t *ret_mutator)
@@ -27,8 +27,8 @@ static void count(const struct pic_lane *lane, uint64_t *ret_runtime, uint64_t *
 }
 
 /*
- * In a collection at least one thread is in the runtime's code, and none runs Haskell code, which
- * else at most as many do as there are capabilities.
+ * During a collection at least one thread is in the runtime's code and none runs Haskell code; at
+ * other times at most as many threads run Haskell code as there are capabilities.
  */
 void gc_infer__fill(struct lanes *l)
 {

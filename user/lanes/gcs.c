@@ -13,25 +13,28 @@ static int fill_events(struct lanes *l)
 	pub->gcs = events;
 	for (size_t i = 0; i < gcs->n; i++) {
 		const struct gc_span *gc = &gcs->v[i];
-		/* of one that began before a cut this window has the rest, and the count */
+		/* of a collection that began before a cut, this window has the rest, and counts
+		 * it */
 		uint64_t start = MAX(gc->start, pub->attach_ns), work = MAX(gc->work, start);
-		/* the earlier one has none of a pause that was not known at its end */
+		/* if its start was known only at its end, the earlier window has no part of the
+		 * pause */
 		uint64_t from = gc->late ? l->seen->joined_ns : pub->attach_ns;
 		uint64_t pause = gc__pause(gc, from, UINT64_MAX);
 
-		/* it was over by then, and reported later */
+		/* it had ended by then, and was reported later */
 		if (gc__end(gc) < start) {
 			pub->gc.count++;
 			pub->gc.pause_ns += pause;
 			continue;
 		}
 		if (l->goes_on && gc__end(gc) > l->end_ns) {
-			/* one that is still going on at the session's end has none in any window */
+			/* one that is still running at the session's end is not counted in any
+			 * window */
 			if (gc->end || gc->ends || !intake__does_look_ahead(l->in))
 				pub->gc.pause_ns += gc__pause(gc, pub->attach_ns, l->end_ns);
 			continue;
 		}
-		/* Still collecting: the time counts for the lanes, not as a pause. */
+		/* Still running: its time counts for the lanes, but not as a pause. */
 		if (!gc->end)
 			continue;
 		events[pub->n_gcs++] = (struct pic_gc_event){
@@ -50,7 +53,7 @@ static int fill_events(struct lanes *l)
 	return 0;
 }
 
-/* The rows become the picture's. */
+/* The picture takes over the rows. */
 static int fill_sync(struct lanes *l)
 {
 	struct pic_gc *gc = &l->seen->pub->gc;
@@ -90,7 +93,7 @@ int gcs__fill(struct lanes *l)
 		err = lanes__lack(l, "no exact GC pauses: there were more than a million "
 				     "collections; a shorter session has room for all of "
 				     "them");
-	/* of some, all is known; of the others, only the bound */
+	/* some collections are known exactly; for the others there is only the bound */
 	if (!err && (gcs->known ? !seen_gcs__all(gcs) : !gcs->has_probes || gcs->off_ns))
 		gc_infer__fill(l);
 	if (!err)

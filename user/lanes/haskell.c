@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * haskell: the lanes of Haskell threads. Where one runs, and in which call, is what the pieces of
- * OS threads show of it. Between two of them it is off (haskell_gaps.c).
+ * haskell: the lanes of Haskell threads. The pieces of OS threads show where one runs, and in which
+ * call. Between two pieces it is off (haskell_gaps.c).
  */
 #include "base/search.h"
 #include "haskell_priv.h"
 
 #define MAX_LANES (1U << 20)
-/* From one window to the next: those that wait for ever, and that nobody will see end, too. */
+/* From one window to the next, since some wait for ever, and nobody will see some end. */
 #define MAX_CARRIED (1U << 16)
-/* What an OS thread does while its Haskell thread waits for the next turn. */
+/* What an OS thread may do while its Haskell thread waits for its next turn. */
 #define SCHEDULER_STATES                                                                           \
 	(1U << ST_RTS | 1U << ST_GC_WORK | 1U << ST_GC_WAIT | 1U << ST_PREEMPTED | 1U << ST_HASKELL)
 
 struct haskell {
 	struct haskell_lane *hash, **v;
 	size_t n, cap, max;
-	uint64_t left_out_ns; /* of threads for whose lanes there was no room, since the last cut */
-	struct claims claims; /* that are not put down yet */
+	uint64_t left_out_ns;	/* time of threads without room for a lane, since the last cut */
+	struct claims claims;	/* not put yet */
 	struct tso_note *notes; /* while lanes advance: what was seen, by thread and time */
 	size_t n_notes;
 };
@@ -48,7 +48,7 @@ void haskell__free(struct haskell *h)
 	free(h);
 }
 
-/* -E2BIG: there are enough of them. */
+/* -E2BIG: there are too many. */
 static int get_lane(struct haskell *h, uint64_t tso, uint64_t start_ns,
 		    struct haskell_lane **ret_lane)
 {
@@ -79,7 +79,7 @@ static int get_lane(struct haskell *h, uint64_t tso, uint64_t start_ns,
 	return 0;
 }
 
-/* Without what is drawn. */
+/* Copies without the slices. */
 int haskell__copy(const struct haskell *h, struct haskell **ret_copy)
 {
 	struct haskell *copy;
@@ -225,7 +225,7 @@ static int sort_notes(struct haskell *h, const struct seen *s)
 	return 0;
 }
 
-/* One that is not of the past of its thread's lane. */
+/* Whether the note is not in the past of its thread's lane. */
 static bool is_needed(void *ctx, const struct tso_note *note)
 {
 	const struct haskell *h = ctx;
@@ -251,7 +251,7 @@ static bool has_lane(void *ctx, uint64_t tso)
 	return lane != NULL;
 }
 
-/* How much of the time up to `until` claims have of one thread, by start. */
+/* How much of the time up to `until` one thread's claims cover; they are sorted by start. */
 static uint64_t claimed_ns(const struct claim *v, size_t n, uint64_t until)
 {
 	uint64_t ns = 0, at = 0;
@@ -265,7 +265,7 @@ static uint64_t claimed_ns(const struct claim *v, size_t n, uint64_t until)
 	return ns;
 }
 
-/* What claims of one thread, by start, have of it up to `until`. */
+/* Advances one thread's lane up to `until` by its claims, which are sorted by start. */
 static int advance_claimed(struct lanes *l, const struct claim *v, size_t n, uint64_t until)
 {
 	struct haskell *h = l->haskell;
@@ -313,7 +313,7 @@ void haskell__cut(struct lanes *l, uint64_t at_ns)
 	struct haskell *h = l->haskell;
 	size_t kept = 0, left = 0;
 
-	/* of a window that was not made there may be some */
+	/* if a window was not made, there may be some left */
 	claims__keep_rest(&h->claims, &left, 0, h->claims.n, at_ns);
 	claims__keep_only(&h->claims, left);
 	for (size_t i = 0; i < h->n; i++) {
@@ -380,7 +380,8 @@ int haskell__fill(struct lanes *l)
 	if (err)
 		return err;
 	for (size_t i = 0; !err && i < h->n; i++)
-		/* one that waited at the last cut, and of which no more is known, has none */
+		/* a thread that waited at the last cut, and of which no more is known, has no
+		 * time */
 		if (h->v[i]->cursor > h->v[i]->start_ns)
 			err = fill(l, h->v[i], &accounts[i], &lanes[n++]);
 	ledger_accounts__free(accounts, (uint32_t)h->n);

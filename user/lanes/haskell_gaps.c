@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * haskell_gaps: what Haskell threads do where no piece has them, between two and after the last.
- * Why one is off is known where its memory could be read when another one was seen in its place
- * (struct wire_tso), or by a look into it at the end, else from what the OS thread did meanwhile.
+ * haskell_gaps: what Haskell threads do between two pieces, and after the last one. The reason for
+ * being off is known if the thread's memory could be read when another thread was seen in its place
+ * (struct wire_tso), or by a look into it at the end; otherwise it is inferred from what the OS
+ * thread did meanwhile.
  */
 #include "haskell_priv.h"
 
@@ -18,8 +19,8 @@ int haskell__put(struct haskell_builder *b, const struct claim *c, const struct 
 }
 
 /*
- * One that is ready does not stay so while its capability has nothing to do: from when on, at the
- * latest, it had run unseen; `end` if the capability was busy so long.
+ * A thread does not stay ready while its capability has nothing to do. Returns the latest time at
+ * which it must have run unseen; `end` if the capability was busy until then.
  */
 static uint64_t ready_until(const struct haskell_builder *b, uint64_t end)
 {
@@ -33,7 +34,7 @@ static uint64_t ready_until(const struct haskell_builder *b, uint64_t end)
 	return MIN(ready, end);
 }
 
-/* The capability that it ran on before had no work for most of the time up to `end`. */
+/* Whether the capability that it ran on before had no work for most of the time up to `end`. */
 static bool cap_was_idle(const struct haskell_builder *b, uint64_t end)
 {
 	const struct idle *idle = caps__idle(b->l, b->lane->last_cap);
@@ -60,25 +61,25 @@ void haskell__keep_idle(const struct lanes *l, struct haskell_lane *lane)
 }
 
 /*
- * That it is in a safe call can be what its memory was before the collector moved it. It is so
- * while the call runs Haskell code on its own OS thread, and then goes on.
+ * Being in a safe call may be what its memory showed before the collector moved it. It is true if
+ * the call runs Haskell code on its own OS thread, and then goes on.
  */
 static bool is_believed(enum haskell_state state, const struct claim *next)
 {
 	return state != HS_SAFE_CALL || (next && next->state == HS_SAFE_CALL);
 }
 
-/* What it waited for up to `end`, where `next` begins; NULL: it is not seen any more. */
+/* What the thread waited for up to `end`, where `next` begins; NULL: it is not seen again. */
 static enum haskell_state state_in_gap(struct haskell_builder *b, uint64_t end,
 				       const struct claim *next)
 {
 	enum haskell_state otherwise = next ? (enum haskell_state)next->before : HS_UNKNOWN;
 	const struct tso_note *note;
 
-	/* still the same as before the cut */
+	/* unchanged since the cut */
 	if (b->lane->waits != HS_UNKNOWN)
 		return (enum haskell_state)b->lane->waits;
-	/* The first sign of another one in its place. */
+	/* The first sign of another thread in its place. */
 	while (b->note < b->n_notes && b->notes[b->note].ns < *b->cursor)
 		b->note++;
 	note = b->note < b->n_notes ? &b->notes[b->note] : NULL;
@@ -87,16 +88,16 @@ static enum haskell_state state_in_gap(struct haskell_builder *b, uint64_t end,
 
 		return is_believed(state, next) ? state : HS_UNKNOWN;
 	}
-	/* else its OS thread had passed the capability on, and it may just have waited */
+	/* otherwise its OS thread had passed the capability on, and may just have waited */
 	if (otherwise == HS_BLOCKED_OTHER && !cap_was_idle(b, end))
 		return HS_UNKNOWN;
 	return otherwise;
 }
 
 /*
- * The first collection that ends after `at` of a gap up to `end`. No capability runs Haskell code
- * meanwhile, so what samples show on the one that it ran on is true of all. How far back they are
- * known depends on the gap alone, and not on when lanes are made.
+ * The first collection that ends after `at` in a gap up to `end`. No capability runs Haskell code
+ * during a collection, so what samples show on the thread's capability holds for all. How far back
+ * sampled ones are known depends only on the gap, not on when lanes are made.
  */
 static bool next_gc(const struct haskell_builder *b, uint64_t at, uint64_t end, uint64_t *ret_start,
 		    uint64_t *ret_end)
@@ -128,7 +129,7 @@ int haskell__put_gap(void *ctx, uint64_t end, const struct claim *next)
 
 	if (state == HS_RUNNABLE)
 		ready = ready_until(b, end);
-	/* it has run unseen, nobody knows when */
+	/* it has run unseen at an unknown time */
 	if (ready == end && b->at_last != HS_UNKNOWN)
 		ready = at;
 	while (!err && at < end) {
@@ -155,8 +156,8 @@ int haskell__put_gap(void *ctx, uint64_t end, const struct claim *next)
 
 /* ── after the last piece ────────────────────────────────────────────────────────────────── */
 
-/* What it waits for by a look into its memory at the end; HS_UNKNOWN: for nothing, or no look came
- * after since_ns. */
+/* What the thread waits for, by a look into its memory at the end; HS_UNKNOWN: for nothing, or
+ * there was no look after since_ns. */
 static enum haskell_state looked(const struct haskell_builder *b, uint64_t since_ns, uint64_t end)
 {
 	uint16_t why = seen__living_why(b->l->seen, b->lane->tso, since_ns, end);
@@ -165,7 +166,7 @@ static enum haskell_state looked(const struct haskell_builder *b, uint64_t since
 	return state != HS_RUNNABLE && is_believed(state, NULL) ? state : HS_UNKNOWN;
 }
 
-/* When it was seen to stop last, and has not ended; 0: never. */
+/* When it was last seen to stop without ending; 0: never. */
 static uint64_t stopped_last(const struct haskell_builder *b)
 {
 	for (size_t i = b->n_notes; i-- > 0;)
@@ -174,7 +175,7 @@ static uint64_t stopped_last(const struct haskell_builder *b)
 	return 0;
 }
 
-/* Until when one that was seen at since_ns is in that state, as far as is known. */
+/* Until when a thread seen in that state at since_ns stays in it, as far as is known. */
 static uint64_t waits_until(struct haskell_builder *b, enum haskell_state state, uint64_t since_ns,
 			    uint64_t end)
 {
@@ -188,7 +189,7 @@ static uint64_t waits_until(struct haskell_builder *b, enum haskell_state state,
 
 		end = MAX(*b->cursor, MIN(MAX(lived, stopped_last(b)), end));
 	}
-	/* one that was ready has run again, and ended maybe, where nobody saw it */
+	/* a thread that was ready has run again, and may have ended, unseen */
 	return state == HS_RUNNABLE ? ready_until(b, end) : end;
 }
 
@@ -211,7 +212,7 @@ uint64_t haskell__end_of(struct haskell_builder *b, uint64_t end, uint8_t *ret_w
 		*ret_waits = (uint8_t)found;
 		return waits_until(b, found, note->ns, end);
 	}
-	/* its memory was not read as it stopped, but it was at the end */
+	/* its memory was not read as it stopped, but was read at the end */
 	found = looked(b, last, end);
 	*ret_waits = (uint8_t)found;
 	return found == HS_UNKNOWN ? last : end;

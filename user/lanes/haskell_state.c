@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* haskell_state: what a Haskell thread is in, by its OS thread's piece or its own memory. */
+/* haskell_state: the state of a Haskell thread, by its OS thread's piece or by its own memory. */
 #include "lanes_priv.h"
 
 /* rts/include/rts/Constants.h, 8.10 to 9.14. */
@@ -40,12 +40,12 @@ enum haskell_state haskell_state__of(const struct pic_slice *s, enum thread_stat
 		return HS_UNSAFE_CALL;
 	case ST_SAFE_CALL_CPU:
 	case ST_SAFE_CALL_BLOCKED:
-	case ST_RTS_BLOCKED: /* of a call's hand-over: no other one has a Haskell thread */
+	case ST_RTS_BLOCKED: /* a call's hand-over: no other such piece has a Haskell thread */
 		return HS_SAFE_CALL;
 	case ST_CAP_WAIT:
 		return HS_RUNNABLE;
 	case ST_PREEMPTED:
-		/* Its OS thread is; it itself is where it was. */
+		/* Only the OS thread is preempted; the Haskell thread is where it was. */
 		if (s->cap < MAX_CAPS)
 			return before == ST_UNSAFE_CALL_CPU ? HS_UNSAFE_CALL : HS_RUNNING;
 		return before == ST_CAP_WAIT ? HS_RUNNABLE : HS_SAFE_CALL;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* heap: curves of the heap from collections' ends, with a bounded number of points, and what they
- * show. */
+/* heap: curves of the heap from the ends of collections, with a bounded number of points, and what
+ * they show. */
 #include <math.h>
 
 #include "lanes_priv.h"
 
-/* As many as a screen has columns, and more. */
+/* More than a screen has columns. */
 #define MAX_POINTS 4096
-/* Fewer major collections show nothing of growth. */
+/* With fewer major collections, growth cannot be judged. */
 #define MIN_GROWTH 4
-/* What is live in the end, of the most that ever was, where a heap still grows: how much is live as
- * a collection comes varies by chance, but not by more than that. */
+/* If a heap still grows, its live bytes at the end are at least this share of their maximum: the
+ * bytes that are live when a collection comes vary by chance, but not by more than that. */
 #define NEAR_MOST_PERCENT 90
 
 void heap_curve__free(struct heap_curve *c)
@@ -20,7 +20,7 @@ void heap_curve__free(struct heap_curve *c)
 	*c = (struct heap_curve){0};
 }
 
-/* Every other one goes as soon as there is no room, and from then on every other one that comes. */
+/* When there is no room, drops every other point, and from then on takes only every other one. */
 static int add_point(struct heap_points *p, const struct pic_heap_point *point)
 {
 	size_t kept = 0;
@@ -43,7 +43,7 @@ static int add_point(struct heap_points *p, const struct pic_heap_point *point)
 
 static bool is_major(const struct alloc_reading *r)
 {
-	/* without a look at the generations: there are two unless more are asked for */
+	/* if the generations were not read: there are two unless more are requested */
 	return r->generation >= 0 && (uint32_t)r->generation + 1 >= (r->n_gens ? r->n_gens : 2);
 }
 
@@ -83,7 +83,7 @@ int heap_curve__add(struct heap_curve *c, const struct alloc_reading *r, uint64_
 		h->major_reasons[gc__reason(r->reason)]++;
 		h->most_major_bytes = MAX(h->most_major_bytes, r->live);
 	}
-	/* of what survived the collection before this one, little is gone */
+	/* little of what survived the previous collection was freed */
 	if (point.major && before &&
 	    point.live_bytes >= before - before / 100 * MAJOR_FREED_LITTLE_PERCENT)
 		h->futile_majors++;
@@ -105,10 +105,10 @@ static double student(size_t freedom)
 
 struct line {
 	bool known;
-	double slope, error; /* bytes a minute */
+	double slope, error; /* bytes per minute */
 };
 
-/* By least squares through what is live after major collections. */
+/* Least-squares fit through the live bytes after major collections. */
 static struct line line_through(const struct pic_heap_point *v, size_t n)
 {
 	double x0, mean_x = 0, mean_y = 0, xx = 0, xy = 0, yy = 0, rest;
@@ -165,8 +165,8 @@ static void find_growth(const struct heap_points *p, size_t n, struct pic_heap *
 
 /*
  * A program's end has a major collection of its own, with nothing left to run (rts/Schedule.c,
- * exitScheduler): what it leaves is nothing that the program had. What was copied has it, and so
- * has the curve.
+ * exitScheduler); what remains after it says nothing about the program. The copied bytes and the
+ * curve include it.
  */
 static void leave_out_last(const struct heap_curve *c, struct pic_heap *h)
 {
@@ -184,8 +184,8 @@ static void leave_out_last(const struct heap_curve *c, struct pic_heap *h)
 	h->haskell_threads = before->haskell_threads;
 }
 
-/* It is the only one of its window: the window has no other state of the heap, but the count is
- * that of the session. */
+/* The collection at the end is the only one of its window: the window has no other state of the
+ * heap, but the counts are for the session. */
 static void uncount_last(struct pic_heap *h)
 {
 	h->majors = h->futile_majors = 0;

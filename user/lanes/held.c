@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * held: which capability a thread holds. Samples and off-CPU intervals show it; what is between two
- * of them, without the capability given away, is on the same one.
+ * held: which capability a thread holds. Samples and off-CPU intervals show it; what lies between
+ * two of them, without the capability being given up, is on the same one.
  */
 #include "lanes_priv.h"
 
@@ -14,7 +14,7 @@ uint16_t held__cap(enum thread_state state, const struct ev *ev)
 	case ST_UNSAFE_CALL_BLOCKED:
 		if (ev && ev->cap != NO_CAP)
 			return ev->cap;
-		/* What it gave away next, or had last, is what it held. */
+		/* It held the one that it gave away next, or had last. */
 		return ev && ev->left != NO_CAP ? ev->left : SOME_CAP;
 	case ST_GC_WORK:
 		return ev ? ev->cap : SOME_CAP;
@@ -33,7 +33,8 @@ static bool is_known(uint16_t cap)
 	return cap < MAX_CAPS;
 }
 
-/* Of neighbours that hold one without a break: what the last one, else the next one is known by. */
+/* Pieces that hold a capability without a break get the one known from the previous piece, else
+ * from the next. */
 void held__resolve(const struct seen *seen, struct piece *v, size_t n, uint16_t before,
 		   uint16_t *known)
 {
@@ -52,7 +53,7 @@ void held__resolve(const struct seen *seen, struct piece *v, size_t n, uint16_t 
 	}
 	near = is_known(*known) ? *known : only;
 	for (size_t i = 0; i < n; i++) {
-		/* A thread comes back to the capability that it had before, if it can. */
+		/* A thread returns to the capability that it had before, if it can. */
 		if (v[i].s.cap == SOME_CAP)
 			v[i].s.cap = near;
 		else if (is_known(v[i].s.cap))

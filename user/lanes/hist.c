@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hist: reading the kernel's histogram of call durations (wire.h, WIRE_HIST_*): slot 0 holds all
- * below 2^WIRE_HIST_MIN_LOG2, then 8 slots for each power of two, the last holds the rest.
+ * hist: reads the kernel's histogram of call durations (wire.h, WIRE_HIST_*): slot 0 has everything
+ * below 2^WIRE_HIST_MIN_LOG2, then there are 8 slots per power of two, and the last has the rest.
  */
 #include "hist_priv.h"
 
@@ -39,7 +39,7 @@ uint64_t hist__quantile(const uint64_t hist[WIRE_HIST_SLOTS], double q, uint64_t
 		total += hist[slot];
 	if (!total)
 		return UINT64_MAX;
-	/* The smallest value that at least q of all are not above. */
+	/* The smallest value that at least a share q of all values do not exceed. */
 	rank = (uint64_t)(q * (double)total);
 	if ((double)rank < q * (double)total)
 		rank++;
@@ -50,7 +50,7 @@ uint64_t hist__quantile(const uint64_t hist[WIRE_HIST_SLOTS], double q, uint64_t
 			break;
 	}
 	hist__bounds(slot, &low, &high);
-	/* The edge slots have no useful width: there min and max must bound the error. */
+	/* The edge slots have no useful width: min and max bound the error there. */
 	if (min_ns > low && min_ns < high)
 		low = min_ns;
 	if (max_ns < high && max_ns >= low)

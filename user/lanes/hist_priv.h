@@ -11,8 +11,8 @@
  */
 void hist__bounds(unsigned slot, uint64_t *ret_low, uint64_t *ret_high);
 /*
- * The q-quantile (0 < q <= 1): the middle of its slot, kept inside min…max. *ret_error is a bound
- * of its relative error: 1/16 in the regular slots. UINT64_MAX if the histogram is empty.
+ * The q-quantile (0 < q <= 1): the middle of its slot, clamped to min…max. *ret_error is a bound on
+ * its relative error: 1/16 in the regular slots. UINT64_MAX if the histogram is empty.
  */
 uint64_t hist__quantile(const uint64_t hist[WIRE_HIST_SLOTS], double q, uint64_t min_ns,
 			uint64_t max_ns, double *ret_error);

@@ -5,7 +5,7 @@
 
 static void add(struct holding *h, const struct gc_span *gc, const struct pic_slice *s, uint64_t ns)
 {
-	/* whoever leads it waits for others, whatever its C frames look like */
+	/* the leader of a collection waits for others, whatever its C frames look like */
 	if (gc->tid ? s->tid == gc->tid : s->state == CS_RTS)
 		return;
 	if (s->state == CS_GC || s->state == CS_UNKNOWN ||
@@ -48,7 +48,7 @@ int holds__see(struct holds *holds, const struct seen_gcs *gcs, struct holding *
 {
 	int err = 0;
 
-	/* preempted in an unsafe call it is still in it */
+	/* a thread preempted in an unsafe call is still in it */
 	h->in_unsafe = s->state == CS_UNSAFE_CALL || (h->in_unsafe && s->state == CS_PREEMPTED);
 	while (!err && h->gc < gcs->n && gcs->v[h->gc].start < s->end_ns && gcs->v[h->gc].work) {
 		const struct gc_span *gc = &gcs->v[h->gc];
@@ -69,7 +69,7 @@ void holds__cut(struct holds *holds, size_t n_gone)
 	holds->n -= n_gone;
 	if (n_gone && holds->n)
 		memmove(holds->v, holds->v + n_gone, holds->n * sizeof(*holds->v));
-	/* of one that goes on, what it waits for from here on */
+	/* for a collection still pending, count what it waits for from here on */
 	for (size_t i = 0; i < holds->n; i++)
 		holds->v[i] = (struct hold){0};
 }

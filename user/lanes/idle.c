@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* idle: when a capability had nothing to do, since lanes were advanced last. */
+/* idle: when a capability had nothing to do, since lanes were last advanced. */
 #include "base/search.h"
 #include "lanes_priv.h"
 
-/* A capability takes up what is ready in less. */
+/* A capability takes up ready work in less than this. */
 #define READY_IDLE_NS 1000000
 
 #define MAX_IDLE ((size_t)1 << 26)

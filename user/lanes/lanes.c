@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* lanes: their life: grown, read, and put into the picture. */
+/* lanes: their life cycle: growing, being read, and going into the picture. */
 #include "ledger/sums.h"
 #include "lanes_priv.h"
 
-/* At 1 Hz, too, a thread on the CPU has a sample within that time. */
+/* Even at 1 Hz, a thread on the CPU has a sample within that time. */
 #define ASLEEP_NS 2000000000ULL
 
 /* ── life ────────────────────────────────────────────────────────────────────────────────── */
@@ -86,7 +86,7 @@ void lanes__free(struct lanes *l)
 	free(l);
 }
 
-/* A lane for each thread that there is. */
+/* Makes a lane for each thread. */
 static int take_threads(struct lanes *l)
 {
 	int err =
@@ -121,10 +121,10 @@ static int prepare(struct lanes *l)
 /* ── growing ─────────────────────────────────────────────────────────────────────────────── */
 
 /*
- * Whether what the thread did since its lane's end may still decide who had what. Of one without a
- * record nothing has been seen since it left the CPU; one that has only calls, and had no sample
- * for as long as this, sleeps in the last of them or after it. Without that the others' claims
- * would wait for it, for hours if it waits for a client.
+ * Whether what the thread did since its lane's end may still decide who held what. A thread without
+ * a record has not been seen since it left the CPU; one that has only calls, and had no sample for
+ * this long, sleeps in the last of them or after it. Otherwise others' claims would wait for it,
+ * for hours if it waits for a client.
  */
 static bool is_awaited(const struct thread_lane *lane, uint64_t latest)
 {
@@ -137,7 +137,7 @@ static bool is_awaited(const struct thread_lane *lane, uint64_t latest)
 	return th->calls.n && latest - MIN(lane->end_ns, latest) < ASLEEP_NS;
 }
 
-/* Up to when it is known who had what: threads that are awaited go on where their lanes end. */
+/* Until when it is known who held what: awaited threads go on where their lanes end. */
 static uint64_t known_until(const struct lanes *l)
 {
 	const struct seen_gcs *gcs = &l->seen->gcs;
@@ -153,13 +153,13 @@ static uint64_t known_until(const struct lanes *l)
 		if (is_awaited(lane, latest))
 			until = MIN(until, lane->begun ? lane->end_ns : l->seen->pub->attach_ns);
 	}
-	/* one that is still open has no end yet */
+	/* a collection that is still running has no end yet */
 	if (gcs->n && !gcs->v[gcs->n - 1].end)
 		until = MIN(until, gcs->v[gcs->n - 1].start);
 	return until;
 }
 
-/* The lanes that follow from the threads'. `last`: nothing comes after `until`. */
+/* Advances the lanes that follow from the threads'. `last`: nothing comes after `until`. */
 static int advance(struct lanes *l, uint64_t until, bool last)
 {
 	int err = caps__advance(l, until);
@@ -299,7 +299,7 @@ struct dropping {
 	struct lanes *l;
 	uint64_t most;
 	size_t *left;
-	uint32_t *to; /* by number: the account that takes what the thread's has */
+	uint32_t *to; /* by number: the account that the thread's account is merged into */
 };
 
 static int drops(void *ctx, struct seen_thread *th)
@@ -371,7 +371,7 @@ static int fill_thread(struct lanes *l, struct thread_lane *lane, struct ledger_
 	return err;
 }
 
-/* All threads that ended and have no lanes of their own. */
+/* All threads that have ended and have no lane of their own. */
 static int fill_dropped(struct lanes *l, struct ledger_account *account, struct pic_lane *ret)
 {
 	uint64_t start = l->seen->pub->attach_ns;
@@ -513,7 +513,7 @@ int lanes__window(struct lanes *l, uint64_t end_ns, size_t max_slices)
 	return err;
 }
 
-/* After a thread's exit it is still switched out, and those records are no new thread's. */
+/* A thread is still switched out after its exit; such records do not mean a new thread. */
 #define GONE_NS 1000000000ULL
 
 static int has_passed(void *ctx, struct seen_thread *th)
@@ -562,7 +562,7 @@ int lanes__cut(struct lanes *l, uint64_t end_ns)
 	l->dropped = l->dropped_ns = 0;
 	err = new_books(l);
 	l->allocated.heap.collected_before = collected;
-	/* what the next collection is of, wherever it comes */
+	/* these belong to the next collection, in whichever window it comes */
 	l->allocated.heap.ticked = ticked;
 	for (size_t i = 0; !err && i < l->n_threads; i++)
 		if (l->threads[i].seen)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * mutator: what the Haskell thread did in pieces without a sample of their own, before a safe call
- * or a collection: Haskell code, or C code called unsafely. Each alone is too short to decide;
- * together they are a large part of a thread that makes many calls. The thread's samples outside
- * calls and collections say how its time is divided, so each such piece goes to what is below its
- * share, with the stack of the sample of that kind that is nearest in time.
+ * or a collection: it ran Haskell code, or C code called unsafely. Each piece is too short to
+ * decide; together they are a large part of a thread that makes many calls. The thread's samples
+ * outside calls and collections show how its time is divided, so each such piece goes to the kind
+ * that is below its share, with the stack of the nearest sample of that kind.
  */
 #include "lanes_priv.h"
 
 /* Fewer samples show nothing. */
 #define LEAST_SAMPLES 8
-/* How far, in samples and in time, one is looked for. */
+/* How far to search, in samples and in time. */
 #define NEAREST_SAMPLES 64
 #define NEAREST_MAX_NS	1000000000ULL
 
@@ -64,8 +64,8 @@ static bool shows(const struct ev *s, enum thread_state state)
 }
 
 /*
- * The sample of that state that is nearest to `at`; `next` is the first sample after it. They are
- * in time order: to either side the first one that is found is the nearest of that side.
+ * The sample of that state nearest to `at`; `next` is the first sample after it. Samples are in
+ * time order, so on either side the first one found is the nearest.
  */
 static const struct ev *nearest(const struct evs *samples, size_t next, uint64_t at,
 				enum thread_state state)
@@ -98,8 +98,7 @@ enum thread_state mutator__choose(const struct mutator *m, const struct seen_thr
 		double total = (double)(m->ns[MUTATOR_HASKELL] + m->ns[MUTATOR_UNSAFE] + ns);
 		double share = (double)m->samples[MUTATOR_UNSAFE] / (double)samples;
 
-		/* below its share by more than half of this piece: it is nearer the truth with it
-		 */
+		/* below its share by more than half of this piece, so adding it brings it closer */
 		if (share * total - (double)m->ns[MUTATOR_UNSAFE] > (double)ns / 2)
 			state = ST_UNSAFE_CALL_CPU;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * off: what a thread waited for while it was off the CPU: the foreign function and the system call
- * that it slept in, the capability that it was to get back, or the place in the runtime.
+ * off: what a thread waited for while off the CPU: the foreign function and system call that it
+ * slept in, the capability that it was to get again, or the place in the runtime.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@ static const char *const syscall_names[] = {
 #include "syscall_names.h"
 };
 
-/* The outermost C function, which is the one that Haskell called; UINT32_MAX: not known. */
+/* The outermost C function, which is the one that Haskell called; UINT32_MAX: unknown. */
 static uint32_t called(const struct lanes *l, const struct ev *ev)
 {
 	struct pic_stack c = intake__part(l->in, ev->c);
@@ -28,7 +28,7 @@ static uint32_t called(const struct lanes *l, const struct ev *ev)
 	return UINT32_MAX;
 }
 
-/* In the place of a system call: it was stopped before it had a runtime. */
+/* In place of a system call: it was stopped before it had a runtime. */
 #define HELD 0
 
 int off__book(struct lanes *l, const struct thread_lane *lane, enum thread_state state,
@@ -79,7 +79,7 @@ static const char *text_of(struct lanes *l, const struct ledger_reason *r)
 		snprintf(text, sizeof(text), "capability %u", r->syscall);
 		return picture__string(l->pic, text);
 	case ST_IDLE:
-		/* nothing but us traces a command */
+		/* in this mode, the only tracer is safescoped */
 		if (r->syscall == HELD)
 			return !strcmp(picture__session(l->pic)->mode, "command")
 				       ? "safescoped: held at its start"

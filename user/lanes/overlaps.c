@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * overlaps: what was so at the same time in several lanes, added up while their pieces are put
- * down. A thread that sleeps tells of that only when it wakes, so that begins and ends are kept for
- * as long as there are not too many; what comes later still counts from there on.
+ * overlaps: what happened at the same time in several lanes, added up while their pieces are put. A
+ * thread's sleep is reported only when it wakes, so edges are kept as long as there are not too
+ * many; an edge that comes later counts from the time reached so far.
  */
 #include "base/search.h"
 #include "lanes_priv.h"
@@ -10,14 +10,14 @@
 #define MAX_EDGES  ((size_t)1 << 27)
 #define KEEP_EDGES ((size_t)1 << 16)
 
-/* Shorter waits for a capability are the time in which a thread is woken. */
+/* Shorter waits for a capability are just the time needed to wake a thread. */
 #define LONG_WAIT_NS 200000
 
 enum {
 	CAP_BUSY = 1,
 	CAP_IDLE = 2,
 	CAP_NO_CPU = 4,
-	CAP_WAIT = 8, /* a thread's, for it */
+	CAP_WAIT = 8, /* a thread waits for a capability */
 	LONG_CAP_WAIT = 16,
 	UNSAFE_SLEEP = 32,
 	COLLECTION = 64,
@@ -91,7 +91,7 @@ static bool any(const struct overlaps *o, unsigned bits)
 	return false;
 }
 
-/* It stayed as it is up to `ns`. */
+/* Nothing changed up to `ns`: adds the time to the sums. */
 static void stay(struct overlaps *o, const struct seen_points *starved, uint64_t ns)
 {
 	uint64_t took = ns - MIN(o->at_ns, ns);
@@ -130,7 +130,7 @@ int overlaps__advance(struct overlaps *o, const struct seen *seen, uint64_t unti
 			o->count[b] += (o->v[i].begins >> b & 1) - (o->v[i].ends >> b & 1);
 	}
 	stay(o, &seen->starved, until);
-	/* without any there is no array either */
+	/* if n is 0, there may be no array */
 	if (n)
 		memmove(o->v, o->v + n, (o->n - n) * sizeof(*o->v));
 	o->n -= n;

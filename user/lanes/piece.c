@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* piece: puts a thread's time down, as pieces of its lane and as bookings in the ledger. */
+/* piece: puts a thread's time as pieces of its lane and as bookings in the ledger. */
 #include <sys/syscall.h>
 
 #include "lanes_priv.h"
@@ -63,8 +63,8 @@ static struct ledger_place place_of(const struct seen_thread *th, enum ledger_cl
 }
 
 /*
- * What the time most likely was, where no sample will stand for it. Short calls have a class of
- * their own, whose time the kernel counts; what the slices show of them is a guess.
+ * Books what the time most likely was, in case no sample will stand for it. Short calls have a
+ * class of their own, whose time the kernel side counts; what the slices show of them is a guess.
  */
 static int guess(struct thread_builder *b, const struct finding_out *p, int64_t ns)
 {
@@ -80,7 +80,7 @@ static int guess(struct thread_builder *b, const struct finding_out *p, int64_t 
 	return err ? err : ledger__guess(b->l->ledger[LANE_THREAD], &place, p->state, stack, ns);
 }
 
-/* How much of start…end lies between a collection's request and its begin. */
+/* How much of start…end lies between a collection's request and its start. */
 static uint64_t in_sync(const struct seen *seen, uint64_t start, uint64_t end)
 {
 	const struct gc_span *gc = seen__gc_at(seen, start);
@@ -94,7 +94,7 @@ static uint64_t in_sync(const struct seen *seen, uint64_t start, uint64_t end)
 	return ns;
 }
 
-/* Time in collections before they began, again in an account of its own. */
+/* Books time in collections before they began once more, in an account of its own. */
 static int book_sync(struct thread_builder *b, const struct finding_out *p, uint32_t stack,
 		     uint64_t ns)
 {
@@ -157,7 +157,7 @@ int thread__book_shorts(struct lanes *l, struct thread_lane *lane, uint64_t shor
 	lane->short_booked_ns += ns;
 	lane->run_ns -= ns;
 	err = ledger__time(ledger, &place, (int64_t)ns);
-	/* where most of them were nobody knows */
+	/* the slices do not show where these calls were */
 	unseen = lane->short_booked_ns > lane->short_guess_ns
 			 ? MIN(ns, lane->short_booked_ns - lane->short_guess_ns)
 			 : 0;
@@ -184,10 +184,11 @@ static uint16_t cap_of(struct thread_builder *b, const struct finding_out *p)
 }
 
 /*
- * Runnable without a CPU and without a capability, which nobody else has either. Who was woken is
- * to take the one that its Task is for (rts/Capability.c, giveCapabilityToTask). Who was preempted
- * has given up that one (yieldCapability); or it leads a collection, gives the others' back one
- * after the other (rts/Schedule.c, releaseAllCapabilities), and still has its own.
+ * The capability awaited by a thread that is runnable without a CPU and without a capability, if
+ * nobody else holds it. A thread that was woken is to take the one that its Task is for
+ * (rts/Capability.c, giveCapabilityToTask). One that was preempted has given up that one
+ * (yieldCapability); or it leads a collection, releases the others' one after the other
+ * (rts/Schedule.c, releaseAllCapabilities), and still has its own.
  */
 static uint16_t awaited_by(struct thread_builder *b, const struct finding_out *p, uint16_t cap)
 {
@@ -200,7 +201,7 @@ static uint16_t awaited_by(struct thread_builder *b, const struct finding_out *p
 		return NO_CAP;
 	if (p->ev->where != WIRE_WHERE_NO_CAP && !(p->ev->where == WIRE_WHERE_RESUMING && woken))
 		return NO_CAP;
-	/* a collection's leader takes the others' for it */
+	/* a collection's leader takes the others' capabilities for it */
 	gc = seen__gc_at(b->l->seen, b->cursor);
 	if (gc && gc->start <= b->cursor && gc->tid == b->th->tid)
 		return NO_CAP;
@@ -209,10 +210,10 @@ static uint16_t awaited_by(struct thread_builder *b, const struct finding_out *p
 	return b->had;
 }
 
-/* A Haskell thread stays on its OS thread until that goes back to the scheduler. */
+/* A Haskell thread stays on its OS thread until the OS thread returns to the scheduler. */
 static uint64_t tso_of(struct thread_builder *b, const struct finding_out *p)
 {
-	/* in the runtime, but for the call that it makes */
+	/* in the runtime, but on behalf of the call that it makes */
 	bool handover = p->state == ST_RTS_BLOCKED && p->ev && (p->ev->flags & EV_HANDOVER);
 	bool without = p->state == ST_PREEMPTED && p->ev && p->ev->where == WIRE_WHERE_NO_CAP;
 
@@ -250,7 +251,8 @@ static bool waits_for_events(uint32_t syscall)
 	}
 }
 
-/* GHC.Event.Manager and TimerManager label their threads so (base, GHC.Event.Thread, since 9.6). */
+/* GHC.Event.Manager and TimerManager label their threads like this (base, GHC.Event.Thread, since
+ * 9.6). */
 static bool is_managers_label(const struct seen *seen, uint64_t tso)
 {
 	const struct tso_info *info = seen__tso(seen, tso);
@@ -259,7 +261,7 @@ static bool is_managers_label(const struct seen *seen, uint64_t tso)
 			strcmp(info->label, "TimerManager") == 0);
 }
 
-/* An event manager that waits for events has nothing to do. A program's own poll() has. */
+/* An event manager that waits for events has nothing to do. A program's own poll() does. */
 static bool is_managers_wait(const struct thread_builder *b, const struct ev *ev)
 {
 	const struct seen_site *site = ev ? seen__site(b->l->seen, ev->site) : NULL;
@@ -269,9 +271,9 @@ static bool is_managers_wait(const struct thread_builder *b, const struct ev *ev
 }
 
 /*
- * Without -threaded the scheduler itself waits where no Haskell thread can run: for files and
- * timers (rts/posix/Select.c, Poll.c), or in pause() for a signal that has a handler
- * (rts/posix/Signals.c, awaitUserSignals). Nothing else of the runtime's sleeps in these calls.
+ * Without -threaded the scheduler itself waits if no Haskell thread can run: for files and timers
+ * (rts/posix/Select.c, Poll.c), or in pause() for a signal that has a handler (rts/posix/Signals.c,
+ * awaitUserSignals). Nothing else in the runtime sleeps in these calls.
  */
 static bool is_schedulers_wait(const struct thread_builder *b, const struct ev *ev)
 {
@@ -279,7 +281,7 @@ static bool is_schedulers_wait(const struct thread_builder *b, const struct ev *
 	       (waits_for_events(ev->syscall) || ev->syscall == SYS_pause);
 }
 
-/* By what the thread is, and not by the moment. */
+/* Corrects the state by what the thread is, rather than by what it does at the moment. */
 static enum thread_state settled(const struct thread_builder *b, const struct finding_out *p)
 {
 	switch (p->state) {
@@ -304,13 +306,13 @@ static int book(struct thread_builder *b, const struct finding_out *p, uint32_t 
 {
 	if (thread__on_cpu(p->state))
 		return book_on(b, p, stack, ns);
-	/* no class: its samples would stand for time of states that are known */
+	/* no class: the class's samples would then stand for time in states that are known */
 	if (p->on_cpu)
 		return ledger__on(b->l->ledger[LANE_THREAD], b->th->no, p->state, stack, ns);
 	return book_off(b, p, stack, ns);
 }
 
-/* Of all that stack__compose() looks at. */
+/* Has everything that stack__compose() looks at. */
 static struct composed_key key_of(enum thread_state state, const struct ev *ev)
 {
 	struct composed_key key = {.state = (uint8_t)state, .has = 1};
@@ -349,7 +351,7 @@ static int compose(struct thread_builder *b, const struct finding_out *p, uint32
 	return 0;
 }
 
-/* Time in which a thread had no CPU is in another state than this. */
+/* Notes time waited for a capability after a site's calls. Time without a CPU has another state. */
 static int note_cap_wait(struct lanes *l, const struct finding_out *p, uint64_t ns)
 {
 	int err;
@@ -376,7 +378,7 @@ int thread__emit(struct thread_builder *b, const struct finding_out *found)
 	if (!ns && !p.samples)
 		return 0;
 	p.state = settled(b, &p);
-	/* a scheduler's thread is the program's own, and no manager's */
+	/* a scheduler's thread is the program's own, not a manager's */
 	if (p.state == ST_IDLE && found->state != ST_IDLE && found->state != ST_RTS_BLOCKED)
 		b->lane->managed_ns += ns;
 	err = compose(b, &p, &stack);

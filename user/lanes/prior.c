@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * prior: the state of time on the CPU that no sample fell into. A server that wakes a thousand
- * times a second for 100 us each is on the CPU for a tenth of the time, yet hardly one of its wakes
- * holds a sample. What the samples in such wakes say, all of them together, is the best estimate of
- * the rest.
+ * times a second for 100 us each is on the CPU for a tenth of the time, yet hardly any of its wakes
+ * has a sample. All samples in such wakes taken together are the best estimate for the rest.
  */
 #include "lanes_priv.h"
 
 #define LEAST_SAMPLES 8 /* fewer show nothing */
-/* Of so many half the weight goes: what was so days ago counts for less, and no sum overflows. */
+/* At this many samples all weights are halved: what happened days ago counts for less, and no sum
+ * overflows. */
 #define MOST_SAMPLES (1U << 20)
 
 static void halve(struct prior_between *between)
@@ -38,7 +38,7 @@ void prior__learn(struct lanes *l, const struct seen_thread *th)
 		if (!next || next == th->offs.n || s->flags & EV_AHEAD ||
 		    state == ST_SAFE_CALL_CPU || state == ST_UNKNOWN)
 			continue;
-		/* The time of a collection is known, where there are probes on its ends. */
+		/* The time of a collection is known if there are probes on its ends. */
 		if (state == ST_GC_WORK && seen_gcs__all(&l->seen->gcs))
 			continue;
 		between = &l->prior->between[th->offs.v[next - 1].where][th->offs.v[next].where];

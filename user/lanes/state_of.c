@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* state_of: which state a sample, or an off-CPU interval, shows. */
+/* state_of: the state that a sample, or an off-CPU interval, shows. */
 #include "lanes_priv.h"
 
 static bool collects(const struct ev *ev, const struct seen *gcs, uint64_t start, uint64_t end)
@@ -13,7 +13,8 @@ static enum thread_state mutator_on(const struct ev *ev)
 {
 	if (ev->code == CODE_GC || (ev->flags & EV_GC_CODE))
 		return ST_GC_WORK;
-	/* What the RTS does for the mutator (newCAF, dirty_MUT_VAR, …) is Haskell's own work. */
+	/* What the RTS does for the mutator (newCAF, dirty_MUT_VAR, …) counts as Haskell's own
+	 * work. */
 	if (ev->code == CODE_C && !(ev->flags & EV_OUTER_RTS))
 		return ST_UNSAFE_CALL_CPU;
 	return ST_HASKELL;
@@ -42,7 +43,7 @@ enum thread_state ev__state_on(const struct ev *ev, const struct seen *gcs, uint
 	case WIRE_WHERE_SAFE_CALL:
 		return ST_SAFE_CALL_CPU;
 	case WIRE_WHERE_RTS:
-		/* The RTS has the capability already, or still, while Haskell code runs its first
+		/* The RTS already or still holds the capability while Haskell code runs its first
 		 * or last instructions. */
 		if (ev->code == CODE_HASKELL)
 			return ST_HASKELL;
@@ -60,7 +61,7 @@ enum thread_state ev__state_on(const struct ev *ev, const struct seen *gcs, uint
 	}
 }
 
-/* Off the CPU with a capability in hand, in Haskell code or C code called from it. */
+/* Off the CPU while holding a capability, in Haskell code or C code called from it. */
 static enum thread_state mutator_off(const struct ev *ev)
 {
 	if (ev->code == CODE_GC || (ev->flags & EV_GC_CODE))
@@ -69,14 +70,14 @@ static enum thread_state mutator_off(const struct ev *ev)
 		return ST_HASKELL_BLOCKED;
 	if (ev->code == CODE_RTS || (ev->flags & EV_OUTER_RTS))
 		return ST_RTS_BLOCKED;
-	/* Haskell code makes no system calls: it can only be C code that sleeps in one. */
+	/* Haskell code makes no system calls: only C code can sleep in one. */
 	return ev->code == CODE_HASKELL ? ST_HASKELL_BLOCKED : ST_UNSAFE_CALL_BLOCKED;
 }
 
 enum thread_state ev__state_off(const struct ev *ev, const struct seen *gcs, uint64_t start,
 				uint64_t end)
 {
-	/* it waits for the runtime's locks, not for anything of the call */
+	/* it waits for the runtime's locks, not for anything in the call */
 	if (ev->flags & EV_HANDOVER)
 		return ST_RTS_BLOCKED;
 	switch (ev->where) {

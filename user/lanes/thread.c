@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * thread: one thread's time, cut into pieces. Walks along its off-CPU intervals; what is between
+ * thread: cuts one thread's time into pieces. Walks along its off-CPU intervals; what lies between
  * them was on the CPU and is cut at the calls' boundaries, and between those at the midpoints of
- * its samples.
+ * samples.
  */
 #include "base/search.h"
 #include "lanes_priv.h"
 
 /* ── on the CPU ──────────────────────────────────────────────────────────────────────────── */
 
-/* A copy of what an event has, with the call's own stack where the event has none. */
+/* A copy of the event, with the call's stack if the event has none. */
 static struct ev with_stack(const struct ev *ev, const struct cover *cover)
 {
 	struct ev copy = *ev;
@@ -32,7 +32,7 @@ static uint64_t midpoint(uint64_t a, uint64_t b)
 	return a < b ? a + (b - a) / 2 : a;
 }
 
-/* The piece up to `end`, which holds the samples up to number `last`. */
+/* Emits the pieces up to `end`, which has the samples before number `last`. */
 static int emit_samples(struct thread_builder *b, uint64_t end, bool end_exact, size_t last,
 			const struct cover *cover)
 {
@@ -61,7 +61,7 @@ static int emit_samples(struct thread_builder *b, uint64_t end, bool end_exact, 
 	return err;
 }
 
-/* On the CPU up to `end`; there `off` begins (NULL: the lane ends). */
+/* Emits time on the CPU up to `end`, where `off` begins (NULL: the lane ends). */
 static int emit_on(struct thread_builder *b, uint64_t end, const struct ev *off)
 {
 	const struct cover_list *list = &b->covers;
@@ -107,8 +107,8 @@ static uint64_t wake_time(const struct thread_builder *b, const struct ev *off, 
 {
 	uint64_t wake = off->wake_ns;
 
-	/* A new thread is ready from the first; a preempted one never ceased to be, and so one that
-	 * the first snapshot found ready, whose next sign is that it is switched in. */
+	/* A new thread is ready from the start; a preempted one stays ready, and so does one that
+	 * the first snapshot found ready and whose next sign is that it is switched in. */
 	if ((off->flags & EV_RUNNABLE) ||
 	    ((off->flags & EV_NEVER_SEEN) && (b->th->born || was_ready(b, off))))
 		return b->cursor;
@@ -118,8 +118,8 @@ static uint64_t wake_time(const struct thread_builder *b, const struct ev *off, 
 }
 
 /*
- * A thread that gives its capability up for a collection (rts/Capability.c, yieldCapability) looks
- * like an idle one; it waits for the collection to end.
+ * A thread that gives up its capability for a collection (rts/Capability.c, yieldCapability) looks
+ * idle; it is waiting for the end of the collection.
  */
 static int emit_given_up(struct thread_builder *b, const struct ev *off, struct finding_out *p)
 {
@@ -138,8 +138,8 @@ static int emit_given_up(struct thread_builder *b, const struct ev *off, struct 
 }
 
 /*
- * Of one whose end nobody saw only a collection that goes on where it begins is a sign that it
- * waits for it: sooner or later one comes in any case.
+ * The state of an interval. If its end was not seen, only a collection running at its start shows
+ * that the thread waits for it: sooner or later one comes anyway.
  */
 static enum thread_state state_off(const struct thread_builder *b, const struct ev *off,
 				   const struct cover *cover)
@@ -187,7 +187,7 @@ static int emit_off(struct thread_builder *b, const struct ev *off, uint64_t lan
 
 /* ── a part of the lane ──────────────────────────────────────────────────────────────────── */
 
-/* Nothing happened to the thread: it was all the time what the snapshot saw. */
+/* Nothing happened to the thread: it stayed as the snapshot found it. */
 static int emit_snapshot_only(struct thread_builder *b, uint64_t end)
 {
 	const struct seen_thread *th = b->th;
@@ -203,7 +203,7 @@ static int emit_snapshot_only(struct thread_builder *b, uint64_t end)
 	return thread__emit(b, &p);
 }
 
-/* Without a record, but it was on the CPU when the window began, or is when it ends. */
+/* Whether a thread without a record was on the CPU at the start of the window or is at its end. */
 static bool is_known_on(const struct thread_builder *b)
 {
 	const struct wire_thread *final = b->th->has_final ? b->th->final : NULL;
@@ -243,7 +243,7 @@ static int walk(struct thread_builder *b, uint64_t end, bool last_part)
 	return err;
 }
 
-/* How long the finished short calls were on the CPU; what the slices show if nobody knows. */
+/* How long the finished short calls were on the CPU; if unknown, what the slices show. */
 static uint64_t short_cpu(const struct thread_lane *lane)
 {
 	const struct short_calls *shorts = &lane->seen->shorts;
@@ -256,7 +256,7 @@ static uint64_t short_cpu(const struct thread_lane *lane)
 	return shorts->wall_ns - off;
 }
 
-/* The same as the kernel had counted it by then. */
+/* The same, as counted by the kernel side by time t. */
 static uint64_t short_cpu_by(const struct seen_thread *th, uint64_t t)
 {
 	size_t samples = search__first(th->samples.n, i, th->samples.v[i].t0 > t);
@@ -275,7 +275,7 @@ static int draw(struct lanes *l, struct thread_lane *lane, const struct thread_b
 	return err;
 }
 
-/* What is made of the part goes into the lane, and to the capabilities and Haskell threads. */
+/* Passes the part on to the lane, and to the capabilities and Haskell threads. */
 static int take_part(struct lanes *l, struct thread_lane *lane, struct thread_builder *b,
 		     uint16_t before, int64_t moved)
 {
@@ -295,7 +295,7 @@ static int take_part(struct lanes *l, struct thread_lane *lane, struct thread_bu
 	return err ? err : draw(l, lane, b);
 }
 
-/* For the next part: the last interval of what is made now. */
+/* Keeps the last off-CPU interval of this part for the next one. */
 static void keep_last_off(const struct thread_builder *b, uint64_t end)
 {
 	size_t n = search__first(b->th->offs.n, i, b->th->offs.v[i].t1 > end);
@@ -306,7 +306,7 @@ static void keep_last_off(const struct thread_builder *b, uint64_t end)
 	b->lane->has_prev = true;
 }
 
-/* Adds the part of the lane up to `end` to what is made of it. */
+/* Extends what is made of the lane up to `end`. */
 static int build_part(struct lanes *l, struct thread_lane *lane, uint64_t end, bool last_part)
 {
 	struct thread_builder b = {
@@ -385,8 +385,8 @@ static bool has_record(const struct seen_thread *th, uint64_t call_start_ns)
 }
 
 /*
- * Up to when nothing that is still to come changes anything: the thread's last sign. If that is in
- * a call that may get a record yet, or may turn out to be too short for one: up to the call.
+ * Until when no later input can change anything: the thread's last sign. If that is in a call that
+ * may still get a record, or turn out too short for one: the start of the call.
  */
 static uint64_t decided(const struct lanes *l, const struct seen_thread *th)
 {

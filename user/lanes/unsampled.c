@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unsampled: what a thread did on the CPU in a piece in which no sample was taken. What comes after
- * it shows most of that: where it went off the CPU, or the call or collection that it went into.
+ * unsampled: what a thread did on the CPU in a piece without a sample. Most of it follows from what
+ * comes after the piece: where the thread went off the CPU, or the call or collection that it
+ * entered.
  */
 #include "lanes_priv.h"
 
@@ -37,7 +38,7 @@ static bool was_mutator(const struct thread_builder *b, const struct seg *seg)
 		b->prev->where == WIRE_WHERE_SAFE_CALL);
 }
 
-/* Off the CPU against its will, in the middle of giving up a capability that is not its own. */
+/* Whether the thread was preempted while releasing a capability that is not its own. */
 static bool gives_another(const struct thread_builder *b, const struct ev *off)
 {
 	return off->where == WIRE_WHERE_NO_CAP && (off->flags & EV_RUNNABLE) &&
@@ -45,8 +46,8 @@ static bool gives_another(const struct thread_builder *b, const struct ev *off)
 }
 
 /*
- * It has led a collection and was preempted as it woke another (see awaited_by in piece.c); or it
- * was before, and is again, by the same one or by the next.
+ * Whether the thread has led a collection and was preempted as it woke another thread (see
+ * awaited_by in piece.c), or was so before and is again, by the same thread or the next.
  */
 static bool gives_others_back(const struct thread_builder *b, const struct seg *seg,
 			      const struct ev *off)
@@ -57,7 +58,8 @@ static bool gives_others_back(const struct thread_builder *b, const struct seg *
 	return (led || goes_on) && gives_another(b, off);
 }
 
-/* No sample, no call: what is known best is what the thread did just before it left the CPU. */
+/* Without a sample or a call, the best evidence is what the thread did just before it left the
+ * CPU. */
 static void by_off(const struct thread_builder *b, const struct seg *seg, const struct ev *off,
 		   struct finding_out *p, struct ev *ev)
 {
@@ -85,7 +87,7 @@ static void by_off(const struct thread_builder *b, const struct seg *seg, const 
 	}
 	switch (off->where) {
 	case WIRE_WHERE_HASKELL:
-		/* It went into C code, if at all, at the end. */
+		/* If it entered C code at all, it did so at the end. */
 		p->state = ST_HASKELL;
 		ev->c = 0;
 		break;
@@ -97,7 +99,7 @@ static void by_off(const struct thread_builder *b, const struct seg *seg, const 
 		break;
 	case WIRE_WHERE_RTS:
 	case WIRE_WHERE_NO_CAP:
-		/* The Haskell thread ran until it gave way to the scheduler. */
+		/* The Haskell thread ran until it yielded to the scheduler. */
 		if (p->state == ST_RTS && was_mutator(b, seg)) {
 			p->state = ST_HASKELL;
 			p->ev = NULL;
@@ -108,7 +110,7 @@ static void by_off(const struct thread_builder *b, const struct seg *seg, const 
 	}
 }
 
-/* Of a thread of which nothing came before a cut a replay knows what comes after it. */
+/* If nothing of a thread came before a cut, a replay knows what comes after it. */
 static enum thread_state by_ahead(const struct thread_builder *b, struct ev *ev)
 {
 	const struct seen_thread *th = b->th;
@@ -130,7 +132,7 @@ static enum thread_state by_ahead(const struct thread_builder *b, struct ev *ev)
 	return ST_HASKELL;
 }
 
-/* The same at the lane's end, where no off-CPU interval follows. */
+/* As by_off, at the end of the lane, where no off-CPU interval follows. */
 static void by_past(const struct thread_builder *b, const struct seg *seg, struct finding_out *p,
 		    struct ev *ev)
 {
@@ -148,7 +150,7 @@ static void by_past(const struct thread_builder *b, const struct seg *seg, struc
 	p->state = ev__state_on(ev, NULL, 0, 0);
 	if (p->state == ST_UNKNOWN)
 		p->state = ended_call(b, seg) ? ST_HASKELL : by_ahead(b, ev);
-	/* A call has ended, and so has a collection, or it would cover this piece. */
+	/* The call has ended, and so has the collection, or it would cover this piece. */
 	if (p->state == ST_GC_WORK)
 		p->state = ST_RTS;
 	if (p->state == ST_SAFE_CALL_CPU || (p->state == ST_RTS && was_mutator(b, seg)))
@@ -166,8 +168,8 @@ static bool is_callback(const struct thread_builder *b, const struct seg *seg, c
 	       (b->prev && b->prev->where == WIRE_WHERE_HASKELL && b->cursor > seg->start);
 }
 
-/* Before a safe call or a collection: the Haskell thread ran; or back in a call, after a callback.
- */
+/* Before a safe call or a collection: the Haskell thread ran; otherwise it was back in a call after
+ * a callback. */
 static void by_next(const struct thread_builder *b, const struct seg *next, struct finding_out *p,
 		    struct ev *ev)
 {
@@ -191,7 +193,7 @@ static void by_next(const struct thread_builder *b, const struct seg *next, stru
 		p->ev = ev;
 	} else if (near) {
 		*ev = *near;
-		ev->cap = ev->left = NO_CAP; /* that was then */
+		ev->cap = ev->left = NO_CAP; /* those are of that sample's time */
 		p->ev = ev;
 	}
 }
