@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * agree: where the log and the records say the same thing, the share of events in which they
- * agree. Events at the edges of what both saw are left out: one of the two may have missed them.
+ * agree: the share of events on which log and records agree, among those that both should have.
+ * Events at the edges of what both saw are left out, since one of the two may have missed them.
  */
 #include "base/search.h"
 #include "join_priv.h"
 
 #define EDGE_NS	    2000000 /* left out at both ends of what both saw */
-#define BOUNDARY_NS 50000   /* a sample so near to a switch of threads may be either's */
+#define BOUNDARY_NS 50000   /* a sample this close to a switch of threads may belong to either */
 
 struct share {
 	uint64_t same, all;
@@ -18,7 +18,7 @@ static double value(const struct share *s)
 	return s->all ? (double)s->same / (double)s->all : -1;
 }
 
-/* ours - offset; 0 for what the log's clock does not know */
+/* ours - offset; 0 for times before the log's clock began */
 static uint64_t log_time(const struct log_build *b, uint64_t ns)
 {
 	int64_t t = (int64_t)ns - b->in.offset_ns;
@@ -34,7 +34,7 @@ static bool inside(const struct log_build *b, uint64_t start_ns, uint64_t end_ns
 
 /* ── safe calls ──────────────────────────────────────────────────────────────────────────── */
 
-/* The log of a program that runs on goes on after the session, too. */
+/* The log of a program that runs on continues after the session. */
 static bool is_observed(const struct join *j, const struct el_match_call *call)
 {
 	uint64_t start = elog__time(j->b, call->start);
@@ -42,7 +42,7 @@ static bool is_observed(const struct join *j, const struct el_match_call *call)
 	return start >= j->b->in.observed_ns && start < j->end_ns;
 }
 
-/* Of the whole session, if the log reaches its end: how often suspendThread was called. */
+/* For the whole session, if the log reaches its end: how often suspendThread was called. */
 static void compare_counts(const struct join *j, struct share *calls)
 {
 	uint64_t ours = 0, open = 0, theirs = 0, differ, one_by_one;
@@ -61,14 +61,14 @@ static void compare_counts(const struct join *j, struct share *calls)
 	}
 	differ = ours > theirs ? ours - theirs : theirs - ours;
 	differ = differ > open ? differ - open : 0;
-	/* Those that were compared one by one are among them. */
+	/* Includes the calls that were compared one by one. */
 	one_by_one = calls->all - calls->same;
 	calls->all = MAX(MAX(ours, theirs), calls->all);
 	calls->same = calls->all - MIN(MAX(differ, one_by_one), calls->all);
 }
 
 /*
- * suspendThread's entry comes before STOP_THREAD, resumeThread's entry between that and
+ * suspendThread's entry comes before STOP_THREAD, and resumeThread's entry between that and
  * RUN_THREAD, however long the thread is off its CPU between any two of them.
  */
 static const struct el_match_call *call_of(const struct join *j, const struct pic_flow *f)
@@ -83,7 +83,8 @@ static const struct el_match_call *call_of(const struct join *j, const struct pi
 	return i < n ? &j->calls[from + i] : NULL;
 }
 
-/* One that never came back for the log: at a program's end resumeThread is entered and not left. */
+/* Whether the call never returned as far as the log shows: at a program's end, resumeThread is
+ * entered and not left. */
 static bool stays_in_call(const struct join *j, const struct pic_flow *f)
 {
 	uint64_t tolerance = NEAR_NS + j->b->in.offset_error_ns;
@@ -96,7 +97,7 @@ static bool stays_in_call(const struct join *j, const struct pic_flow *f)
 	       t->since <= end + tolerance;
 }
 
-/* The log may have nothing of what was there. UINT32_MAX: it is not known where that was. */
+/* Whether the log may lack what happened on the capability. UINT32_MAX: it is unknown which one. */
 static bool unwritten(const struct join *j, uint32_t cap)
 {
 	return cap == UINT32_MAX ? j->n_unwritten : !join__has_cap(j, cap);
@@ -110,7 +111,7 @@ static void compare_calls(const struct join *j, struct share *calls, struct shar
 		const struct pic_flow *f = &j->b->pub->flows[i];
 		const struct el_match_call *c;
 
-		/* What the log had beyond the model's limit is not known one by one. */
+		/* Calls in the log beyond the model's limit are not known one by one. */
 		if (!f->tso || !inside(b, f->start_ns, f->end_ns) ||
 		    log_time(b, f->end_ns) > j->calls_until)
 			continue;
@@ -152,7 +153,7 @@ static void compare_sample(const struct join *j, const struct ev *ev, struct sha
 	if (!cap || cap->lane->merged_ns)
 		return;
 	s = slice_at(cap->lane, at);
-	/* The log's thread changes a little before or after rCurrentTSO does. */
+	/* The log's thread changes slightly before or after rCurrentTSO does. */
 	if (s && (at - s->start_ns < BOUNDARY_NS || s->end_ns - at < BOUNDARY_NS))
 		return;
 	caps->all++;
@@ -189,7 +190,7 @@ static bool same_centre(const struct join *j, const struct tick_note *ours,
 	return !strcmp(cc.label, key->label) && !strcmp(cc.module, key->module);
 }
 
-/* Our time of the next tick on that capability. */
+/* The time in our records of the next tick on the same capability. */
 static uint64_t next_tick(const struct seen *seen, size_t i)
 {
 	uint16_t cap = seen->ticks[i].cap;
@@ -201,8 +202,9 @@ static uint64_t next_tick(const struct seen *seen, size_t i)
 }
 
 /*
- * Of one capability; both lists are in time order. One thread makes all ticks: it hits the probe,
- * writes the events, and comes to the next probe after that, however long it was off its CPU.
+ * Compares the ticks of one capability; both lists are in time order. One thread makes all ticks:
+ * it hits the probe, writes the events, and reaches the next probe after that, however long it was
+ * off its CPU.
  */
 static void compare_cap_ticks(const struct join *j, uint16_t cap, struct share *ticks,
 			      struct share *centres)

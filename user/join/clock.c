@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * clock: how far the log's clock is from ours. Both are CLOCK_MONOTONIC, the log counts from
- * the runtime's start, so there is one offset. Every pair of events that could be the same one
- * votes for the offset that would make it so; true pairs agree within microseconds, false ones are
- * spread.
+ * clock: finds the offset of the log's clock from ours. Both are CLOCK_MONOTONIC, but the log
+ * counts from the runtime's start, so there is one constant offset. Every pair of events that could
+ * be the same one votes for the offset that would make it so; votes of true pairs agree within
+ * microseconds, those of false pairs are spread.
  */
 #include "base/search.h"
 #include "join_priv.h"
 
 #define VOTES_MAX      (1U << 18)
-#define SOURCE_MAX     4096  /* events of ours that vote */
-#define PAIRS_MAX      64    /* votes of one of them */
-#define AGREEMENT_NS   20000 /* votes so near to each other mean the same */
+#define SOURCE_MAX     4096  /* the most events of ours that vote */
+#define PAIRS_MAX      64    /* the most votes of one of them */
+#define AGREEMENT_NS   20000 /* votes this close to each other mean the same offset */
 #define LEAST_ERROR_NS 1000  /* the probe comes some hundred ns before the log's event */
 #define ENOUGH	       8
 
 /*
- * So far may the guess by the wall clock be off: little, as a rule. Nearby first, since a program
- * that calls often has more calls in the whole range than can vote.
+ * The guess by the wall clock may be off by this much; as a rule it is off by little. Small ranges
+ * are tried first, since a program that calls often has more calls in the whole range than can
+ * vote.
  */
 static const int64_t ranges[] = {100000, 1000000, 10000000, 100000000};
 
@@ -40,8 +41,8 @@ static void vote(struct votes *votes, int64_t offset)
 }
 
 /*
- * The votes' densest place: its middle, and the spread there. False: they do not agree, or hardly
- * more than votes that are spread over the whole range would.
+ * Finds where votes are densest: the middle, and the spread there. Returns false if they do not
+ * agree, or hardly more than votes spread evenly over the range would.
  */
 static bool count(struct votes *votes, size_t voters, int64_t range, int64_t *ret_offset,
 		  uint64_t *ret_error)
@@ -70,7 +71,7 @@ static bool count(struct votes *votes, size_t voters, int64_t range, int64_t *re
 	return true;
 }
 
-/* Every `step`th of n, so that at most SOURCE_MAX vote, from the whole session. */
+/* The step that lets at most SOURCE_MAX of n vote, taken from the whole session. */
 static size_t step_of(size_t n)
 {
 	return n / SOURCE_MAX + 1;
@@ -81,7 +82,7 @@ static int64_t guess_of(const struct join *j, uint64_t ns)
 	return (int64_t)ns - j->b->in.offset_ns;
 }
 
-/* suspendThread's entry, and the STOP_THREAD event in it. */
+/* Pairs suspendThread's entry with the STOP_THREAD event in it. */
 static size_t by_calls(const struct join *j, int64_t range, struct votes *votes)
 {
 	const struct pic_target *pub = j->b->pub;
@@ -132,7 +133,7 @@ static size_t by_gcs(const struct join *j, int64_t range, struct votes *votes)
 	return voters;
 }
 
-/* They come at equal steps: only those that the guess has within half a step can be the same. */
+/* Ticks come at equal steps: only those within half a step of the guess can be the same one. */
 static size_t by_ticks(const struct join *j, int64_t range, struct votes *votes)
 {
 	const struct seen *seen = j->seen;
@@ -159,7 +160,7 @@ static size_t by_ticks(const struct join *j, int64_t range, struct votes *votes)
 	return voters;
 }
 
-/* Around one guess, which is b->in.offset_ns. `near`: it is off by less than a tick. */
+/* Tries all sources around one guess, b->in.offset_ns. `near`: it is off by less than a tick. */
 static bool try_guess(struct join *j, struct votes *votes, bool near)
 {
 	static size_t (*const sources[])(const struct join *, int64_t,

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * join: a process that the kernel's records know, and its eventlog. The clocks are brought together
- * first; then what both say is compared, and where only the log says something, it goes into the
- * picture: which Haskell thread ran when, labels, marks, windows, heap curves, and what kept
- * Haskell threads waiting.
+ * join: a process known by the kernel's records, and its eventlog. The clocks are matched first;
+ * then what both have is compared, and what only the log has is added to the picture: which Haskell
+ * thread ran when, labels, marks, windows, heap curves, and what kept Haskell threads waiting.
  */
 #include <stdio.h>
 
 #include "join_priv.h"
 
-/* Of the session, that a log must reach for its Haskell threads' lanes to stand for it. */
+/* How close to the session's end a log must come for its lanes of Haskell threads to be used. */
 #define NEAR_THE_END_NS 20000000ULL
-/* Capabilities that are listed one by one. */
+/* The most capabilities that are listed one by one. */
 #define UNWRITTEN_NAMED 8
 
 static int by_thread(const void *pa, const void *pb)
@@ -40,7 +39,7 @@ static int sort_calls(struct join *j)
 
 /* ── what the log alone has ──────────────────────────────────────────────────────────────── */
 
-/* The records' own curves, and the log's after them. */
+/* Adds the log's curves after the records' own. */
 static int add_counters(struct join *j)
 {
 	struct pic_target *pub = j->b->pub;
@@ -64,8 +63,8 @@ static int add_counters(struct join *j)
 	return 0;
 }
 
-/* Lanes by the log where all of it reaches the end: it knows why each thread waited. Else labels.
- */
+/* Uses the log's lanes if all of it reaches the end, since it has the reason of each wait.
+ * Otherwise takes only labels. */
 static int add_threads(struct join *j)
 {
 	const struct el_sched *sched = j->b->in.sched;
@@ -88,13 +87,13 @@ static int add_threads(struct join *j)
 }
 
 /*
- * What the log's collections waited for, as the capabilities' slices show it; of merged ones none
- * says anything.
+ * Finds what the log's collections waited for from the capabilities' slices; merged slices do not
+ * show it.
  */
 static int find_holds(struct join *j)
 {
 	struct pic_target *pub = j->b->pub;
-	struct pic_gc_event *events = (struct pic_gc_event *)pub->gcs; /* the picture's own */
+	struct pic_gc_event *events = (struct pic_gc_event *)pub->gcs; /* may be changed */
 	const struct pic_lanes *caps = &pub->lanes[LANE_CAPABILITY];
 	struct seen_gcs gcs = {.v = calloc(pub->n_gcs, sizeof(*gcs.v)), .n = pub->n_gcs};
 	struct holds holds = {0};
@@ -126,22 +125,22 @@ static int find_holds(struct join *j)
 	return err;
 }
 
-/* Whether the log has each collection of the session. Without any it may be that GHC writes none of
+/* Whether the log has all collections of the session. If it has none, GHC may not have written
  * these events, as with +RTS -l-g. */
 static bool has_all_gcs(const struct join *j)
 {
 	const struct log_build *b = j->b;
 	struct el_sched_info info = el_sched__info(b->in.sched);
-	/* at 1 the models begin with the log */
+	/* with 1, the models begin with the log */
 	bool begins = b->in.from_ns <= 1 || elog__time(b, b->in.from_ns) <= b->from_ns;
-	/* its times are only as near as the match is */
+	/* its times are only as accurate as the match */
 	uint64_t near = b->in.offset_error_ns == UINT64_MAX ? 0 : b->in.offset_error_ns;
 	bool ends = b->in.stats->ended || b->to_ns + near >= j->end_ns;
 
 	return begins && ends && info.gcs && info.n_gcs == info.gcs;
 }
 
-/* Those of the model's limit are its first ones: whatever came after them is not known. */
+/* The model's limit keeps the first collections; later ones are unknown. */
 static int report_gcs(struct log_build *b)
 {
 	struct el_sched_info info = el_sched__info(b->in.sched);
@@ -170,7 +169,8 @@ static void sum_gcs(struct pic_target *pub)
 	pub->gc.logged = true;
 }
 
-/* Where no probe saw all collections. A log that lacks some shows what it has: sums stay bounds. */
+/* Adds the log's collections if no probe saw all of them. A log that lacks some shows those that it
+ * has, and the sums stay bounds. */
 static int add_gcs(struct join *j)
 {
 	struct pic_target *pub = j->b->pub;
@@ -192,7 +192,7 @@ static int add_gcs(struct join *j)
 	return find_holds(j);
 }
 
-/* Where no tick and no sample says anything of cost centres. */
+/* Adds cost centres if no tick and no sample has any. */
 static int add_centres(struct join *j)
 {
 	struct pic_target *pub = j->b->pub;
@@ -238,7 +238,7 @@ static int report_unwritten(struct join *j)
 		j->n_unwritten == 1 ? "buffer of capability" : "buffers of capabilities", list);
 }
 
-/* Its times mean nothing, or all of it is older than the session. */
+/* The log's times mean nothing, or all of it is older than the session. */
 static int report_unplaced(struct log_build *b)
 {
 	return picture__add_missing(

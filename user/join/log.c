@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* log: a process whose picture is made of its eventlog, or of a report that GHC wrote. */
+/* log: makes the picture of a process from its eventlog, or from a report written by GHC. */
 #include <stdio.h>
 
 #include "join_priv.h"
@@ -80,7 +80,7 @@ int log_build__new(const struct join_opts *opts, const struct join_log *log, str
 		log_build__free(b);
 		return err;
 	}
-	/* there is one: its process is not forgotten any more */
+	/* a process with a log is kept in the picture */
 	b->pub->eventlog.known = true;
 	if (!seen)
 		take_process(b);
@@ -119,11 +119,12 @@ void elog__fill(struct log_build *b)
 		return;
 	e->events = stats->events;
 	e->damaged_bytes = stats->lost_bytes;
-	/* A log that is whole reaches its last event; another, what all its buffers reach. */
+	/* A complete log reaches to its last event; an incomplete one as far as all its buffers
+	 * reach. */
 	e->reaches_ns = elog__time(b, stats->ended ? stats->last_time : stats->reaches);
 }
 
-/* What the log lacks, and what would bring it. */
+/* Reports what the log lacks, and how to get it. */
 static int report_missing(struct log_build *b)
 {
 	const struct eventlog_stats *stats = b->in.stats;
@@ -185,7 +186,7 @@ static void fill_cost(struct log_build *b)
 {
 	if (!b->in.own_cost)
 		return;
-	/* with the process that read the log */
+	/* including the process that read the log */
 	usage__own(&b->pub->user_cpu_ns, &b->pub->max_rss_bytes);
 	b->pub->user_cpu_ns += usage__children_cpu_ns();
 	b->pub->max_rss_bytes = MAX(b->pub->max_rss_bytes, usage__children_max_rss_bytes());

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * log_calls: OS thread lanes of the foreign calls that hs-safescope annotates, and the calls added
- * up. Calls of one OS thread may nest and overlap (an interval also holds Haskell code before and
- * after the C function's): the one that began last is shown until it ends.
+ * log_calls: lanes of OS threads from the foreign calls that hs-safescope annotates, and sums of
+ * the calls. Calls of one OS thread may nest and overlap (an interval also contains Haskell code
+ * before and after the C function's): the one that began last is shown until it ends.
  */
 #include <stdio.h>
 
@@ -15,7 +15,7 @@
 #define LANE_LEAST  256
 #define CALLS_MAX   (1u << 14) /* rows of the table */
 
-/* A call, or a C function in one, as it lies in the models. */
+/* A call, or a C function within one, as the models have it. */
 struct item {
 	uint64_t start, end, tid;
 	uint32_t index;
@@ -27,8 +27,8 @@ struct sweep {
 	uint32_t owner;	    /* of the account: the lane's index */
 	struct item *items; /* by thread, then start; outer before inner */
 	size_t n_items;
-	uint64_t *times; /* of one thread: where something begins or ends */
-	uint32_t *open;	 /* calls begun and not known to have ended */
+	uint64_t *times; /* of one thread: the times at which something begins or ends */
+	uint32_t *open;	 /* calls that have begun and are not known to have ended */
 	size_t n_open;
 	uint32_t c_open[C_DEPTH_MAX]; /* C functions, outermost first */
 	size_t n_c_open;
@@ -61,7 +61,7 @@ static int by_value(const void *pa, const void *pb)
 	return (a > b) - (a < b);
 }
 
-/* An interval with a thread or a stack is a foreign call; others are windows only. */
+/* An interval with a thread or a stack is a foreign call; others are just windows. */
 static bool is_call(const struct el_span *s)
 {
 	return s->tid || s->node != CC_NO_NODE;
@@ -111,7 +111,7 @@ static int c_frame(struct sweep *sw, uint64_t fn, uint32_t *ret_frame)
 	return picture__add_frame(sw->b->pic, &frame, ret_frame);
 }
 
-/* Haskell's stack, the call's name, and the C functions in it. */
+/* Composes Haskell's stack, the call's name, and the C functions in it. */
 static int compose(struct sweep *sw, uint32_t *ret_stack)
 {
 	const struct el_annot *a = sw->b->in.annot;
@@ -270,12 +270,12 @@ static int make_lanes(struct sweep *sw)
 
 struct called {
 	uint32_t label;
-	uint32_t caller; /* frame; UINT32_MAX: not known */
+	uint32_t caller; /* frame; UINT32_MAX: unknown */
 	uint64_t ns;
 	bool open_end;
 };
 
-/* By function and caller, then by duration. */
+/* Orders by function and caller, then by duration. */
 static int order_calls(const struct called *v, size_t n, struct keyed **ret_order)
 {
 	struct keyed *order = calloc(n + 1, sizeof(*order)), *tmp = calloc(n + 1, sizeof(*tmp));
@@ -299,7 +299,7 @@ static int order_calls(const struct called *v, size_t n, struct keyed **ret_orde
 	return 0;
 }
 
-/* The n calls of one function by one caller, by duration. */
+/* Adds up the n calls of one function by one caller, which are sorted by duration. */
 static void add_up(struct sweep *sw, const struct called *all, const struct keyed *order, size_t n,
 		   struct pic_call *call)
 {
@@ -337,7 +337,7 @@ static void add_up(struct sweep *sw, const struct called *all, const struct keye
 		call->min_ns = MIN(call->min_ns, v->ns);
 		call->max_ns = v->ns;
 	}
-	/* Finished ones in order: the durations are all here, so quantiles are exact. */
+	/* Finished calls in order of duration: all durations are known, so quantiles are exact. */
 	for (size_t i = 0; i < n; i++) {
 		v = &all[order[i].index];
 		if (v->open_end)
@@ -359,7 +359,7 @@ static int by_wall(const void *pa, const void *pb)
 	return strcmp(a->function, b->function);
 }
 
-/* Every call, and the frame that it was made from. */
+/* Lists every call with the frame that it was made from. */
 static int list_calls(struct sweep *sw, struct called *v, size_t *ret_n)
 {
 	size_t n = 0;
@@ -395,7 +395,8 @@ static size_t count_groups(const struct keyed *order, size_t n)
 	return groups;
 }
 
-/* By function and caller; of too many by function alone, of which there are few enough. */
+/* Groups by function and caller; if there are too many groups, by function alone, of which there
+ * are few enough. */
 static int group_calls(struct sweep *sw, struct called *v, size_t n, struct keyed **ret_order)
 {
 	int err = order_calls(v, n, ret_order);
@@ -450,7 +451,7 @@ out:
 	return err;
 }
 
-/* What of the annotations makes no sense, or less than it could. */
+/* Reports annotations that make no sense, or that show less than they could. */
 static int report_odd(struct log_build *b, const struct el_annot_info *info)
 {
 	int err = 0;

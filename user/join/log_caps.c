@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * log_caps: capability lanes of a log. The scheduler's events say exactly what a capability did;
- * the cost-centre ticks that fell into a run say with which stack. Without scheduler events the
- * ticks alone make the lane, each for the time since the one before it.
+ * log_caps: capability lanes of a log. The scheduler's events show exactly what a capability did;
+ * the cost-centre ticks within a run show its stack. Without scheduler events the lane is made from
+ * ticks alone, each of which stands for the time since the previous one.
  */
 #include <stdio.h>
 
 #include "join_priv.h"
 
-#define SLICES_MAX   (1u << 17) /* of one lane */
-#define LANES_BUDGET (1u << 18) /* all lanes; beyond it the files are too big to open well */
+#define SLICES_MAX   (1u << 17) /* per lane */
+#define LANES_BUDGET (1u << 18) /* all lanes; files beyond it are too big to open well */
 #define LANE_LEAST   256
-#define LANES_MAX    1024 /* no model has capabilities beyond */
+#define LANES_MAX    1024 /* no model has a capability number beyond */
 
-/* A lane in the making. */
+/* A lane while it is being made. */
 struct cap_builder {
 	struct log_build *b;
 	struct pic_lane *lane;
 	uint32_t owner; /* of the account in the ledger: the lane's index */
-	bool ticked;	/* there are ticks: they say what ran */
+	bool ticked;	/* there are ticks, which show what ran */
 	struct slices slices;
 	size_t max;
-	uint64_t at; /* end of the last one */
+	uint64_t at; /* end of the last slice */
 	uint32_t no_sample, unsampled, gc_stack, rts_stack;
 	struct {
 		uint32_t thread, stack;
-	} threads[256]; /* stacks of threads seen lately */
+	} threads[256]; /* stacks of threads seen recently */
 };
 
 /* ── putting it down ─────────────────────────────────────────────────────────────────────── */
 
 /*
- * Where there are ticks, a run's time is divided among them; else what ran is known by the
- * scheduler's events alone.
+ * If there are ticks, a run's time is divided among them; otherwise what ran is known only from the
+ * scheduler's events.
  */
 static int book(struct cap_builder *c, const struct pic_slice *s)
 {
@@ -73,13 +73,14 @@ static int put(struct cap_builder *c, struct pic_slice s)
 	return slices__put(&c->slices, LANE_CAPABILITY, &s, c->max);
 }
 
-/* What nothing is known of, up to `until`. */
+/* Puts unknown time up to `until`. */
 static int put_unknown(struct cap_builder *c, uint64_t until)
 {
 	return put(c, (struct pic_slice){.start_ns = c->at, .end_ns = until, .state = CS_UNKNOWN});
 }
 
-/* The log's times become the picture's; what is not known before is put. 1: nothing is wanted. */
+/* Converts the slice's times to the picture's, and puts the unknown time before it. Returns 1 if no
+ * part of it is wanted. */
 static int begin(struct cap_builder *c, struct pic_slice *s)
 {
 	s->start_ns = elog__time(c->b, s->start_ns);
@@ -91,7 +92,7 @@ static int begin(struct cap_builder *c, struct pic_slice *s)
 
 /* ── stacks ──────────────────────────────────────────────────────────────────────────────── */
 
-/* Without cost centres all that is known of a run is its thread. */
+/* Without cost centres, only the thread of a run is known. */
 static int thread_stack(struct cap_builder *c, uint32_t tid, uint32_t *ret_stack)
 {
 	unsigned slot = tid % ARRAY_SIZE(c->threads);
@@ -166,18 +167,19 @@ static int lane_of_ticks(struct cap_builder *c, const struct slices *ticks)
 
 struct cursor {
 	const struct slices *ticks; /* NULL: none */
-	size_t i;		    /* the first that may reach into what comes */
+	size_t i;		    /* the first that may extend into what comes next */
 	uint64_t step;		    /* between ticks */
-	uint32_t left;		    /* ticks of ticks->v[i] that are in no slice yet */
-	/* the last run that was ticked */
+	uint32_t left;		    /* ticks of ticks->v[i] that are not in a slice yet */
+	/* the last run with a tick */
 	uint64_t ticked_at;
 	uint32_t ticked_thread, ticked_stack;
 };
 
-/* A run too short to be ticked has its thread's last stack, up to so many ticks later. */
+/* A run too short for a tick gets its thread's last stack, for at most this many steps. */
 #define LAST_STACK_STEPS 20
 
-/* Does a tick of *p lie in [start, end)? Its last one is at its end, one more a step before. */
+/* Whether a tick of *p lies in [start, end). Its last tick is at its end, one more a step
+ * earlier. */
 static bool ticked_inside(const struct pic_slice *p, uint64_t start, uint64_t end, uint64_t step)
 {
 	if (p->state != CS_HASKELL)
@@ -187,7 +189,7 @@ static bool ticked_inside(const struct pic_slice *p, uint64_t start, uint64_t en
 	return p->samples > 1 && p->end_ns - MIN(step, p->end_ns) > MAX(start, p->start_ns);
 }
 
-/* What is left of the ticks at the cursor, which goes on to those after them. */
+/* Returns the ticks left at the cursor, and sets those of the next slice. */
 static uint32_t next_ticks(struct cursor *cur)
 {
 	uint32_t left = cur->left;
@@ -196,7 +198,7 @@ static uint32_t next_ticks(struct cursor *cur)
 	return left;
 }
 
-/* One run of a thread: the stacks that ticked in it, each up to the next one's begin. */
+/* Puts one run of a thread: the stacks that ticked in it, each up to the start of the next. */
 static int put_run(struct cap_builder *c, struct cursor *cur, const struct pic_slice *run)
 {
 	struct pic_slice s = *run;
@@ -215,7 +217,7 @@ static int put_run(struct cap_builder *c, struct cursor *cur, const struct pic_s
 			err = elog__node_stack(c->b, p->stack, &stack);
 			if (err)
 				return err;
-			/* Time before the run's first tick has that tick's stack. */
+			/* Time before the run's first tick gets that tick's stack. */
 			from = MAX(elog__time(c->b, p->start_ns), s.start_ns);
 			if (found && from > s.start_ns) {
 				s.end_ns = from;
@@ -248,7 +250,7 @@ static int put_run(struct cap_builder *c, struct cursor *cur, const struct pic_s
 	return put(c, s);
 }
 
-/* Ticks that ended in what is no run: they count, but change nothing. */
+/* Ticks that ended outside of runs: they count, but change nothing. */
 static uint32_t skip_ticks(struct cursor *cur, uint64_t end)
 {
 	uint32_t n = 0;
@@ -313,7 +315,7 @@ const struct el_cap *elog__cap(const struct log_build *b, uint32_t no)
 	return NULL;
 }
 
-/* A log of GHC's lists capabilities when they are made; one that only ticks counts too. */
+/* A log lists capabilities as they are made; one that only has ticks counts, too. */
 static size_t number_caps(const struct log_build *b, uint16_t *ret_nos)
 {
 	size_t n = 0;
@@ -324,7 +326,7 @@ static size_t number_caps(const struct log_build *b, uint16_t *ret_nos)
 	return n;
 }
 
-/* The model's slices that were merged show what took most of them; its sums have all. */
+/* Merged slices show what took most of their time; the model's sums have everything. */
 static void true_sums(struct pic_lane *lane, const struct el_cap *cap)
 {
 	uint64_t sum = 0, wall = lane->end_ns - lane->start_ns;
@@ -349,7 +351,7 @@ static int make_lane(struct log_build *b, uint16_t no, size_t max, uint32_t owne
 
 	if (!c)
 		return -ENOMEM;
-	/* Without -l a capability's creation is all that the log has of it. */
+	/* Without -l, the log has nothing on a capability but its creation. */
 	if (cap && !cap->runs && !cap->gcs)
 		cap = NULL;
 	sched = cap ? cap->lane : NULL;
@@ -402,7 +404,7 @@ int elog__caps(struct log_build *b)
 		return -ENOMEM;
 	for (size_t i = 0; i < n && !err; i++)
 		err = make_lane(b, nos[i], max, (uint32_t)i, &lanes[i]);
-	/* brought to the lanes' sums where those are truer */
+	/* scaled to the lanes' sums, which may be more accurate */
 	if (!err)
 		err = elog__fill_rows(b, LANE_CAPABILITY, lanes, n);
 	b->pub->lanes[LANE_CAPABILITY] = (struct pic_lanes){.v = lanes, .n = n};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* log_centres: cost centres, their stacks, and what ticked in them. */
+/* log_centres: cost centres, their stacks, and the ticks in them. */
 #include <stdio.h>
 
 #include "join_priv.h"
@@ -7,8 +7,8 @@
 /* ── stacks of the tree's nodes ──────────────────────────────────────────────────────────── */
 
 /*
- * Late cost centres have names like $wgo, which say nothing without their module. Equal to the
- * frames of cost centres that come from memory (ccs.c): one stack may have both.
+ * Late cost centres have names like $wgo, which mean nothing without their module. The frame is
+ * equal to that of a cost centre read from memory (ccs.c), since one stack may have both.
  */
 static int centre_frame(struct log_build *b, const struct cost_centre *cc, uint32_t *ret_frame)
 {
@@ -30,13 +30,14 @@ static int centre_frame(struct log_build *b, const struct cost_centre *cc, uint3
 	return picture__add_frame(b->pic, &frame, ret_frame);
 }
 
-/* No work of the program's: MAIN is not below it. */
+/* Not work of the program, so MAIN is not below it. */
 static bool stands_alone(enum cc_kind kind)
 {
 	return kind == CCK_IDLE || kind == CCK_GC || kind == CCK_SYSTEM;
 }
 
-/* Root first: MAIN, of which all are part. Idleness has no frame, it is a gap on the time axis. */
+/* Root first: MAIN, which everything is part of. Idleness has no frame; it is a gap on the time
+ * axis. */
 static int make_stack(struct log_build *b, uint32_t node, uint32_t *ret_stack)
 {
 	uint32_t frames[1024], max = MIN(b->opts.max_depth, (uint32_t)ARRAY_SIZE(frames));
@@ -81,7 +82,7 @@ int elog__node_stack(struct log_build *b, uint32_t node, uint32_t *ret_stack)
 
 /* ── sums ────────────────────────────────────────────────────────────────────────────────── */
 
-/* Of a centre that calls itself the outermost occurrence counts. */
+/* For a centre that calls itself, only the outermost occurrence counts. */
 static bool inside_itself(const struct log_build *b, uint32_t node)
 {
 	uint32_t cc = cctree__node(b->tree, node)->cc;
@@ -136,7 +137,7 @@ static int by_self_ticks(const void *pa, const void *pb, void *arg)
 	return diff ? diff : strcmp(a->label, b->label);
 }
 
-/* Heaviest first, and the nodes with them. */
+/* Sorts heaviest first, and updates the nodes. */
 static int sort_centres(struct log_build *b, const struct pic_cost_centre *unsorted, size_t n)
 {
 	struct pic_cost_centre *sorted = picture__alloc(b->pic, n, sizeof(*sorted));
@@ -162,7 +163,7 @@ static int sort_centres(struct log_build *b, const struct pic_cost_centre *unsor
 	return err;
 }
 
-/* What ran, by cost centre; the RTS's own centres are no functions. */
+/* What ran, by cost centre; the RTS's own centres are not functions. */
 static int fill_functions(struct log_build *b)
 {
 	uint64_t step = b->in.interval_ns;
@@ -246,7 +247,7 @@ int elog__centres(struct log_build *b)
 		return -ENOMEM;
 	memset(b->node_stacks, 0xff, b->n_node_stacks * sizeof(*b->node_stacks));
 	err = cctree__inherit(b->tree, &totals);
-	/* A log without samples has a tree of MAIN alone, and of what annotations said. */
+	/* The tree of a log without samples has only MAIN and what annotations brought. */
 	if (!err && (b->in.tree || el_profile__info(b->in.profile).samples))
 		err = fill_centres(b);
 	return err;

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * log_haskell: Haskell threads' lanes of a log. The log decides when a thread ran and what it
- * waited for. One that the records know, too, keeps its own slices as far as they say the same:
- * with which stack it ran, and in which unsafe call.
+ * log_haskell: lanes of Haskell threads from a log. The log decides when a thread ran and what it
+ * waited for. A thread that the records know, too, keeps its own slices where they agree with the
+ * log, for the stack with which it ran, and its unsafe calls.
  */
 #include <stdio.h>
 
 #include "base/search.h"
 #include "join_priv.h"
 
-#define LANES_MAX 4096 /* that the log adds: of the threads that ran longest */
+#define LANES_MAX 4096 /* lanes that the log adds, for the threads that ran longest */
 
-/* What a lane is drawn with. */
+/* State while a lane is drawn. */
 struct drawing {
 	struct log_build *b;
 	const struct el_thread *log;
-	const struct pic_lane *own; /* of the records; without slices: they know nothing of it */
+	const struct pic_lane *own; /* the records' lane; without slices if they do not have it */
 	const uint32_t *stacks;	    /* by state, where nothing else is known */
-	bool exact;		    /* the log has all boundaries: none of its slices were merged */
-	size_t at;		    /* the first own slice that may reach into what comes */
-	size_t counted;		    /* own slices before it have had their samples put down */
+	bool exact;		    /* the log has all boundaries: no slice was merged */
+	size_t at;		    /* the first own slice that may extend into what comes next */
+	size_t counted;		    /* the samples of own slices before this one are put */
 	struct slices slices;
 	size_t max;
 };
@@ -37,7 +37,7 @@ static int state_stack(struct log_build *b, enum haskell_state state, uint32_t *
 
 /* ── slices ──────────────────────────────────────────────────────────────────────────────── */
 
-/* An own slice says the same as the log, and more; the log's merged slices say little. */
+/* Whether an own slice agrees with the log and shows more; merged slices of the log show little. */
 static bool stays(const struct drawing *d, const struct pic_slice *own, enum haskell_state state)
 {
 	if (own->state == HS_UNKNOWN || !d->exact)
@@ -46,7 +46,7 @@ static bool stays(const struct drawing *d, const struct pic_slice *own, enum has
 	       (own->state == state || (own->state == HS_UNSAFE_CALL && state == HS_RUNNING));
 }
 
-/* *s, which is the log's, as own slice number d->at has it. `whole`: all of the log's slice. */
+/* Replaces the log's *s by own slice number d->at. `whole`: *s is the whole slice of the log. */
 static void take_own(struct drawing *d, bool whole, struct pic_slice *s)
 {
 	const struct pic_slice *own = &d->own->slices[d->at];
@@ -63,7 +63,7 @@ static void take_own(struct drawing *d, bool whole, struct pic_slice *s)
 	*s = taken;
 }
 
-/* [start, end) as the log has it; NULL: it has nothing of that. */
+/* Puts [start, end) as the log has it; NULL: the log has nothing there. */
 static int put(struct drawing *d, uint64_t start, uint64_t end, const struct pic_slice *p)
 {
 	enum haskell_state state = p ? p->state : HS_UNKNOWN;
@@ -94,7 +94,7 @@ static int put(struct drawing *d, uint64_t start, uint64_t end, const struct pic
 			else
 				late = start > begin && s.end_ns - start < NEAR_NS;
 		}
-		/* both saw one event: the probe comes a little before the log */
+		/* both saw the same event: the probe comes slightly before the log */
 		if (late)
 			d->slices.v[d->slices.n - 1].end_ns = s.end_ns;
 		else
@@ -104,7 +104,7 @@ static int put(struct drawing *d, uint64_t start, uint64_t end, const struct pic
 	return err;
 }
 
-/* Without a hole from the lane's start to its end. */
+/* Draws the lane from start to end without gaps. */
 static int draw(struct drawing *d, struct pic_lane *lane)
 {
 	const struct slices *log = d->log->lane;
@@ -129,7 +129,8 @@ static int draw(struct drawing *d, struct pic_lane *lane)
 
 /* ── sums ────────────────────────────────────────────────────────────────────────────────── */
 
-/* By the log's slices if it has all of them, else by its sums, which may begin before the lane. */
+/* Sums by the log's slices if it has all of them, else by its sums, which may begin before the
+ * lane. */
 static void sum_up(const struct drawing *d, struct pic_lane *lane)
 {
 	const uint64_t span = lane->end_ns - lane->start_ns;
@@ -152,15 +153,15 @@ static void sum_up(const struct drawing *d, struct pic_lane *lane)
 		ns[s] = (uint64_t)((unsigned __int128)span * run / sum) - given;
 		given += ns[s];
 	}
-	/* where the log contradicts itself */
+	/* if the log contradicts itself */
 	if (sum < span)
 		ns[HS_UNKNOWN] += span - sum;
 }
 
-/* How often it was in each state, and how long: by the log where it has all of the lane. */
+/* Sets how often and how long it was in each state, from the log if that has the whole lane. */
 static void count_times(const struct drawing *d, struct pic_lane *lane)
 {
-	struct pic_row *rows = (struct pic_row *)lane->rows; /* the picture's own */
+	struct pic_row *rows = (struct pic_row *)lane->rows; /* may be changed */
 	uint64_t times[HS_MAX] = {0}, longest[HS_MAX] = {0};
 
 	for (size_t i = 0; d->exact && i < d->log->lane->n; i++) {
@@ -181,7 +182,7 @@ static void count_times(const struct drawing *d, struct pic_lane *lane)
 	}
 }
 
-/* Unsafe calls are part of what runs: which, only the records know. */
+/* Unsafe calls are part of running time; only the records distinguish them. */
 static void split_running(const struct pic_lane *own, struct pic_lane *lane)
 {
 	const uint64_t unsafe = own->states_ns[HS_UNSAFE_CALL];
@@ -198,7 +199,7 @@ static void split_running(const struct pic_lane *own, struct pic_lane *lane)
 
 /* ── lanes ───────────────────────────────────────────────────────────────────────────────── */
 
-/* Of so many at once the model keeps only sums. */
+/* Beyond a number of threads at once, the model keeps only sums. */
 static int report_sums_only(struct log_build *b, const struct pic_lane *lanes, size_t n)
 {
 	size_t sums_only = 0;
@@ -225,7 +226,7 @@ static int fill_lane(struct log_build *b, const struct el_thread *t, const uint3
 		     struct pic_lane *lane)
 {
 	const struct pic_lane own = *lane;
-	struct pic_row *rows = (struct pic_row *)own.rows; /* the picture's own */
+	struct pic_row *rows = (struct pic_row *)own.rows; /* may be changed */
 	size_t n = t->lane ? t->lane->n : 0;
 	struct drawing d = {
 		.b = b,
@@ -289,7 +290,7 @@ static int lane_by_running(const void *pa, const void *pb)
 	return by_tso(pa, pb);
 }
 
-/* Those that the log alone knows; own lanes by thread. */
+/* Finds the threads that only the log knows; own lanes are sorted by thread. */
 static size_t find_added(const struct log_build *b, const struct pic_lanes *own,
 			 const struct el_thread **ret_threads)
 {
@@ -307,7 +308,7 @@ static size_t find_added(const struct log_build *b, const struct pic_lanes *own,
 	return n;
 }
 
-/* NULL: the log has no time of it. */
+/* NULL: the log has no time of the thread. */
 static const struct el_thread *find_logged(const struct log_build *b, const struct pic_lane *own)
 {
 	const struct el_thread *t = NULL;

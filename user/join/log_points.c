@@ -5,7 +5,8 @@
 #include "base/search.h"
 #include "join_priv.h"
 
-/* A joined log's models have more than the session; those of a log alone have what is wanted. */
+/* The models of a joined log have more than the session; those of a log alone have what is
+ * wanted. */
 static bool is_wanted(const struct log_build *b, uint64_t start_ns, uint64_t end_ns)
 {
 	return !b->seen || (start_ns >= b->from_ns && end_ns <= b->to_ns);
@@ -81,8 +82,8 @@ static int by_total(const void *pa, const void *pb)
 	return strcmp(a->label, b->label);
 }
 
-/* What lies outside of the session is none of its label's sums. Nothing in a log is trusted: they
- * may be less than that. */
+/* Subtracts the part of an interval outside the session from its label's sums. A log is not
+ * trusted: the sums may be smaller than that part. */
 static void leave_out(const struct log_build *b, const struct el_span *span,
 		      struct pic_window *from)
 {
@@ -102,7 +103,7 @@ static void leave_out(const struct log_build *b, const struct el_span *span,
 	from->max_ns = MAX(from->max_ns, inside);
 }
 
-/* Of intervals that were not kept it is not known how much of them is in the session. */
+/* For intervals that were not kept, it is unknown how much of them is in the session. */
 static int report_spans(struct log_build *b, uint64_t all, size_t kept)
 {
 	if (all == kept)
@@ -114,7 +115,7 @@ static int report_spans(struct log_build *b, uint64_t all, size_t kept)
 				    (unsigned long long)(all - kept), (unsigned long long)all);
 }
 
-/* A joined log's models begin before the session and end after it. */
+/* The models of a joined log begin before the session and end after it. */
 static int cut_to_session(struct log_build *b, struct pic_window *windows, size_t n)
 {
 	size_t n_spans = el_annot__info(b->in.annot).n_spans;

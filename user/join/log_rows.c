@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* log_rows: a log's times on the session's axis, and the rows of its lanes. */
+/* log_rows: converts a log's times to the session's axis, and makes the rows of its lanes. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * overlay: the log knows to the microsecond when which Haskell thread ran on a capability; the
- * records know it at samples and at calls. Within a slice in which an OS thread holds the
- * capability the log's runs are put in. What kind of work it was, and on which CPU or not, stays as
- * the records have it.
+ * overlay: the log knows to the microsecond which Haskell thread ran when on a capability; the
+ * records know it only at samples and calls. Puts the log's runs into the slices in which an OS
+ * thread holds the capability. The kind of work, and whether the thread had a CPU, stay as the
+ * records have them.
  */
 #include "join_priv.h"
 
@@ -14,7 +14,8 @@ struct overlay {
 	const uint32_t *stacks; /* by state */
 };
 
-/* Of a lane, that a log may not have for its sums to stand for all of it. */
+/* The largest part of a lane, in percent, that a log may lack if its sums are to stand for the
+ * lane. */
 #define UNCOVERED_PERCENT 1
 
 static bool held(const struct pic_slice *s)
@@ -28,7 +29,8 @@ static bool covered(const struct join *j, const struct pic_slice *s)
 	return s->start_ns >= j->b->from_ns && s->end_ns <= j->b->to_ns;
 }
 
-/* A part of a slice: in the log's `run`, or (`runs` is false) after it, before the next. */
+/* Puts a part of a slice: within the log's `run`, or (`runs` is false) between it and the next
+ * run. */
 static int put_part(struct overlay *o, const struct pic_slice *whole, uint64_t start, uint64_t end,
 		    const struct pic_slice *run, bool runs)
 {
@@ -38,14 +40,14 @@ static int put_part(struct overlay *o, const struct pic_slice *whole, uint64_t s
 		return 0;
 	s.start_ns = start;
 	s.end_ns = end;
-	/* its samples go where its beginning goes */
+	/* the samples go with the start of the slice */
 	if (start != whole->start_ns)
 		s.samples = 0;
 	s.tso = runs ? run->tso : 0;
 	if (!runs && s.state == CS_HASKELL) {
 		/*
-		 * In a safe call too short for a record nobody held it; else it is the scheduler's
-		 * between two threads.
+		 * During a safe call too short for a record nobody held it; otherwise the scheduler
+		 * ran between two threads.
 		 */
 		bool call = run && run->stack == EL_STOP_FOREIGN_CALL;
 
@@ -57,7 +59,8 @@ static int put_part(struct overlay *o, const struct pic_slice *whole, uint64_t s
 	return slices__put(&o->slices, LANE_CAPABILITY, &s, o->max);
 }
 
-/* Cuts one slice at the log's boundaries. *at: the first of the log's that may reach into it. */
+/* Cuts one slice at the log's boundaries. *at: the first slice of the log that may extend into
+ * it. */
 static int cut(struct overlay *o, const struct pic_slice *s, const struct slices *log, size_t *at)
 {
 	const struct log_build *b = o->j->b;
@@ -89,9 +92,10 @@ static int cut(struct overlay *o, const struct pic_slice *s, const struct slices
 }
 
 /*
- * As long as the log's runs are, Haskell code ran, or an unsafe call, or the thread had no CPU
- * within. What the records have more of Haskell code, between two samples, was the runtime's. (Safe
- * calls too short for a record are idleness there already, as the kernel counted them.)
+ * Corrects sums: for as long as the log's runs, Haskell code or an unsafe call ran, or the thread
+ * had no CPU within the run. Time that the records have as Haskell code beyond that, between two
+ * samples, was the runtime's. (Safe calls too short for a record already count as idle, as the
+ * kernel side counted them.)
  */
 static void move_sums(const struct join *j, struct pic_lane *lane, const struct slices *log)
 {
@@ -146,14 +150,14 @@ int join__caps(struct join *j)
 		return 0;
 	err = picture__add_stack(j->b->pic, &rts, 1, &stacks[CS_RTS]);
 	for (size_t i = 0; !err && i < lanes->n; i++) {
-		struct pic_lane *lane = (struct pic_lane *)&lanes->v[i]; /* the picture's own */
+		struct pic_lane *lane = (struct pic_lane *)&lanes->v[i]; /* may be changed */
 		const struct el_cap *cap = elog__cap(j->b, lane->cap);
 
 		if (!cap || !cap->runs || cap->lane->merged_ns)
 			continue;
 		move_sums(j, lane, cap->lane);
 		err = elog__fit_rows(j->b, lane->rows, lane->n_rows, stacks, lane);
-		/* a lane that was merged has no boundaries */
+		/* a merged lane has no boundaries */
 		if (!err && !lane->merged_ns)
 			err = draw(j, lane, cap->lane, stacks);
 	}

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* allocators: functions, and modules, by the bytes that they, and what they called, have allocated.
- */
+/* allocators: functions and modules by the bytes that they and their callees allocated. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 
 struct tally {
 	struct pic_allocator a;
-	const struct pic_alloc_row *seen; /* a function counts once in each */
+	const struct pic_alloc_row *seen; /* the row added last: a function counts once per row */
 };
 
 static bool is_code(const struct pic_frame *frame)
@@ -20,8 +19,8 @@ static bool is_code(const struct pic_frame *frame)
 }
 
 /*
- * The runtime's code, which allocates on somebody's behalf. Its frames of a heap check are
- * Haskell's by their kind (rts/HeapStackCheck.cmm: stg_ret_p and others).
+ * The runtime's code, which allocates on behalf of others. The frames of a heap check have
+ * Haskell's kind (rts/HeapStackCheck.cmm: stg_ret_p and others).
  */
 static bool is_runtime(const struct pic_frame *frame)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* centres: cost centres, and the tree of their stacks, with what ticked, was sampled or
- * allocated in them. */
+/* centres: cost centres and the tree of their stacks, with ticks, samples and allocated bytes. */
 #include "intake/seen.h"
 #include "sums.h"
 
@@ -20,13 +19,13 @@ struct summing {
 	struct picture *pic;
 	const struct seen *s;
 	const struct centres_bytes *bytes;
-	struct sum *sums; /* by the centres' index */
-	uint32_t *node;	  /* by the stacks' number: 1 + its node in the picture */
+	struct sum *sums; /* by index of the centre */
+	uint32_t *node;	  /* by number of the stack: 1 + its node in the picture */
 	struct pic_cc_node *nodes;
 	size_t n_nodes;
 };
 
-/* By rts/Profiling.c, CC_DECLARE: the centres that the runtime makes itself. */
+/* The centres that the runtime makes itself (rts/Profiling.c, CC_DECLARE). */
 static const char *kind_of(const struct cc_key *key)
 {
 	static const struct {
@@ -45,7 +44,7 @@ static const char *kind_of(const struct cc_key *key)
 	return !strcmp(key->label, "CAF") ? "caf" : "program";
 }
 
-/* Ticks of the RTS's own timer where they were seen: what GHC's profiler itself counts. */
+/* Ticks of the RTS's own timer, if any were seen: GHC's profiler counts those. */
 static uint64_t self_of(const struct seen *s, const struct seen_ccs *ccs)
 {
 	return s->ccs.ticked ? ccs->ticks : ccs->samples;
@@ -58,7 +57,7 @@ static bool is_overhead(const struct seen_cc *cc)
 	return cost_centre__is_overhead(&centre);
 }
 
-/* A stack's own ticks, and bytes, go to its centre, and once to each that is around it. */
+/* A stack's own ticks and bytes go to its centre, and once to each centre around it. */
 static void add_stack(struct summing *m, const struct seen_ccs *ccs, uint64_t self, uint64_t bytes)
 {
 	struct sum *own = &m->sums[ccs->centre->index];
@@ -70,7 +69,7 @@ static void add_stack(struct summing *m, const struct seen_ccs *ccs, uint64_t se
 
 		sum->cc = up->centre;
 		sum->shown = true;
-		/* what is around them did not cause them */
+		/* the surrounding centres did not cause overhead */
 		if (up != ccs && is_overhead(ccs->centre))
 			continue;
 		if (sum->stamp != ccs->id) {
@@ -142,7 +141,7 @@ static int fill_centres(struct summing *m)
 	return 0;
 }
 
-/* The node of a stack, its parents' before it. */
+/* Adds the node of a stack, after those of its parents. */
 static void add_node(struct summing *m, const struct seen_ccs *ccs)
 {
 	const struct seen_ccs *path[MAX_DEPTH];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* divide: from bookings to the rows that reports show. */
+/* divide: turns bookings into the rows that reports show. */
 #include "ledger_priv.h"
 
 /*
- * A sample stands for as much time as its class has for each of its samples, up to so many periods
- * of the sampler: a class in which samples happen to be few, or are missing, is not blown up.
+ * A sample stands for its class's time divided by the class's samples, but for at most this many
+ * periods of the sampler: otherwise a class that happens to have few samples would be inflated.
  */
 #define MAX_PERIODS 2
 
@@ -20,7 +20,7 @@ struct line {
 	uint64_t longest;
 };
 
-/* Lines of one owner's class: its time, its samples and its guesses. */
+/* The lines of one class of an owner: its time, its samples and its guesses. */
 struct class_lines {
 	const struct line *v;
 	size_t n;
@@ -47,13 +47,13 @@ static int add_row(struct ledger_account *a, size_t *cap, const struct pic_row *
 	return err;
 }
 
-/* `whole` in proportion to part and total, so that running sums lose nothing by rounding. */
+/* The part of `whole` in proportion to part / total, for running sums without rounding losses. */
 static uint64_t share(uint64_t whole, int64_t part, int64_t total)
 {
 	return total > 0 ? (uint64_t)((__int128)whole * part / total) : 0;
 }
 
-/* What ns of a class become: rows of that kind of its lines, each in proportion to what it has. */
+/* Divides ns of a class into rows for its lines of that kind, in proportion to their numbers. */
 static int divide(struct divider *d, const struct class_lines *c, enum booking_kind kind,
 		  uint64_t ns, int64_t total)
 {
@@ -105,8 +105,8 @@ static int divide_class(struct divider *d, const struct class_lines *c)
 }
 
 /*
- * In the difference of two readings a class may have less than nothing: what was booked to it
- * before turned out to be another's, which has it now, too. The sum of all is right.
+ * In the difference of two readings a class may have negative time: what was booked to it before
+ * turned out to belong to another class, which has it as well. The sum of all is right.
  */
 static void settle(struct class_lines *classes, size_t n)
 {
@@ -144,7 +144,7 @@ static struct class_lines class_at(const struct line *v, size_t n)
 	return c;
 }
 
-/* The same of time off the CPU, and of its reasons. */
+/* The same for time off the CPU, and for its reasons. */
 static void settle_off(struct line *v, size_t n, enum booking_kind kind)
 {
 	int64_t owed = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* functions: their time and samples, added up from the rows of the threads' accounts. */
+/* functions: time and samples of functions, added up from the rows of the threads' accounts. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,7 @@ static bool is_code(const struct pic_frame *frame)
 
 struct tally {
 	struct pic_function f;
-	const struct pic_row
-		*seen; /* the row that was added last: a function counts once in each */
+	const struct pic_row *seen; /* the row added last: a function counts once per row */
 };
 
 static void add_stack(const struct picture *pic, struct tally *tallies, const struct pic_row *row)
@@ -59,7 +58,7 @@ static size_t add_lanes(const struct picture *pic, const struct pic_target *targ
 
 	for (size_t k = 0; k < threads->n; k++)
 		for (size_t i = 0; i < threads->v[k].n_rows; i++)
-			/* what is unknown has no samples, and so no function */
+			/* unknown time has no samples, and so no function */
 			if (threads->v[k].rows[i].on_cpu &&
 			    threads->v[k].rows[i].state != ST_UNKNOWN)
 				add_stack(pic, tallies, &threads->v[k].rows[i]);

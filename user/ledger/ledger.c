@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ledger: bookings, and what one table is more than another. */
+/* ledger: the table of bookings, and the difference of two tables. */
 #include "ledger_priv.h"
 
 #define RECENT_FROM_LINES 128
@@ -55,7 +55,7 @@ int booking__compare(const struct booking_key *a, const struct booking_key *b)
 
 /* ── booking ─────────────────────────────────────────────────────────────────────────────── */
 
-/* Where it is noted that it was found last. */
+/* The cache slot of a booking. */
 static struct booking **recent_of(struct ledger *l, const struct booking_key *key)
 {
 	uint32_t rest = key->kind | (uint32_t)key->class << 8 | (uint32_t)key->state << 16;
@@ -67,7 +67,7 @@ static struct booking **recent_of(struct ledger *l, const struct booking_key *ke
 			 : &l->few[mix >> (32 - FEW_BOOKINGS_BITS)];
 }
 
-/* Before it is freed. */
+/* Call before the booking is freed. */
 static void forget_recent(struct ledger *l, const struct booking *b)
 {
 	struct booking **recent = recent_of(l, &b->key);
@@ -76,7 +76,7 @@ static void forget_recent(struct ledger *l, const struct booking *b)
 		*recent = NULL;
 }
 
-/* By members: the processor waits when it reads at once what was just written in parts. */
+/* Compares by members: reading as a whole what was just written in parts stalls the CPU. */
 static bool is_same(const struct booking_key *a, const struct booking_key *b)
 {
 	return a->stack == b->stack && a->owner == b->owner && a->detail == b->detail &&
@@ -95,14 +95,14 @@ static struct booking *find(struct ledger *l, const struct booking_key *key)
 	return b;
 }
 
-/* Most ledgers of short programs stay without. */
+/* Most ledgers of short programs never get the larger cache. */
 static void add_recent(struct ledger *l)
 {
 	if (!l->recent && HASH_COUNT(l->table) >= RECENT_FROM_LINES)
 		l->recent = calloc(RECENT_BOOKINGS, sizeof(struct booking *));
 }
 
-/* Without room for another line, what distinguishes lines goes; the sums stay. */
+/* Makes the key less specific when there is no room for another line; the sums stay right. */
 static void generalize(struct ledger *l, struct booking_key *key)
 {
 	l->left_out++;
@@ -123,7 +123,7 @@ static void generalize(struct ledger *l, struct booking_key *key)
 		key->detail = UINT32_MAX;
 }
 
-/* What `from` holds, `sign` times; its key is `key`. */
+/* Adds `from`, times `sign`, under `key`. */
 static int add(struct ledger *l, const struct booking_key *key, const struct booking *from,
 	       int sign)
 {

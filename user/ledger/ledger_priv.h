@@ -35,13 +35,12 @@ struct booking {
 	UT_hash_handle hh;
 	struct booking_key key;
 	int64_t n; /* ns, samples, or bytes */
-	/* of BOOKING_OFF: how often it was booked, and the most at once; of BOOKING_WEIGHT: samples
-	 */
+	/* BOOKING_OFF: number of bookings, and the largest one; BOOKING_WEIGHT: samples */
 	int64_t times;
 	uint64_t longest;
 };
 
-/* By a cheap hash: most bookings are like one of the last. */
+/* A cache indexed by a cheap hash: most bookings are like a recent one. */
 #define RECENT_BOOKINGS_BITS 9
 #define RECENT_BOOKINGS	     (1U << RECENT_BOOKINGS_BITS)
 #define FEW_BOOKINGS_BITS    4
@@ -50,13 +49,13 @@ struct booking {
 struct ledger {
 	struct ledger_opts opts;
 	struct booking *table;
-	/* those that were found last, by their keys: RECENT_BOOKINGS of them once there are as many
-	 * lines as pay for it, until then (NULL) some */
+	/* the bookings found last, by key: RECENT_BOOKINGS of them once there are enough lines to
+	 * make that worthwhile; until then `recent` is NULL and `few` is used */
 	struct booking **recent, *few[FEW_BOOKINGS];
 	uint64_t left_out;
 };
 
-/* By owner, class, detail, kind, state, stack. */
+/* Orders by owner, class, detail, kind, state, stack. */
 int booking__compare(const struct booking_key *a, const struct booking_key *b);
 
 #endif

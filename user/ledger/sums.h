@@ -10,14 +10,15 @@ struct pic_target;
 struct picture;
 struct seen;
 
-/* By the rows of the threads' lanes, which are in the picture already; so are the next ones. */
+/* From the rows of the threads' lanes, which must be in the picture already; so do unsafe__fill and
+ * centres__fill. */
 int functions__fill(struct picture *pic, struct pic_target *target);
 
-/* Functions by what they have allocated: by target->alloc.rows. */
+/* Functions by what they have allocated, from target->alloc.rows. */
 int allocators__fill(struct picture *pic, struct pic_target *target);
 
-/* What a collection that is known from its request on waited for in the capability that it waited
- * for most: the time in an unsafe call with this stack; 0: none. */
+/* For a collection known from its request on: the time that the capability that it waited for most
+ * spent in an unsafe call with this stack; 0: none. */
 struct unsafe_hold {
 	uint64_t ns;
 	uint64_t start_ns, end_ns; /* of the whole wait */
@@ -28,7 +29,7 @@ struct unsafe_hold {
 int unsafe__fill(struct picture *pic, struct pic_target *target, const struct unsafe_hold *holds,
 		 size_t n_holds);
 
-/* What was allocated in each cost-centre stack, by its number, from 1: v[0] is that of number 1. */
+/* Bytes allocated in each cost-centre stack; v[0] is for stack number 1. */
 struct centres_bytes {
 	uint64_t *v;
 	size_t n, cap;

@@ -11,7 +11,7 @@
 #include "sums.h"
 
 struct unsafe_key {
-	uint32_t function, caller; /* frames; UINT32_MAX: not known */
+	uint32_t function, caller; /* frames; UINT32_MAX: unknown */
 };
 
 struct unsafe_entry {
@@ -20,7 +20,7 @@ struct unsafe_entry {
 	struct pic_unsafe sums;
 };
 
-/* The last Haskell frame of a whole stack is the caller, what it called comes next. */
+/* The last Haskell frame of a whole stack is the caller; the function that it called comes next. */
 static struct unsafe_key key_of(const struct picture *pic, uint32_t stack)
 {
 	struct unsafe_key key = {UINT32_MAX, UINT32_MAX};
@@ -34,7 +34,7 @@ static struct unsafe_key key_of(const struct picture *pic, uint32_t stack)
 	for (; i < s.n && key.function == UINT32_MAX; i++) {
 		const struct pic_frame *f = picture__frame(pic, s.frames[i]);
 
-		/* nobody calls what a signal handler returns to: its handler comes next */
+		/* nobody calls what a signal handler returns to: the handler comes next */
 		if (f->kind != TF_KERNEL && f->kind != TF_MARK && f->kind != TF_STATE &&
 		    strcmp(f->name, NAMES_SIGNAL_RETURN) != 0)
 			key.function = s.frames[i];
@@ -42,7 +42,7 @@ static struct unsafe_key key_of(const struct picture *pic, uint32_t stack)
 	return key;
 }
 
-/* That of the stack; NULL without memory. */
+/* The entry for the stack; NULL without memory. */
 static struct pic_unsafe *get(const struct picture *pic, struct unsafe_entry **entries,
 			      uint32_t stack)
 {
