@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * annot: intervals that a program marked by messages. They may nest, overlap, and lack an end;
- * several threads may have the same label open at once: where the scheduler's events show which
- * thread speaks, its own interval is meant, else the newest.
+ * annot: intervals that a program marked by messages. They may nest, overlap, and lack an end.
+ * Several threads may have the same label open at once: if the scheduler's events show which thread
+ * sent the message, its own interval is meant, otherwise the newest.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #define OPEN_MAX  (1u << 16)
 #define OTHERS	  "[other labels]"
-#define LOOK_BACK 64 /* open intervals of one key that are looked at */
+#define LOOK_BACK 64 /* how many open intervals of one key are examined */
 #define NONE	  ANNOT_NONE
 
 static void opens_free(struct opens *o)
@@ -23,7 +23,7 @@ static void opens_free(struct opens *o)
 	u64map__free(&o->by_key);
 }
 
-/* On top of those of the same key. */
+/* Pushes the item on top of those with the same key. */
 static int opens_push(struct opens *o, struct open item)
 {
 	uint32_t at = o->closed;
@@ -43,7 +43,7 @@ static int opens_push(struct opens *o, struct open item)
 	return u64map__put(&o->by_key, item.key, at);
 }
 
-/* `above`: the newer one of the same key; NONE: it is on top. */
+/* `above`: the newer one with the same key; NONE: it is on top. */
 static void opens_take(struct opens *o, uint32_t at, uint32_t above)
 {
 	struct open *item = &o->v[at];
@@ -53,7 +53,7 @@ static void opens_take(struct opens *o, uint32_t at, uint32_t above)
 	else if (item->below == NONE)
 		u64map__del(&o->by_key, item->key);
 	else
-		/* There already: cannot fail. */
+		/* The key exists already: this cannot fail. */
 		u64map__place(&o->by_key, item->key, item->below);
 	item->open = false;
 	item->below = o->closed;
@@ -116,7 +116,7 @@ static uint64_t some_bytes(const char *s)
 	return v;
 }
 
-/* Of a text's length and a few places in it: good enough where a miss costs time only. */
+/* A hash of a text's length and a few places in it: a collision only costs time. */
 static uint64_t mix(const char *s, uint32_t len)
 {
 	uint64_t sum = len;
@@ -132,8 +132,7 @@ static uint64_t mix(const char *s, uint32_t len)
 	return sum >> 32;
 }
 
-/* The same for a text that is mostly one that was seen before: a label, or a stack, which is long.
- */
+/* The same for texts that have mostly been seen before: labels, and stacks, which are long. */
 static int intern_again(struct el_annot *a, const char *s, uint32_t len, uint32_t *ret_id)
 {
 	struct recent *r = &a->recent[mix(s, len) % RECENT];
@@ -144,13 +143,14 @@ static int intern_again(struct el_annot *a, const char *s, uint32_t len, uint32_
 		return 0;
 	}
 	err = intern(a, s, len, ret_id);
-	/* A text with a NUL in it, or too long, is kept only in part. */
+	/* A text with a NUL in it, or a too long one, is kept only in part. */
 	if (!err && len < STRTAB_MAX_STRING && !memchr(s, 0, len))
 		*r = (struct recent){*ret_id, len};
 	return err;
 }
 
-/* What intervals differ by: label, and number. Large numbers become part of a name. */
+/* Makes the key that distinguishes intervals: label and number. Large numbers become part of a
+ * name. */
 static int intern_key(struct el_annot *a, uint64_t n, struct el_str label, uint64_t *ret_key)
 {
 	char key[4096];
@@ -186,7 +186,8 @@ static int on_start(struct el_annot *a, const struct el_event *ev, const struct 
 	return err ? err : opens_push(&a->open, o);
 }
 
-/* The open interval that a message means; *ret_above: the newer one of the same key, or NONE. */
+/* The open interval that a message refers to; *ret_above: the newer one with the same key, or
+ * NONE. */
 static uint32_t find_open(const struct el_annot *a, uint64_t key, uint16_t cap, uint32_t *ret_above)
 {
 	uint32_t top = u64map__get(&a->open.by_key, key), at = top, above = NONE;
@@ -206,7 +207,7 @@ static uint32_t find_open(const struct el_annot *a, uint64_t key, uint16_t cap, 
 	return top;
 }
 
-/* By the whole text as label, else by its first word, as hs-safescope reads ANN_ lines. */
+/* Finds it by the whole text as label, else by its first word, as hs-safescope reads ANN_ lines. */
 static uint32_t find_said(struct el_annot *a, const struct annot_words *w, uint16_t cap)
 {
 	const char *blank = memchr(w->label.s, ' ', w->label.len);
@@ -225,7 +226,7 @@ static uint32_t find_said(struct el_annot *a, const struct annot_words *w, uint1
 	return find_open(a, key, cap, &above);
 }
 
-/* Of the label's, or of what stands for it where there are too many. */
+/* The sum of the label, or of the substitute label if there are too many. */
 static struct el_span_sum *sum_get(struct el_annot *a, uint32_t label)
 {
 	uint32_t at = u64map__get(&a->sum_by_label, label);
@@ -268,7 +269,8 @@ static int close_span(struct el_annot *a, const struct open *o, uint64_t end, bo
 		err = ARRAY_RESERVE(a->stacks, a->stacks_cap, a->info.n_spans + 1, SPANS_MAX);
 	if (err)
 		return err;
-	/* Until finish, when all cost centres are known, the node is the number of its stack. */
+	/* Until el_annot__finish, when all cost centres are known, the node is the number of its
+	 * stack. */
 	s.node = (uint32_t)a->info.n_spans;
 	a->stacks[a->info.n_spans] = o->stack;
 	a->spans[a->info.n_spans++] = s;
@@ -334,7 +336,7 @@ static int on_call_ret(struct el_annot *a, const struct el_event *ev, const stru
 		a->info.unmatched++;
 		return 0;
 	}
-	/* Calls above it never returned: longjmp, an exception. */
+	/* Calls above it did not return: longjmp, an exception. */
 	for (uint32_t c = top; c != NONE; c = below) {
 		int failed = close_call(a, &v[c], ev->time, c != at);
 
@@ -421,7 +423,7 @@ static int ccall_compare(const void *a, const void *b)
 	return CMP(x->start, y->start) ?: CMP(x->depth, y->depth);
 }
 
-/* Told stacks repeat: each text is taken apart once. */
+/* Logged stacks repeat: each text is parsed once. */
 static int resolve_stacks(struct el_annot *a)
 {
 	struct u64map node_by_text = {0};
@@ -453,7 +455,7 @@ static int resolve_stacks(struct el_annot *a)
 	return err;
 }
 
-/* Intervals on one kernel thread that begin before the one before them ended. */
+/* Counts intervals on one kernel thread that begin before the previous one ended. */
 static int count_overlaps(struct el_annot *a)
 {
 	struct u64map last = {0};

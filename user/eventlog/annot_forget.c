@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * annot_forget: the texts of intervals that ended outside the window are needed by nobody. Once
- * they may be many, those that are needed move into a table of their own.
+ * annot_forget: the texts of intervals that ended outside the window are not needed. When there may
+ * be many of them, those that are needed move to a new table.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 struct move {
 	const struct strtab *from;
 	struct strtab *to;
-	uint32_t *ids; /* in `to`, by those in `from`; 0: not there yet, but for the empty text */
+	uint32_t *ids; /* ids in `to`, by id in `from`; 0: not there yet, or the empty text */
 };
 
 static int move(struct move *m, uint32_t *id)
@@ -30,7 +30,7 @@ static int move(struct move *m, uint32_t *id)
 	return err;
 }
 
-/* What is open, with the texts that its keys are made of. */
+/* Moves the open items, including the texts in their keys. */
 static int move_open(struct move *m, struct opens *o)
 {
 	struct u64map by_key = {0};
@@ -104,7 +104,7 @@ int annot__forget_texts(struct el_annot *a)
 	strtab__free(a->strings);
 	a->strings = m.to;
 	memset(a->recent, 0, sizeof(a->recent));
-	/* as many must have come again before it is worth while */
+	/* not worthwhile before as many have come again */
 	a->forget_at = MAX(2 * strtab__bytes(a->strings), (size_t)ANNOT_TEXT_MAX / 2);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* annot_pack: what a program marked, handed over by the process that read the log. */
+/* annot_pack: hands a program's annotations over from the process that read the log. */
 #include <errno.h>
 
 #include "annot_priv.h"
@@ -15,7 +15,7 @@ void el_annot__pack(const struct el_annot *a, struct pack *p)
 	pack__array(p, a->ccalls, a->info.n_ccalls, sizeof(*a->ccalls));
 }
 
-/* They come by their beginnings: whoever reads them sweeps over them once. */
+/* Spans must be sorted by start, since readers sweep over them once. */
 static void check_spans(const struct el_annot *a, struct unpack *u, uint32_t n_strings)
 {
 	size_t n_nodes = a->tree ? cctree__n_nodes(a->tree) : 0;

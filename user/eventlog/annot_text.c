@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * annot_text: the words of an annotation. hs-safescope's tool and its text disagree on them, and
- * programs write what either has: both are taken.
+ * annot_text: parses the words of an annotation. hs-safescope's tool and its documentation disagree
+ * on them, and programs write either: both are accepted.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static bool number(struct el_str s, unsigned base, uint64_t *ret)
 	return true;
 }
 
-/* [n] label: the number is optional, and alone it is the label. */
+/* [n] label: the number is optional; a number alone is the label. */
 static void number_and_label(struct el_str s, struct annot_words *w)
 {
 	struct el_str word = first_word(s), rest = s;
@@ -140,7 +140,7 @@ enum annot_verb annot__verb(struct el_str text, struct el_str *ret_rest)
 	/* No verb is longer. */
 	word = first_word((struct el_str){text.s, MIN(text.len, 13u)});
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
-		/* Nearly all of one length differ in the last letter. */
+		/* Nearly all of the same length differ in the last letter. */
 		if (word.len != verbs[i].len ||
 		    word.s[word.len - 1] != verbs[i].word[word.len - 1] ||
 		    memcmp(word.s, verbs[i].word, word.len) != 0)
@@ -181,7 +181,7 @@ enum annot_verb annot__words(struct el_str text, struct annot_words *w)
 
 /* ── a stack as Haskell shows it ─────────────────────────────────────────────────────────── */
 
-/* One string of the list, its escapes undone. Returns where to go on; NULL: no more. */
+/* Reads one string of the list and resolves its escapes. Returns where to go on; NULL: no more. */
 static const char *next_string(const char *p, const char *end, char *out, size_t size)
 {
 	size_t n = 0;
@@ -211,8 +211,8 @@ static const char *next_string(const char *p, const char *end, char *out, size_t
 }
 
 /*
- * "Module.label (loc)": local functions have dots in their labels and operators are made of
- * them, so the module is the longest part that, with its label, is a known centre.
+ * "Module.label (loc)": labels of local functions contain dots, and operators consist of them, so
+ * the module is the longest part that makes a known centre with its label.
  */
 static int centre(struct cctree *tree, char *text, uint32_t *ret_cc)
 {
@@ -242,7 +242,7 @@ static int centre(struct cctree *tree, char *text, uint32_t *ret_cc)
 			}
 		}
 	}
-	/* Not known: module names are the leading words with a capital. */
+	/* Unknown: the module is the leading words with a capital. */
 	dot = NULL;
 	for (char *word = text;;) {
 		char *next = strchr(word, '.');

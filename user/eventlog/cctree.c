@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cctree: cost centres and the tree of their stacks. Nodes are made after their parents, so a
- * walk from the last node to the first meets children before parents.
+ * cctree: cost centres and the tree of their stacks. Nodes are made after their parents, so a walk
+ * from the last node to the first meets children before parents.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -16,16 +16,16 @@
 
 #define CCS_MAX	  (1u << 16)
 #define NODES_MAX (1u << 17)
-#define TEXT_MAX  (24u << 20) /* bytes of all names, with what finds them */
+#define TEXT_MAX  (24u << 20) /* bytes of all names, with their index */
 
 struct cc_entry {
-	uint32_t id, label, module, srcloc; /* the latter three: strtab */
+	uint32_t id, label, module, srcloc; /* label, module, srcloc: strtab */
 	uint32_t next_same;		    /* next centre with the same label and module */
 	bool has_id, is_caf, known;
 	uint8_t kind;
 };
 
-/* Ids seen lately: GHC numbers centres from 1, so most programs' all fit. */
+/* Ids seen recently: GHC numbers centres from 1, so those of most programs all fit. */
 #define RECENT_IDS 4096
 struct recent_id {
 	uint32_t id, full; /* full: index + 1; 0: none */
@@ -41,7 +41,7 @@ struct cctree {
 	struct recent_id recent[RECENT_IDS];
 };
 
-/* Left out of GHC's totals under -p, -P and -pj (ignoreCC in rts/ProfilerReport.c). */
+/* Excluded from GHC's totals under -p, -P and -pj (ignoreCC in rts/ProfilerReport.c). */
 static bool is_ignored(enum cc_kind kind)
 {
 	return kind == CCK_IDLE || kind == CCK_GC || kind == CCK_SYSTEM || kind == CCK_OVERHEAD ||
@@ -114,7 +114,7 @@ static int node_new(struct cctree *tree, uint32_t parent, uint32_t cc, uint32_t 
 
 static int add_string(struct cctree *tree, const char *s, size_t len, uint32_t *ret_id)
 {
-	/* A NUL would make two names of which only one can be shown. */
+	/* A NUL would make two names that are shown alike. */
 	return strtab__add(tree->strings, s, strnlen(s, MIN(len, (size_t)STRTAB_MAX_STRING - 1)),
 			   ret_id);
 }
@@ -141,7 +141,7 @@ static int cc_new(struct cctree *tree, struct cc_entry entry, uint32_t *ret_cc)
 	return 0;
 }
 
-/* Without any centre or node. */
+/* Makes a tree without any centre or node. */
 static int tree_new(struct cctree **ret_tree)
 {
 	struct cctree *tree = calloc(1, sizeof(*tree));
@@ -203,7 +203,7 @@ int cctree__define(struct cctree *tree, uint32_t id, const char *label, size_t l
 		err = add_string(tree, srcloc, srcloc_len, &e.srcloc);
 	if (err)
 		return err;
-	/* The root's centre is there before the log has its id. */
+	/* The root's centre exists before the log has its id. */
 	if (at == U64MAP_NONE) {
 		at = u64map__get(&tree->by_name, (uint64_t)e.label << 32 | e.module);
 		while (at != U64MAP_NONE &&
@@ -212,7 +212,7 @@ int cctree__define(struct cctree *tree, uint32_t id, const char *label, size_t l
 	}
 	if (at == U64MAP_NONE)
 		return cc_new(tree, e, &cc);
-	/* Said again (another process in one log, damage) or used before it was defined. */
+	/* Defined again (another process in one log, damage), or used before it was defined. */
 	e.next_same = tree->ccs[at].next_same;
 	e.kind = (uint8_t)kind_of(strtab__get(tree->strings, e.label),
 				  strtab__get(tree->strings, e.module),
@@ -222,7 +222,7 @@ int cctree__define(struct cctree *tree, uint32_t id, const char *label, size_t l
 		return err;
 	tree->recent[id % RECENT_IDS] = (struct recent_id){0, 0};
 	if (tree->ccs[at].label != e.label || tree->ccs[at].module != e.module) {
-		/* The list of its old name keeps it: looks there compare all of the name. */
+		/* It stays in the list of its old name: lookups compare the whole name. */
 		uint32_t first = u64map__get(&tree->by_name, (uint64_t)e.label << 32 | e.module);
 
 		if (first == U64MAP_NONE)
@@ -262,7 +262,7 @@ int cctree__cc_by_id(struct cctree *tree, uint32_t id, uint32_t *ret_cc)
 	return cc_new(tree, e, ret_cc);
 }
 
-/* Fills the names of *e; the centre that has them, U64MAP_NONE if there is none. */
+/* Fills in the names of *e, and finds the centre that has them; U64MAP_NONE if there is none. */
 static int find_names(struct cctree *tree, const char *label, const char *module,
 		      const char *srcloc, struct cc_entry *e, uint32_t *ret_at)
 {
@@ -315,7 +315,7 @@ int cctree__child(struct cctree *tree, uint32_t parent, uint32_t cc, uint32_t *r
 {
 	uint32_t at;
 
-	/* Mostly the child that was asked for last. */
+	/* Usually the child that was requested last. */
 	if (parent < tree->n_nodes) {
 		at = tree->nodes[parent].recent_child;
 		if (at && tree->nodes[at].cc == cc) {
@@ -372,7 +372,7 @@ enum cc_kind cctree__kind(const struct cctree *tree, uint32_t node)
 	return tree->ccs[tree->nodes[node].cc].kind;
 }
 
-/* GHC's ignoreCCS is about the stacks that are made of an ignored centre alone. */
+/* GHC's ignoreCCS concerns stacks that consist only of an ignored centre. */
 static bool node_ignored(const struct cctree *tree, uint32_t node)
 {
 	return tree->nodes[node].parent == CC_ROOT && is_ignored(cctree__kind(tree, node));
@@ -546,7 +546,7 @@ static int unpack_cc(struct cctree *tree, struct unpack *u)
 	return err ? err : cc_new(tree, e, &at);
 }
 
-/* The first is the root, any other comes after its parent. */
+/* The first node is the root; any other comes after its parent. */
 static int unpack_node(struct cctree *tree, struct unpack *u)
 {
 	struct packed_node packed;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cctree: cost centres and the tree of their stacks, from a log or from GHC's own reports. Part
- * of the room's public face; include eventlog.h.
+ * cctree: cost centres and the tree of their stacks, from a log or from GHC's own reports. Part of
+ * the room's public interface; include eventlog.h.
  */
 #ifndef SAFESCOPED_EVENTLOG_CCTREE_H
 #define SAFESCOPED_EVENTLOG_CCTREE_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The RTS's own centres are known by label and module (rts/Profiling.c). */
+/* The RTS's own centres are recognised by label and module (rts/Profiling.c). */
 enum cc_kind {
 	CCK_PROGRAM,
 	CCK_CAF, /* all of a module's CAFs */
@@ -39,15 +39,16 @@ struct cc_node {
 	uint32_t cc;			    /* index for cctree__cc */
 	uint32_t parent;		    /* CC_NO_NODE for the root */
 	uint32_t first_child, next_sibling; /* CC_NO_NODE at the end */
-	uint32_t recent_child;		    /* the tree's own; 0: none */
+	uint32_t recent_child;		    /* private to the tree; 0: none */
 	uint64_t ticks;
-	uint64_t inherited_ticks; /* by cctree__inherit, as GHC adds up: ignored centres left out */
-	/* As printed in a .prof, where there are no ticks: tenths of a percent */
+	uint64_t inherited_ticks; /* by cctree__inherit, added up as GHC does: without ignored
+				     centres */
+	/* As printed in a .prof, if there are no ticks: tenths of a percent */
 	uint16_t permille_time, permille_inherited_time;
 };
 
 struct cctree_totals {
-	uint64_t ticks; /* ignored centres left out: GHC's 100 % */
+	uint64_t ticks; /* without ignored centres: GHC's 100 % */
 	uint64_t ignored_ticks;
 	uint64_t kind_ticks[CCK_PINNED + 1];
 };
@@ -57,44 +58,44 @@ struct cctree;
 int cctree__new(struct cctree **ret_tree);
 void cctree__free(struct cctree *tree);
 
-/* Defines a cost centre, again if need be. -E2BIG beyond the limits. */
+/* Defines a cost centre; an id may be defined again. -E2BIG beyond the limits. */
 int cctree__define(struct cctree *tree, uint32_t id, const char *label, size_t label_len,
 		   const char *module, size_t module_len, const char *srcloc, size_t srcloc_len,
 		   bool is_caf);
-/* Index of the centre with this id; an id that nothing defined becomes "cost centre ID". */
+/* Index of the centre with this id; an id without a definition is named "cost centre ID". */
 int cctree__cc_by_id(struct cctree *tree, uint32_t id, uint32_t *ret_cc);
-/* A centre by its names, made without an id if there is none. */
+/* Finds a centre by its names, or makes one without an id. */
 int cctree__cc_by_name(struct cctree *tree, const char *label, const char *module,
 		       const char *srcloc, uint32_t *ret_cc);
 /*
- * A centre that is there already; any source location if `srcloc` is NULL. CC_NO_NODE if there is
+ * Finds an existing centre, with any source location if `srcloc` is NULL. CC_NO_NODE if there is
  * none.
  */
 uint32_t cctree__find_cc(struct cctree *tree, const char *label, const char *module,
 			 const char *srcloc);
-/* The child of `parent` for a centre, made if there is none. */
+/* Finds or makes the child of `parent` for a centre. */
 int cctree__child(struct cctree *tree, uint32_t parent, uint32_t cc, uint32_t *ret_node);
 
 size_t cctree__n_ccs(const struct cctree *tree);
 size_t cctree__n_nodes(const struct cctree *tree);
-/* A log, or a report, has defined it. */
+/* Whether a log, or a report, has defined it. */
 bool cctree__known(const struct cctree *tree, uint32_t cc);
 struct cost_centre cctree__cc(const struct cctree *tree, uint32_t cc);
-/* The pointer is good until the next node is made. */
+/* The pointer is valid until the next node is made. */
 struct cc_node *cctree__node(struct cctree *tree, uint32_t node);
 enum cc_kind cctree__kind(const struct cctree *tree, uint32_t node);
 
 /*
- * Fills inherited_ticks, and the totals. Percentages of GHC's table are
- * ticks * 100 / totals.ticks, printed with one digit.
+ * Fills in inherited_ticks and the totals. Percentages of GHC's table are ticks * 100 /
+ * totals.ticks, printed with one digit.
  */
 int cctree__inherit(struct cctree *tree, struct cctree_totals *ret_totals);
 
 /*
- * A tree without the centres that a glob of `hide` matches and, if there are any `only`, without
- * those that none of these matches, by module, label, or Module.label. Their ticks go to the
- * parent. MAIN, CAFs and the RTS's own centres stay. *ret_map (free it) has the new node for
- * each old one. Patterns as in fnmatch(3).
+ * Makes a tree without the centres that match a glob of `hide` and, if `only` is not empty, without
+ * those that match none of `only`. Globs are matched against module, label, and Module.label, as in
+ * fnmatch(3). Ticks of removed centres go to the parent. MAIN, CAFs and the RTS's own centres stay.
+ * *ret_map (the caller frees) has the new node for each old one.
  */
 int cctree__filter(struct cctree *tree, const char *const *hide, size_t n_hide,
 		   const char *const *only, size_t n_only, struct cctree **ret_tree,
@@ -106,11 +107,12 @@ struct prof_info {
 	char program[4096];
 	uint64_t total_ticks, tick_interval_us;
 	uint32_t capabilities;
-	bool has_ticks;	  /* nodes have ticks (-P, -pj); else only permille_time */
+	bool has_ticks;	  /* nodes have ticks (-P, -pj); otherwise only permille_time */
 	uint64_t skipped; /* lines that made no sense */
 };
 
-/* Told by its first byte: `{` is -pj, else the text of -p or -P. -EBADMSG if it is neither. */
+/* The first byte decides: `{` is -pj, anything else the text of -p or -P. -EBADMSG if it is
+ * neither. */
 int prof__parse(const char *data, size_t len, struct cctree **ret_tree, struct prof_info *ret_info);
 struct el_input; /* eventlog.h */
 int prof__read(struct el_input *in, struct cctree **ret_tree, struct prof_info *ret_info);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * decode: the payload of one event as a struct. A payload longer than expected is fine (later
- * releases append fields); a shorter one is refused. What nothing here reads is not decoded.
+ * decode: turns the payload of one event into a struct. A payload longer than expected is fine
+ * (later releases append fields); a shorter one is refused. Fields that are not used are not
+ * decoded.
  */
 #include <stddef.h>
 
@@ -11,15 +12,15 @@
 enum field_kind {
 	F_END,
 	F_NUMBER, /* big-endian, of the member's own size */
-	F_SKIP,	  /* so many bytes */
-	F_STRING, /* up to a NUL, which is taken too */
-	F_REST,	  /* all that is left */
-	F_TEXT,	  /* the same without NULs at its end, which writers of their own add */
-	F_IDS,	  /* a byte with their number, and as many u32 */
+	F_SKIP,	  /* `size` bytes */
+	F_STRING, /* up to and including a NUL */
+	F_REST,	  /* everything that is left */
+	F_TEXT,	  /* the same without trailing NULs, which some other writers add */
+	F_IDS,	  /* a count in one byte, and that many u32 */
 };
 
 struct field {
-	uint8_t kind, size, at; /* size: of the number; at: of the member in struct el_event */
+	uint8_t kind, size, at; /* size: of the number; at: offset of the member in el_event */
 };
 
 #define AT(member) offsetof(struct el_event, member)
@@ -112,7 +113,7 @@ static void put_number(void *member, size_t size, uint64_t value)
 	}
 }
 
-/* Bytes of it, of `left` at p; more than those: it does not fit. */
+/* Returns the size of the field at p; more than `left` if it does not fit. */
 static size_t take(const struct field *f, const uint8_t *p, size_t left, struct el_event *ev)
 {
 	void *member = (char *)ev + f->at;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * event: one decoded event of a GHC eventlog. Part of the room's public face; include
+ * event: one decoded event of a GHC eventlog. Part of the room's public interface; include
  * eventlog.h, which includes this.
  *
  * Numbers and payloads: GHC 9.0 includes/rts/EventLogFormat.h, GHC 9.4 and later
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Those that something here looks at. */
+/* The events that are used. */
 enum el_id {
 	EL_CREATE_THREAD = 0,
 	EL_RUN_THREAD = 1,
@@ -57,13 +57,13 @@ enum el_id {
 /* Ids from here on are skipped and counted; GHC reserves nothing above 255. */
 #define EL_IDS 256
 
-/* The buffer that belongs to no capability: profiling, capset and task events. */
+/* The buffer of no capability: profiling, capset and task events. */
 #define EL_CAP_GLOBAL 0xffff
 
 /*
- * STOP_THREAD's status: 1 to 5 are StgRun's return codes, 6 a safe foreign call; the rest is
- * why_blocked + 6 (rts/Trace.c, rts/include/rts/Constants.h). 18 is what the code writes for a
- * message to another thread, 16 what EventLogFormat.h says.
+ * STOP_THREAD's status: 1 to 5 are StgRun's return codes, 6 is a safe foreign call; the rest is
+ * why_blocked + 6 (rts/Trace.c, rts/include/rts/Constants.h). For a message to another thread the
+ * code writes 18, although EventLogFormat.h has 16.
  */
 enum el_stop {
 	EL_STOP_HEAP_OVERFLOW = 1,
@@ -108,12 +108,12 @@ static inline uint32_t el_u32s__get(struct el_u32s a, uint32_t i)
 struct el_event {
 	uint64_t time; /* ns since the RTS started */
 	uint16_t id;   /* enum el_id */
-	uint16_t cap;  /* whose buffer it was in, or EL_CAP_GLOBAL */
+	uint16_t cap;  /* the buffer that it was in, or EL_CAP_GLOBAL */
 	uint32_t len;  /* of the payload, without the length field */
 	const uint8_t *payload;
 	union {
-		/* CREATE_THREAD, RUN_THREAD, THREAD_RUNNABLE; with
-		 * `cap`: MIGRATE_THREAD (new capability), THREAD_WAKEUP (the other one) */
+		/* CREATE_THREAD, RUN_THREAD, THREAD_RUNNABLE; with `cap`: MIGRATE_THREAD (new
+		 * capability), THREAD_WAKEUP (other capability) */
 		struct {
 			uint32_t tid;
 			uint16_t cap;
@@ -148,7 +148,7 @@ struct el_event {
 		} band;			    /* HEAP_PROF_SAMPLE_* */
 		struct {
 			uint32_t cap;
-			struct el_u32s ccs; /* ids, innermost first, MAIN left out */
+			struct el_u32s ccs; /* ids, innermost first, without MAIN */
 		} prof_sample;
 		uint64_t prof_interval; /* PROF_BEGIN, ns */
 		struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * frame: where a log's blocks begin and end. Looks at markers only, so indexing a finished file
- * touches one page a block; what is between blocks and makes no sense is counted as lost.
+ * frame: finds where a log's blocks begin and end. Looks only at markers, so indexing a finished
+ * file touches one page per block; what makes no sense between blocks counts as lost.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #define WIN_FULL  (256u << 10)
 #define WIN_SMALL 4096u
-/* What a buffer may span, where nothing but plausibility shows that it is one. */
+/* The longest time that a buffer may span if only plausibility shows that it is one. */
 #define BLOCK_TIME_MAX (30ull * 24 * 3600 * 1000000000)
 
 struct marker {
@@ -21,7 +21,7 @@ struct marker {
 	uint16_t cap;
 };
 
-/* Fills the window from `off`; short files leave it short. */
+/* Fills the window from `off`; at the end of the file it stays short. */
 static int window_load(struct eventlog *log, uint64_t off, size_t len)
 {
 	size_t got;
@@ -52,7 +52,8 @@ const uint8_t *frame__peek(struct eventlog *log, uint64_t off, size_t len)
 		return off < log->mem_off ? NULL : log->mem + (off - log->mem_off);
 	if (off >= log->win_off && len <= log->win_len && off - log->win_off <= log->win_len - len)
 		return log->win + (off - log->win_off);
-	/* Markers of full buffers are far apart: reading much around each would read it all. */
+	/* Markers of full buffers are far apart: reading a lot around each would read the whole
+	 * file. */
 	want = log->win_len && off >= log->win_off && off < last + WIN_FULL / 4 ? WIN_FULL
 										: WIN_SMALL;
 	if (want < len)
@@ -67,7 +68,7 @@ const uint8_t *frame__peek(struct eventlog *log, uint64_t off, size_t len)
 	return log->win_len < len ? NULL : log->win;
 }
 
-/* Is this a block marker that could be true? */
+/* Whether this is a plausible block marker. */
 static bool marker_read(const uint8_t *p, struct marker *ret)
 {
 	if (be16_at(p) != EL_BLOCK_MARKER)
@@ -84,9 +85,9 @@ static bool marker_read(const uint8_t *p, struct marker *ret)
 enum verdict { V_NO, V_YES, V_WAIT };
 
 /*
- * Do the first events of the block make sense? Asked where the marker's size cannot be confirmed
- * by what follows the block. Three in a row, each with a time inside the block's, do not come
- * about by chance.
+ * Whether the first events of the block make sense; checked if what follows the block does not
+ * confirm the marker's size. Three in a row, each with a time inside the block's, do not occur by
+ * chance.
  */
 static enum verdict events_fit(struct eventlog *log, uint64_t off, const struct marker *m,
 			       bool last)
@@ -119,7 +120,7 @@ static enum verdict events_fit(struct eventlog *log, uint64_t off, const struct 
 	return n ? V_YES : V_NO;
 }
 
-/* What stands at `off`, after a block: another block, the end mark, the end of the bytes? */
+/* Whether a block, the end mark, or the end of the bytes is at `off`, after a block. */
 static enum verdict successor_fits(struct eventlog *log, uint64_t off, bool last)
 {
 	struct marker m;
@@ -138,7 +139,7 @@ static enum verdict successor_fits(struct eventlog *log, uint64_t off, bool last
 	return marker_read(p, &m) ? V_YES : V_NO;
 }
 
-/* The first place at or after `off` where a marker may stand; `avail` if there is none. */
+/* The first place at or after `off` that may have a marker; `avail` if there is none. */
 static uint64_t next_candidate(struct eventlog *log, uint64_t off)
 {
 	struct marker m;
@@ -166,8 +167,8 @@ static uint64_t next_candidate(struct eventlog *log, uint64_t off)
 }
 
 /*
- * The first block at or after `off`. V_YES: at *ret_at; V_WAIT: perhaps there; V_NO: none in what
- * there is (*ret_at = avail).
+ * Finds the first block at or after `off`. V_YES: at *ret_at; V_WAIT: possibly there; V_NO: none in
+ * the available bytes (*ret_at = avail).
  */
 static enum verdict find_block(struct eventlog *log, uint64_t off, bool last, uint64_t *ret_at)
 {
@@ -189,7 +190,7 @@ static enum verdict find_block(struct eventlog *log, uint64_t off, bool last, ui
 		if (v != V_NO)
 			break;
 	}
-	/* A stream that dribbles must not be searched from the start each time. */
+	/* A stream that trickles in must not be searched from the start each time. */
 	log->searched = at;
 	if (at >= log->avail && log->avail - off > MARKER_BYTES)
 		log->searched = log->avail - MARKER_BYTES + 1;
@@ -203,7 +204,8 @@ static void skip(struct eventlog *log, uint64_t bytes)
 	log->pos += bytes;
 }
 
-/* At pos is no block: moves on to the next one. False if what there is has been searched. */
+/* There is no block at pos: moves on to the next one. Returns false if all available bytes have
+ * been searched. */
 static bool search(struct eventlog *log, bool last)
 {
 	uint64_t at;
@@ -214,7 +216,7 @@ static bool search(struct eventlog *log, bool last)
 		log->stats.damages++;
 	v = find_block(log, log->pos + (log->searching ? 0 : 1), last, &at);
 	log->searching = v != V_YES;
-	/* A marker may begin in the last bytes of what a stream has brought so far. */
+	/* A marker may begin in the last bytes that a stream has brought so far. */
 	if (v == V_NO && !last)
 		at = MAX(log->pos, at > MARKER_BYTES ? at - MARKER_BYTES + 1 : 0);
 	skip(log, at - log->pos);
@@ -222,9 +224,9 @@ static bool search(struct eventlog *log, bool last)
 }
 
 /*
- * One block at pos. Its length is the marker's where what follows the block confirms it; else
- * the block reaches to the next place where one begins. 1: taken, 0: needs more, -ENOMSG: no
- * block here, other negative: error.
+ * Takes one block at pos. Its length is the marker's if what follows the block confirms it;
+ * otherwise the block extends to the next place where one begins. 1: taken; 0: needs more; -ENOMSG:
+ * no block here; other negative values: error.
  */
 static int take_block(struct eventlog *log, bool last)
 {
@@ -263,7 +265,7 @@ static int take_block(struct eventlog *log, bool last)
 	return 1;
 }
 
-/* The log's end mark. Damage can look like it: a block may follow all the same. */
+/* Takes the log's end mark. Damage can look like it, so a block may still follow. */
 static bool take_end(struct eventlog *log, bool last)
 {
 	const uint8_t *p = frame__peek(log, log->pos, 2);

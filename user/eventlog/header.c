@@ -18,7 +18,7 @@
 #define TAG_HDRE 0x68647265u
 #define TAG_DATB 0x64617462u
 
-/* One etb…ete entry at `off`. Returns its length, 0 if more bytes are needed. */
+/* Parses one etb…ete entry at `off`. Returns its length, 0 if more bytes are needed. */
 static int parse_type(struct eventlog *log, uint64_t off)
 {
 	const uint8_t *p = frame__peek(log, off, 12);
@@ -62,7 +62,7 @@ int header__parse(struct eventlog *log)
 			return -EBADMSG;
 		log->pos = 8;
 	}
-	/* Each entry that was read moves pos on, so that a dribbling stream is not read again. */
+	/* pos advances with each entry, so that a stream that trickles in is not parsed again. */
 	for (;;) {
 		p = frame__peek(log, log->pos, 4);
 		if (!p)
@@ -81,7 +81,7 @@ int header__parse(struct eventlog *log)
 		return 0;
 	if (be32_at(p) != TAG_HETE || be32_at(p + 4) != TAG_HDRE || be32_at(p + 8) != TAG_DATB)
 		return -EBADMSG;
-	/* Without markers of the one known shape no block can be found. */
+	/* Without markers of the known shape no block can be found. */
 	if (log->size[EL_BLOCK_MARKER] != MARKER_BYTES - EVENT_HEAD)
 		return -EBADMSG;
 	log->pos += 12;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * heap: curves over time: heap size and live bytes, allocation by capability, the bands of a
- * heap profile, ticky counters. A curve that grows too long keeps every second point.
+ * heap: curves over time: heap size and live bytes, allocation by capability, the bands of a heap
+ * profile, ticky counters. A curve that gets too long keeps every second point.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@
 #define SERIES_MAX   (16u << 10)
 #define POINTS_MAX   (32u << 10)
 #define POINTS_ALL   (2u << 20) /* of all curves */
-#define TEXT_MAX     (8u << 20) /* bytes of all names, with what finds them */
-#define NAME_CENTRES 4		/* of a cost-centre band's stack */
+#define TEXT_MAX     (8u << 20) /* bytes of all names, with their index */
+#define NAME_CENTRES 4		/* centres in the name of a cost-centre band */
 
 struct el_heap {
 	const struct el_window *window;
@@ -28,7 +28,7 @@ struct el_heap {
 	struct u64map by_key; /* kind << 56 | name or id */
 	struct u64map ticky_name;
 	struct el_heap_info info;
-	uint64_t sample_time; /* of the heap profile sample being read */
+	uint64_t sample_time; /* of the heap profile sample that is being read */
 	bool in_sample;
 };
 
@@ -67,7 +67,7 @@ void el_heap__free(struct el_heap *h)
 static int series_get(struct el_heap *h, uint16_t kind, uint64_t id, uint32_t name,
 		      struct el_series **ret_s)
 {
-	/* Bands differ by name; ticky ids are addresses, below 2^56 in user space. */
+	/* Bands are distinguished by name; ticky ids are addresses, below 2^56 in user space. */
 	uint64_t key = (uint64_t)kind << 56 | (kind == ESK_PROFILE ? name : id & (~0ull >> 8));
 	uint32_t at = u64map__get(&h->by_key, key);
 	int err;
@@ -97,7 +97,7 @@ static void thin(struct el_heap *h, struct el_series *s)
 	s->every *= 2;
 }
 
-/* `add`: to what this series has at this time already (two stacks of one name). */
+/* `add`: adds to the value that the series has at this time already (two stacks with one name). */
 static int series_add(struct el_heap *h, struct el_series *s, uint64_t time, uint64_t value,
 		      bool add)
 {
@@ -142,7 +142,7 @@ static int add_point(struct el_heap *h, uint16_t kind, uint64_t id, const char *
 	return err;
 }
 
-/* A band that the sample did not mention is at nothing. */
+/* Bands that the sample did not mention get 0. */
 static int sample_end(struct el_heap *h)
 {
 	int err = 0;
@@ -160,7 +160,7 @@ static int sample_end(struct el_heap *h)
 	return err;
 }
 
-/* Innermost first, as GHC's own heap profiles name them. */
+/* Innermost first, as GHC's own heap profiles name stacks. */
 static size_t stack_name(struct el_heap *h, struct el_u32s ccs, char *out, size_t size)
 {
 	size_t n = 0;

@@ -12,7 +12,7 @@
 #include "pack_priv.h"
 
 #define NOTES_MAX (1u << 17)
-#define TEXT_MAX  (16u << 20) /* bytes of all texts, with what finds them */
+#define TEXT_MAX  (16u << 20) /* bytes of all texts, with their index */
 
 struct el_info {
 	const struct el_window *window;
@@ -58,7 +58,7 @@ static int intern(struct el_info *i, const char *s, size_t len, uint32_t *ret_id
 	return strtab__add(i->strings, s, MIN(len, (size_t)STRTAB_MAX_STRING - 1), ret_id);
 }
 
-/* NUL-separated words, joined by blanks. */
+/* Joins NUL-separated words with blanks. */
 static int on_args(struct el_info *i, struct el_str text)
 {
 	char *joined;
@@ -80,7 +80,7 @@ static int on_args(struct el_info *i, struct el_str text)
 	return err;
 }
 
-/* At the window's very end, too: the marker that ends it lies there. */
+/* Includes the very end of the window, which is where the marker that ends it lies. */
 static bool wanted(const struct el_window *w, uint64_t time)
 {
 	return el_window__has(w, time) || (w && w->to && time == w->to);
@@ -92,10 +92,10 @@ static int on_note(struct el_info *i, const struct el_event *ev)
 	uint32_t text;
 	int err;
 
-	/* what is not wanted takes no room from what is */
+	/* unwanted notes must not take room */
 	if (!wanted(i->window, ev->time))
 		return 0;
-	/* words of el_annot's are no notes */
+	/* el_annot's messages are not notes */
 	if (ev->id == EL_USER_MSG && annot__verb(ev->text, &rest) != AV_NONE)
 		return 0;
 	err = ARRAY_RESERVE(i->notes, i->notes_cap, i->process.n_notes + 1, NOTES_MAX);

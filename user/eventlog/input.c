@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * input: where a log can come from: a file, gzip, a pipe, standard input, a Unix socket (as the
- * package eventlog-socket serves it).
+ * input: the sources of a log: a file, gzip, a pipe, standard input, a Unix socket (as served by
+ * the package eventlog-socket).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,24 +23,24 @@
 #define GZIP_MAGIC_0 0x1f
 #define GZIP_MAGIC_1 0x8b
 #define HEAD	     4096
-#define HEAD_LEAST   256 /* bytes that show what it is */
+#define HEAD_LEAST   256 /* bytes needed to recognise it */
 #define TEXT_MAX     (1ull << 30)
 
 struct el_input {
 	bool (*stop)(void *ctx);
 	void *ctx;
 	int fd;
-	bool stream;  /* no regular file */
-	bool plain;   /* a file that is no gzip: read where it lies */
+	bool stream;  /* not a regular file */
+	bool plain;   /* a file that is not gzip: read in place */
 	bool ended;   /* nothing more comes from fd */
-	bool stopped; /* because it was told to */
+	bool stopped; /* because `stop` returned true */
 	bool gzip, told;
 	bool damaged;	    /* its packed data make no sense from some place on */
 	uint8_t *raw, *out; /* as read; unpacked */
 	size_t raw_at, raw_len;
 	z_stream z;
 	bool z_open;
-	/* the beginning, which was looked at already */
+	/* the beginning, which has been examined already */
 	uint8_t head[HEAD];
 	size_t head_len;
 };
@@ -53,7 +53,7 @@ int el_input__connect(const char *path)
 	if (strlen(path) >= sizeof(addr.sun_path))
 		return -ENAMETOOLONG;
 	memcpy(addr.sun_path, path, strlen(path));
-	/* else it would wait for a server that takes no more connections */
+	/* non-blocking: connect() would wait for a server that accepts no more connections */
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
@@ -72,7 +72,7 @@ static bool told_to_stop(struct el_input *in)
 	return in->stopped;
 }
 
-/* Until the server takes the connection. */
+/* Retries until the server accepts the connection. */
 static int connect_patiently(const char *path, bool (*stop)(void *ctx), void *ctx)
 {
 	for (;;) {
@@ -86,7 +86,7 @@ static int connect_patiently(const char *path, bool (*stop)(void *ctx), void *ct
 	}
 }
 
-/* Waits for nobody: a FIFO has its first writer when poll() finds something to read. */
+/* Never waits for a writer: a FIFO has its first one when poll() finds something to read. */
 int el_input__open_path(const char *path, bool (*stop)(void *ctx), void *ctx)
 {
 	struct stat st;
@@ -102,7 +102,7 @@ int el_input__open_path(const char *path, bool (*stop)(void *ctx), void *ctx)
 	return fd < 0 ? -errno : fd;
 }
 
-/* 1 readable, 0 told to stop, negative: error. */
+/* 1: readable; 0: stopped; negative: error. */
 static int wait_readable(struct el_input *in)
 {
 	struct pollfd pfd = {.fd = in->fd, .events = POLLIN};
@@ -120,7 +120,7 @@ static int wait_readable(struct el_input *in)
 	}
 }
 
-/* The next bytes as they come, into raw. */
+/* Reads the next available bytes into raw. */
 static int fill_raw(struct el_input *in)
 {
 	while (!in->ended && in->raw_at == in->raw_len) {
@@ -134,7 +134,7 @@ static int fill_raw(struct el_input *in)
 		n = read(in->fd, in->raw, PIECE);
 		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
-		/* A peer that goes away is the end of the log. */
+		/* A peer that disappears is the end of the log. */
 		if (n < 0 && errno != ECONNRESET)
 			return -errno;
 		in->raw_at = 0;
@@ -180,7 +180,7 @@ static int detect_gzip(struct el_input *in)
 {
 	int err = fill_raw(in);
 
-	/* Whether one byte is the first of gzip's two shows only with the next. */
+	/* Whether one byte is the first of gzip's two shows only with the next one. */
 	while (!err && !in->ended && in->raw_len == 1 && in->raw[0] == GZIP_MAGIC_0) {
 		ssize_t n = wait_readable(in) == 1 ? read(in->fd, in->raw + 1, PIECE - 1) : 0;
 
@@ -202,7 +202,7 @@ static int detect_gzip(struct el_input *in)
 	return 0;
 }
 
-/* Up to `size` of the next bytes, unpacked; *ret_len 0: the end. */
+/* Returns up to `size` of the next bytes, unpacked; *ret_len 0: the end. */
 static int pull(struct el_input *in, uint8_t *buf, size_t size, size_t *ret_len)
 {
 	int err = in->told ? 0 : detect_gzip(in);
@@ -260,7 +260,7 @@ int el_input__take(int fd, bool (*stop)(void *ctx), void *ctx, struct el_input *
 	err = read_head(in);
 	if (err)
 		goto fail;
-	/* A file that is no gzip is read where it lies: the order is exact. */
+	/* A file that is not gzip is read in place, which makes the order exact. */
 	in->stream = !is_regular(in->fd);
 	in->plain = !in->gzip && !in->stream && lseek(in->fd, 0, SEEK_CUR) >= 0;
 	*ret_in = in;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* lane: slices in time order in bounded memory, and the window that is wanted of a log. */
+/* lane: slices in time order in bounded memory, and the wanted window of a log. */
 #include "lane_priv.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 /* ── lanes ───────────────────────────────────────────────────────────────────────────────── */
 
-/* Where all lanes together are at their limit, this one is merged before it gets another. */
+/* If all lanes together are at their limit, this one is merged before it gets another slice. */
 static int store(struct lane *lane, const struct pic_slice *slice)
 {
 	struct lane_room *room = lane->room;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* match: what a log has in common with what the kernel saw. */
+/* match: what a log may have in common with what the kernel saw. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 #define MAX_CALLS (1u << 20)
 #define MAX_TICKS (1u << 21)
 #define MAX_GCS	  (1u << 20)
-/* Whoever compares them with another clock's computes with signed differences. */
+/* Comparing them with another clock's times takes signed differences. */
 #define LATEST_NS ((uint64_t)INT64_MAX / 2)
 
 struct el_match {
@@ -43,7 +43,7 @@ void el_match__free(struct el_match *m)
 	free(m);
 }
 
-/* What there is no room for is counted. */
+/* Counts what there is no room for. */
 static int left_out(struct el_match *m, int err)
 {
 	m->info.dropped += err == -E2BIG;

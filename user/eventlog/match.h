@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * match: the events of a log that somebody else may have seen too: safe calls, profiler ticks,
- * collections. Part of the room's public face; include eventlog.h.
+ * match: the events of a log that others may have seen, too: safe calls, profiler ticks,
+ * collections. Part of the room's public interface; include eventlog.h.
  */
 #ifndef SAFESCOPED_EVENTLOG_MATCH_H
 #define SAFESCOPED_EVENTLOG_MATCH_H
@@ -12,14 +12,14 @@
 struct eventlog;
 struct el_window;
 
-/* A safe call that came back: from STOP_THREAD to RUN_THREAD. */
+/* A safe call that returned: from STOP_THREAD to RUN_THREAD. */
 struct el_match_call {
 	uint64_t start, end;
 	uint32_t thread;
 	uint16_t cap, cap_after;
 };
 
-/* What the profiler's timer found on one capability. */
+/* What a tick of the profiler's timer found on one capability. */
 struct el_match_tick {
 	uint64_t time;
 	uint32_t centre; /* the innermost cost centre's id; EL_MATCH_MAIN: MAIN itself */
@@ -30,17 +30,17 @@ struct el_match_tick {
 struct el_match_info {
 	uint64_t calls; /* all that began in the window */
 	size_t n_calls, n_ticks, n_gcs;
-	uint64_t dropped; /* beyond the limit of what is kept of each kind, or too late */
+	uint64_t dropped; /* beyond the limit for its kind, or too late */
 };
 
-/* No time in it is later than INT64_MAX / 2. */
+/* No time in it exceeds INT64_MAX / 2. */
 struct el_match;
-/* `window`: NULL: all. */
+/* `window` NULL: the whole log. */
 int el_match__new(const struct el_window *window, struct el_match **ret_m);
 void el_match__free(struct el_match *m);
-/* Ticks and collections. */
+/* Subscribes to ticks and collections. */
 int el_match__attach(struct el_match *m, struct eventlog *log);
-/* Calls: goes to struct el_sched_opts as on_call, with the model as its ctx. */
+/* For safe calls: set it as on_call in struct el_sched_opts, with the model as ctx. */
 int el_match__on_call(void *ctx, uint32_t thread, uint64_t start, uint64_t end, uint16_t cap,
 		      uint16_t cap_after);
 struct el_match_info el_match__info(const struct el_match *m);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * merge: the buffers' blocks in time order, and the loop over their events. The loop runs on in
- * one buffer until another buffer's next event is older, so a quiet neighbour costs nothing.
+ * merge: the buffers' blocks in time order, and the loop over their events. The loop stays in one
+ * buffer until the next event of another is older, so a quiet buffer costs nothing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 #include "base/read.h"
 #include "reader_priv.h"
 
-/* Chunks of a file, for each buffer that is being read; all together at most about this. */
+/* Chunks of a file, one for each buffer being read; together at most about this. */
 #define CHUNKS_TOTAL (16u << 20)
 #define CHUNK_MAX    (256u << 10)
-#define CHUNK_MIN    (80u << 10) /* holds any event */
+#define CHUNK_MIN    (80u << 10) /* has room for any event */
 
 /* ── queue of blocks ─────────────────────────────────────────────────────────────────────── */
 
@@ -105,7 +105,7 @@ int merge__queue(struct eventlog *log, uint16_t cap, uint64_t off, uint64_t len,
 	if (!c)
 		return -ENOMEM;
 	c->last_end = MAX(c->last_end, end_time);
-	/* Neighbours in the file become one, unless the first is being read already. */
+	/* Neighbours in the file become one extent, unless the first is already being read. */
 	if (!data && c->n > c->head + (c->started ? 1 : 0)) {
 		e = &c->q[c->n - 1];
 		if (exact && e->exact && e->off + e->len == off) {
@@ -147,7 +147,7 @@ static void lose(struct eventlog *log, uint64_t bytes)
 	log->stats.damages++;
 }
 
-/* Keeps the rest in memory and appends more of the extent to it. */
+/* Keeps what is left in memory and appends more of the extent. */
 static int cursor_load(struct eventlog *log, struct cursor *c)
 {
 	size_t keep = c->p ? (size_t)(c->lim - c->p) : 0;
@@ -177,14 +177,15 @@ static int cursor_load(struct eventlog *log, struct cursor *c)
 	c->ext_off += got;
 	c->ext_left -= got;
 	if (got < want) {
-		/* the file has been cut since it was indexed */
+		/* the file has been truncated since it was indexed */
 		lose(log, c->ext_left);
 		c->ext_left = 0;
 	}
 	return 0;
 }
 
-/* Takes the marker at p: what the block may hold. False if there is no true marker. */
+/* Takes the marker at p, which sets what the block may contain. False if there is no valid
+ * marker. */
 static bool block_begin(struct cursor *c)
 {
 	uint64_t size, time, end, rest = (uint64_t)(c->lim - c->p) + c->ext_left;
@@ -228,7 +229,7 @@ static int cursor_next_block(struct eventlog *log, struct cursor *c)
 		}
 		if (c->lim > c->p && block_begin(c))
 			return 1;
-		/* Framing has seen a marker here: only a file changed meanwhile comes here. */
+		/* Framing has seen a marker here, so the file must have changed since. */
 		lose(log, (uint64_t)(c->lim - c->p) + c->ext_left);
 		extent_drop(log, &c->q[c->head++]);
 		c->started = false;
@@ -239,7 +240,7 @@ static int cursor_next_block(struct eventlog *log, struct cursor *c)
 
 enum step { STEP_LIMIT, STEP_END, STEP_MORE, STEP_DAMAGE, STEP_ERROR };
 
-/* In registers where event_at is inlined: nothing else gets its address. */
+/* Stays in registers where event_at is inlined, since nothing else takes its address. */
 struct raw_event {
 	uint64_t time, len;
 	const uint8_t *body;
@@ -247,8 +248,8 @@ struct raw_event {
 };
 
 /*
- * The event at p: its id and time, where its payload lies. STEP_LIMIT: there is one; else what
- * keeps it from being one. `whole`: the block ends at `end`, else what is in memory does.
+ * Parses the event at p: id, time and payload. STEP_LIMIT: there is one; otherwise the reason why
+ * there is none. `whole`: the block ends at `end`; else only the bytes in memory do.
  */
 static inline __attribute__((always_inline)) enum step event_at(const struct eventlog *log,
 								const uint8_t *p,
@@ -281,7 +282,7 @@ static inline __attribute__((always_inline)) enum step event_at(const struct eve
 	return STEP_LIMIT;
 }
 
-/* Do three events in a row, or all to the block's end, make sense from p on? */
+/* Whether three events in a row, or all up to the block's end, make sense from p on. */
 static bool chain_fits(const struct eventlog *log, const struct cursor *c, const uint8_t *p,
 		       const uint8_t *end, bool end_is_block)
 {
@@ -299,13 +300,14 @@ static bool chain_fits(const struct eventlog *log, const struct cursor *c, const
 	return true;
 }
 
-/* The event at p is damage: on to the next place that makes sense, or to the block's end. */
+/* The event at p is damage: moves to the next place that makes sense, or to the end of the
+ * block. */
 static int cursor_resync(struct eventlog *log, struct cursor *c)
 {
 	uint64_t lost = 0;
 	int err;
 
-	/* Seen where a stream ended in a hurry: the end mark inside the block. */
+	/* Seen where a stream was cut off: the end mark is inside the block. */
 	if (c->blk_left == 2 && c->lim - c->p >= 2 && be16_at(c->p) == EVENT_END) {
 		log->stats.ended = true;
 		log->stats.event_bytes += 2;
@@ -322,7 +324,7 @@ static int cursor_resync(struct eventlog *log, struct cursor *c)
 	for (;;) {
 		uint64_t in_mem = MIN((uint64_t)(c->lim - c->p), c->blk_left);
 		bool whole = in_mem == c->blk_left;
-		/* Leaves room to judge three events, unless the rest of the block is here. */
+		/* Leaves room to check three events, unless the rest of the block is in memory. */
 		size_t tries = whole || in_mem < 4096 ? in_mem : in_mem - 4096 + 1;
 		size_t i;
 
@@ -366,9 +368,9 @@ static int dispatch(struct eventlog *log, struct el_event *ev)
 }
 
 /*
- * The loop over events in memory, up to the first that is younger than `limit`. Everything that
- * is not plain is left to the caller. On its own, and with few things to remember, so that these
- * stay in registers.
+ * The loop over events in memory, up to the first that is later than `limit`. Every special case is
+ * left to the caller. It is a function of its own, with few variables, so that these stay in
+ * registers.
  */
 static __attribute__((noinline)) enum step cursor_run(struct eventlog *log, struct cursor *c,
 						      uint64_t limit)
@@ -475,7 +477,7 @@ static int cursor_turn(struct eventlog *log, struct cursor *c, uint64_t limit)
 	}
 }
 
-/* Up to here no block that is still to come can bring an event. */
+/* No block that is still to come can have an event before this time. */
 static uint64_t safe_time(const struct eventlog *log)
 {
 	uint64_t time = UINT64_MAX;

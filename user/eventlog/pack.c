@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* pack: the bytes, and what several models have of them. */
+/* pack: the bytes, and what several models need to pack. */
 #include "pack_priv.h"
 
 #include <errno.h>
@@ -131,7 +131,7 @@ int unpack__strings(struct unpack *u, struct strtab *strings)
 		uint32_t id = 0;
 
 		err = strtab__add(strings, text, len, &id);
-		/* one that comes twice would have another number than it had */
+		/* a duplicate would get a different number */
 		unpack__require(u, err == -ENOMEM || (!err && id == i));
 	}
 	if (u->bad)
@@ -182,7 +182,7 @@ int eventlog_stats__unpack(struct unpack *u, struct eventlog_stats *ret_stats)
 	UNPACK(u, s);
 	unpack__flag(u, &s.header);
 	unpack__flag(u, &s.ended);
-	/* no sum of these can overflow */
+	/* so that no sum of these can overflow */
 	unpack__require(u, s.bytes_in < INT64_MAX && s.header_bytes <= s.bytes_in &&
 				   s.event_bytes <= s.bytes_in && s.lost_bytes <= s.bytes_in &&
 				   s.events <= s.bytes_in && s.blocks <= s.bytes_in);

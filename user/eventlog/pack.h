@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * pack: models as bytes, and back. Logs and reports are read in a process without rights, and what
- * it has made of one is handed over like this. Part of the room's public face.
+ * pack: models as bytes, and back. Logs and reports are read in a process without rights, which
+ * hands over its results like this. Part of the room's public interface.
  *
- * Both sides are the same program, so numbers are as they lie in memory. Whoever unpacks trusts
- * nothing: what the functions below return has every property that a model has which this process
- * has read itself (indices and states within bounds, slices disjoint and in order, texts that end,
- * no more of anything than the model's limit), or it is refused. What it says of the program may
- * still be wrong, as the log itself may be.
+ * Both sides are the same program, so numbers have their memory layout. Unpacking trusts nothing:
+ * what the functions below return has every property of a model that this process has read itself
+ * (indices and states within bounds, slices disjoint and in order, terminated texts, no more of
+ * anything than the model's limit), or it is refused. Its contents may still be wrong, as the log
+ * itself may be.
  */
 #ifndef SAFESCOPED_EVENTLOG_PACK_H
 #define SAFESCOPED_EVENTLOG_PACK_H
@@ -28,15 +28,14 @@ struct prof_info;
 
 /* ── bytes ───────────────────────────────────────────────────────────────────────────────── */
 
-/* Where they are put: `size` bytes, the caller's. `full`: something did not fit, and is left out.
- */
+/* The output: `size` bytes, owned by the caller. `full`: something did not fit and is left out. */
 struct pack {
 	uint8_t *data;
 	size_t len, size;
 	bool full;
 };
 
-/* What is left to be taken. `bad`: it is refused, and all that is taken from now on is zeros. */
+/* The input that is left. `bad`: it is refused, and everything taken from now on is zero. */
 struct unpack {
 	const uint8_t *data;
 	size_t left;
@@ -45,9 +44,9 @@ struct unpack {
 
 void pack__bytes(struct pack *p, const void *bytes, size_t len);
 void unpack__bytes(struct unpack *u, void *ret_bytes, size_t len);
-/* Says whether `good`; if not, all of it is bad from now on. */
+/* Marks the input as bad unless `good`. Returns true if it is not bad. */
 bool unpack__require(struct unpack *u, bool good);
-/* A bool that was taken as part of a struct may be anything; one that is not 0 or 1 is bad. */
+/* A bool taken as part of a struct may have any value; one that is not 0 or 1 is bad. */
 void unpack__flag(struct unpack *u, const bool *flag);
 
 #define PACK(p, what)	(pack__bytes((p), &(what), sizeof(what)))
@@ -56,8 +55,8 @@ void unpack__flag(struct unpack *u, const bool *flag);
 /* ── models, finished ────────────────────────────────────────────────────────────────────── */
 
 /*
- * X__unpack(): 0, and *ret is the caller's to free; -EBADMSG: refused; -ENOMEM. Models of a tree
- * must be unpacked with the tree that was packed before them.
+ * X__unpack() returns 0, and the caller frees *ret; -EBADMSG: refused; -ENOMEM. Models that refer
+ * to a tree must be unpacked with the tree that was packed before them.
  */
 void cctree__pack(const struct cctree *tree, struct pack *p);
 int cctree__unpack(struct unpack *u, struct cctree **ret_tree);
@@ -83,7 +82,7 @@ int el_match__unpack(struct unpack *u, struct el_match **ret_match);
 void eventlog_stats__pack(const struct eventlog_stats *stats, struct pack *p);
 int eventlog_stats__unpack(struct unpack *u, struct eventlog_stats *ret_stats);
 
-/* A report: its tree and what else it has. */
+/* A report: its tree and everything else in it. */
 void prof__pack(const struct cctree *tree, const struct prof_info *info, struct pack *p);
 int prof__unpack(struct unpack *u, struct cctree **ret_tree, struct prof_info *ret_info);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* pack_priv: what the models' packing has in common. Not for other rooms. */
+/* pack_priv: shared by the models' packing. Not for other rooms. */
 #ifndef SAFESCOPED_EVENTLOG_PACK_PRIV_H
 #define SAFESCOPED_EVENTLOG_PACK_PRIV_H
 
@@ -8,17 +8,17 @@
 struct slices;
 struct strtab;
 
-/* That they can be added up without overflow, as parts of one span can. */
+/* Requires that the parts add up without overflow, as the parts of one span do. */
 void unpack__parts(struct unpack *u, const uint64_t *parts, size_t n);
 
-/* n elements of one size, and how many they are. */
+/* n elements of one size, preceded by n. */
 void pack__array(struct pack *p, const void *array, size_t n, size_t elem);
 /*
- * *ret_array is NULL if there are none. It and *ret_n are set in any case. -EBADMSG: more than
+ * Sets *ret_array and *ret_n in any case; *ret_array is NULL if there are none. -EBADMSG: more than
  * `max`, or more than there is.
  */
 int unpack__array(struct unpack *u, void **ret_array, size_t *ret_n, size_t max, size_t elem);
-/* The same for a typed pointer, through void * as the aliasing rules want it. */
+/* The same for a typed pointer, through void * to obey the aliasing rules. */
 #define UNPACK_ARRAY(u, array, n, max)                                                             \
 	({                                                                                         \
 		void *array_ = NULL;                                                               \
@@ -27,22 +27,23 @@ int unpack__array(struct unpack *u, void **ret_array, size_t *ret_n, size_t max,
 		err_;                                                                              \
 	})
 
-/* A text, at most STRTAB_MAX_STRING long, and where it lies in the message: it has no NUL. */
+/* A text of at most STRTAB_MAX_STRING bytes. The unpacked one points into the message and has no
+ * NUL. */
 void pack__text(struct pack *p, const char *text);
 const char *unpack__text(struct unpack *u, size_t *ret_len);
 
-/* All strings; their ids stay what they are. *strings is new, or has the first of them already. */
+/* All strings; their ids stay the same. *strings is empty, or has the first of them already. */
 void pack__strings(struct pack *p, const struct strtab *strings);
 int unpack__strings(struct unpack *u, struct strtab *strings);
 
-/* What a lane's slices must be like. */
+/* Limits for a lane's slices. */
 struct slices_kind {
 	unsigned states; /* of its kind */
-	uint32_t stacks; /* `stack` is below it */
+	uint32_t stacks; /* `stack` must be below it */
 	size_t max;	 /* how many there may be */
 };
 void pack__slices(struct pack *p, const struct slices *slices);
-/* *ret_slices is set in any case. */
+/* Sets *ret_slices in any case. */
 int unpack__slices(struct unpack *u, const struct slices_kind *kind, struct slices *ret_slices);
 
 #endif

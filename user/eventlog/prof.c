@@ -2,8 +2,8 @@
 /*
  * prof: GHC's own time and allocation reports: the text of -p and -P (rts/ProfilerReport.c).
  *
- * A row of the tree is: as many blanks as it is deep, label, module, source, no., entries, four
- * percentages, and with -P ticks and bytes. The source may hold blanks, so rows are read from
+ * A row of the tree has as many blanks as its depth, then label, module, source, no., entries, four
+ * percentages, and with -P ticks and bytes. The source may contain blanks, so rows are parsed from
  * both ends.
  */
 #include <errno.h>
@@ -44,7 +44,7 @@ static bool has(struct line l, const char *what)
 	return memmem(l.p, l.len, what, strlen(what)) != NULL;
 }
 
-/* Digits with commas between: "877,424". */
+/* Digits grouped by commas: "877,424". */
 static uint64_t grouped(const char *p, const char *end)
 {
 	uint64_t n = 0;
@@ -79,7 +79,7 @@ static void trim_end(struct line *l)
 		l->len--;
 }
 
-/* Takes blanks off both ends; how many there were in front. */
+/* Removes blanks from both ends; returns how many there were in front. */
 static size_t trim(struct line *l)
 {
 	size_t blanks = 0;
@@ -104,7 +104,7 @@ static void take_word(struct line *l, char *out, size_t size)
 	l->len -= n;
 }
 
-/* The number that the line ends with. False: it does not, and stays as it is. */
+/* Takes the number at the end of the line. False: there is none, and the line is unchanged. */
 static bool take_number(struct line *l, double *ret)
 {
 	struct line rest = *l;
@@ -137,7 +137,8 @@ struct row {
 	bool has_ticks;
 };
 
-/* From its end: [bytes, ticks,] inherited %alloc and %time, own %alloc and %time, entries, no. */
+/* Parses from the end: [bytes, ticks,] inherited %alloc and %time, own %alloc and %time, entries,
+ * no. */
 static bool read_row(struct line l, struct row *r)
 {
 	double col[8];
@@ -165,7 +166,8 @@ static int add_row(struct cctree *tree, const struct row *r, uint32_t *path, siz
 	struct cc_node *n;
 	int err = 0;
 
-	/* Row 0 is MAIN; a row deeper than one below the last is malformed: hang it there. */
+	/* Row 0 is MAIN; a row more than one level below the previous one is malformed and goes one
+	 * below. */
 	*depth = r->depth ? MIN(r->depth, *depth + 1) : 0;
 	if (*depth || strcmp(r->label, "MAIN") != 0) {
 		err = cctree__cc_by_name(tree, r->label, r->module, r->srcloc, &cc);
@@ -182,7 +184,7 @@ static int add_row(struct cctree *tree, const struct row *r, uint32_t *path, siz
 	return 0;
 }
 
-/* Percentages alone: ticks as near as they show. */
+/* From percentages alone: ticks as accurate as they allow. */
 static void ticks_from_percent(struct cctree *tree, const struct prof_info *info)
 {
 	for (size_t i = 0; i < cctree__n_nodes(tree); i++) {
@@ -193,7 +195,7 @@ static void ticks_from_percent(struct cctree *tree, const struct prof_info *info
 	}
 }
 
-/* The first line that is indented, after the title. */
+/* The first indented line after the title. */
 static void take_program(struct line l, struct prof_info *info)
 {
 	size_t blanks = 0;
@@ -221,7 +223,7 @@ static int parse_text(const char *data, size_t len, struct cctree *tree, struct 
 		} else if (has(l, "total time")) {
 			time_line(l, info);
 		} else if (has(l, "COST CENTRE") && has(l, "entries")) {
-			/* The table of centres, above, has no entries. */
+			/* The table of centres, which comes before, has no entries. */
 			tree_head = true;
 		} else if (!tree_head) {
 			take_program(l, info);

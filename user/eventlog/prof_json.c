@@ -2,8 +2,9 @@
 /*
  * prof_json: the report of -pj (rts/ProfilerReportJson.c).
  *
- * The profile is nested as deep as stacks are; cJSON bounds that (CJSON_NESTING_LIMIT, 1000),
- * which two levels a frame use up at 500: deeper reports are refused, not cut.
+ * The profile is nested as deep as stacks are; cJSON limits nesting to 1000 levels
+ * (CJSON_NESTING_LIMIT), which two levels per frame exhaust at depth 500: deeper reports are
+ * refused, not truncated.
  */
 #include <cjson/cJSON.h>
 #include <errno.h>

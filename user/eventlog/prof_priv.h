@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* prof: what prof.c and prof_json.c share. Not for other rooms. */
+/* prof: shared by prof.c and prof_json.c. Not for other rooms. */
 #ifndef SAFESCOPED_EVENTLOG_PROF_PRIV_H
 #define SAFESCOPED_EVENTLOG_PROF_PRIV_H
 

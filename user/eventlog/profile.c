@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * profile: cost-centre samples as a tree with ticks and as one lane for each capability.
+ * profile: cost-centre samples as a tree with ticks, and as one lane per capability.
  *
- * The RTS samples every capability at each tick (rts/Proftimer.c). A tick stands for the time
- * since the tick before it, but for no more than two intervals: a machine that was too busy to
- * tick leaves a hole, not a long slice of whatever came next.
+ * The RTS samples every capability at each tick (rts/Proftimer.c). A tick stands for the time since
+ * the previous one, but for no more than two intervals: a machine that was too busy to tick leaves
+ * a gap, not a long slice of whatever came next.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ struct ticks {
 	bool ticked;
 	/* the last stack, root first, and its nodes: most ticks share most of it */
 	uint32_t depth;
-	uint8_t raw[4 * DEPTH_MAX]; /* as the log has it, if `depth` of it is known */
+	uint8_t raw[4 * DEPTH_MAX]; /* as in the log, for the first `depth` frames */
 	uint32_t ids[DEPTH_MAX];
 	uint32_t nodes[DEPTH_MAX];
 };
@@ -108,7 +108,7 @@ static int stack_node(struct el_profile *p, struct ticks *lane, struct el_u32s c
 		err = cctree__cc_by_id(p->tree, id, &cc);
 		if (!err)
 			err = cctree__child(p->tree, node, cc, &node);
-		/* Beyond the limits it counts as the last one's own that there is room for. */
+		/* Beyond the limits it counts for the last node that there was room for. */
 		if (err == -E2BIG) {
 			p->info.dropped++;
 			break;
@@ -298,7 +298,7 @@ int el_profile__unpack(struct unpack *u, struct el_profile **ret_p)
 		el_profile__free(p);
 		return err;
 	}
-	/* as many as there are now */
+	/* with as many lanes as there are now */
 	p->info = info;
 	*ret_p = p;
 	return 0;

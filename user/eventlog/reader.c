@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * reader: one log from its first byte to its settled accounts.
- */
+/* reader: one log from its first byte to its final statistics. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -10,7 +8,7 @@
 #include "base/base.h"
 #include "reader_priv.h"
 
-/* What a stream brings is framed in pieces of this, so that fed memory stays bounded. */
+/* A stream is framed in pieces of this size, so that the fed memory stays bounded. */
 #define FEED_PIECE (256u << 10)
 
 int eventlog__new(const struct eventlog_opts *opts, struct eventlog **ret_log)
@@ -60,7 +58,7 @@ const struct eventlog_stats *eventlog__stats(const struct eventlog *log)
 	return &log->stats;
 }
 
-/* The first failure is kept: what was given out cannot be taken back. */
+/* Keeps the first failure: what was delivered cannot be taken back. */
 static int fail(struct eventlog *log, int err)
 {
 	if (err && !log->err)
@@ -68,7 +66,7 @@ static int fail(struct eventlog *log, int err)
 	return err;
 }
 
-/* Takes what there is. */
+/* Processes the available bytes. */
 static int advance(struct eventlog *log, bool last)
 {
 	uint64_t before;
@@ -115,7 +113,7 @@ int eventlog__feed(struct eventlog *log, const void *data, size_t len)
 	while (len) {
 		size_t n = MIN(len, (size_t)FEED_PIECE), have;
 
-		/* What is framed has been copied. */
+		/* what is framed has been copied */
 		if (log->pos > log->mem_off) {
 			uint64_t done = log->pos - log->mem_off;
 
@@ -155,8 +153,8 @@ int eventlog__open_fd(struct eventlog *log, int fd)
 	return 0;
 }
 
-/* How much of the file was written. No runtime leaves a hole in a log, and to read one takes as
- * long as to read as many bytes. */
+/* How much of the file was written. No runtime leaves a hole in a log, and reading one takes as
+ * long as reading that many bytes. */
 static uint64_t written(int fd, uint64_t size)
 {
 	off_t at = lseek(fd, 0, SEEK_CUR), hole = lseek(fd, 0, SEEK_HOLE);
@@ -216,7 +214,7 @@ int eventlog__finish(struct eventlog *log)
 	if (err)
 		return fail(log, err);
 	log->stats.last_time = log->emitted;
-	/* A log that ends inside its header holds nothing. */
+	/* A log that ends inside its header contains nothing. */
 	if (!log->header_done) {
 		log->stats.lost_bytes = log->stats.bytes_in;
 		log->stats.damages = log->stats.bytes_in ? 1 : 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * private: what the reader's own files share. No other room includes this.
+ * private: shared by the reader's own files. No other room includes this.
  *
  * header.c reads the list of event types · frame.c finds blocks · merge.c puts the capabilities'
- * buffers in time order and runs over their events · decode.c makes a struct of one payload ·
- * reader.c holds them together · input.c opens files, pipes and sockets.
+ * buffers in time order and runs over their events · decode.c turns one payload into a struct ·
+ * reader.c ties these together · input.c opens files, pipes and sockets.
  */
 #ifndef SAFESCOPED_EVENTLOG_READER_PRIV_H
 #define SAFESCOPED_EVENTLOG_READER_PRIV_H
@@ -49,37 +49,37 @@ static inline uint64_t be64_at(const uint8_t *p)
 #define HEADER_MAX  (1u << 20)
 #define EXTENTS_MAX (256u << 10)
 /*
- * Events that carry a time taken before they were written (GC_START and GC_END, posted "at" the
- * time that +RTS -s counts) may lie a little outside their block.
+ * Events with a time taken before they were written (GC_START and GC_END, posted "at" the time that
+ * +RTS -s counts) may lie slightly outside their block.
  */
 #define TIME_SLACK 1000000000ull
 
 #define SIZE_VARIABLE (-1)
 #define SIZE_UNKNOWN  (-2)
 
-/* Neighbouring blocks of one buffer; one alone where its marker's size is not true. */
+/* Neighbouring blocks of one buffer; a single one if its marker's size is wrong. */
 struct extent {
 	uint64_t off, len;
 	uint8_t *data; /* stream: own copy; NULL: in the file */
-	bool exact;    /* the markers' sizes show where each block ends */
+	bool exact;    /* the sizes in the markers show where each block ends */
 };
 
-/* One capability's buffer, or the global one: its blocks in the order of the log. */
+/* The buffer of one capability, or the global one: its blocks in log order. */
 struct cursor {
 	uint16_t cap;
 	bool started;	  /* the extent at `head` is being read */
 	bool queued;	  /* is in the merge heap */
-	struct extent *q; /* [head, n) are to be read */
+	struct extent *q; /* [head, n) are still to be read */
 	size_t head, n, q_cap;
 	uint64_t last_end; /* end time of the last block seen */
 
-	uint64_t key;	    /* largest time so far: what the merge orders by */
+	uint64_t key;	    /* largest time so far: the key of the merge */
 	const uint8_t *p;   /* next event */
 	const uint8_t *lim; /* end of what is in memory */
 	uint64_t ext_off;   /* file offset after what is in memory */
 	uint64_t ext_left;  /* bytes of the extent not in memory yet */
 	uint64_t blk_left;  /* bytes from p to the end of its block */
-	uint64_t lo, hi;    /* times that the block can hold */
+	uint64_t lo, hi;    /* the range of times that the block can hold */
 
 	uint8_t *buf;
 	size_t buf_size;
@@ -99,11 +99,11 @@ struct eventlog {
 	bool header_done, finished, framed_all;
 
 	int32_t size[65536];   /* payload size by id */
-	uint16_t want[EL_IDS]; /* bit per subscriber */
+	uint16_t want[EL_IDS]; /* bit i: subscriber i */
 	struct subscriber subs[SUBSCRIBERS_MAX];
 	unsigned n_subs;
 
-	/* where the bytes come from: fd of a seekable file, or what was fed */
+	/* where the bytes come from: a seekable file, or what was fed */
 	int fd;
 	uint64_t avail; /* bytes of the log that exist so far */
 	uint64_t pos;	/* next byte to frame */
@@ -113,41 +113,42 @@ struct eventlog {
 	uint8_t *win; /* file: window for framing */
 	uint64_t win_off;
 	size_t win_len;
-	bool searching;	   /* at pos is no block: looking for the next one */
-	uint64_t searched; /* from pos to here no block begins */
+	bool searching;	   /* there is no block at pos: looking for the next one */
+	uint64_t searched; /* no block begins between pos and here */
 
 	struct cursor *cursors[CAPS_MAX + 1];
 	struct cursor *heap[CAPS_MAX + 1];
 	unsigned n_cursors, n_heap;
 	size_t n_extents;
 	uint64_t held;	  /* bytes of stream extents in memory */
-	uint64_t emitted; /* largest key given out */
+	uint64_t emitted; /* largest key delivered */
 };
 
-/* header.c: 1 done, 0 needs more bytes, negative: no eventlog. */
+/* header.c. 1: done; 0: needs more bytes; negative: not an eventlog. */
 int header__parse(struct eventlog *log);
 
 /* frame.c */
-/* [off, off+len) of the log in memory until the next call; NULL if not (all) there. */
+/* [off, off+len) of the log in memory, valid until the next call; NULL if it is not all there. */
 const uint8_t *frame__peek(struct eventlog *log, uint64_t off, size_t len);
-/* Cuts as many blocks as can be told apart; `last`: no more bytes will come. */
+/* Finds as many blocks as can be delimited; `last`: no more bytes will come. */
 int frame__run(struct eventlog *log, bool last);
 
 /* merge.c */
 int merge__queue(struct eventlog *log, uint16_t cap, uint64_t off, uint64_t len,
 		 const uint8_t *data, uint64_t end_time, bool exact);
 enum merge_how {
-	MERGE_ALL,   /* everything that is queued */
-	MERGE_SAFE,  /* what no later block can come before */
-	MERGE_SHRINK /* until the memory held is half of what is allowed */
+	MERGE_ALL,   /* everything in the queue */
+	MERGE_SAFE,  /* everything that no later block can precede */
+	MERGE_SHRINK /* until the memory held is half of the limit */
 };
 int merge__run(struct eventlog *log, enum merge_how how);
 void cursor__free(struct cursor *c);
 
-/* decode.c: what is not decoded here. */
+/* decode.c: the events that are not decoded here. */
 bool decode__other(struct el_event *ev);
 
-/* False if the payload is too short for its type. The events that come by millions are inlined. */
+/* Returns false if the payload is too short for its type. The events that come by the million are
+ * inlined. */
 static inline bool decode__event(struct el_event *ev)
 {
 	switch (ev->id) {

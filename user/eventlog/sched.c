@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sched: what ran where, from the scheduler's events. A state machine for each capability (idle,
- * a thread, GC, disabled) and for each Haskell thread; both only go forward in time.
+ * sched: what ran where, from the scheduler's events. A state machine for each capability (idle, a
+ * thread, GC, disabled) and for each Haskell thread; both only move forward in time.
  *
- * GC on a capability is between its own GC_START and GC_END: the RTS posts both on every
- * capability that takes part. The one that leads also posts GC_GLOBAL_SYNC or GC_STATS_GHC in
- * between (rts/sm/GC.c, rts/Stats.c); its slice is the pause.
+ * GC on a capability is between its own GC_START and GC_END: the RTS posts both on every capability
+ * that takes part. The one that leads also posts GC_GLOBAL_SYNC or GC_STATS_GHC in between
+ * (rts/sm/GC.c, rts/Stats.c); its slice is the pause.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 
 /* ── capabilities ────────────────────────────────────────────────────────────────────────── */
 
-/* What did not fit is counted; anything else ends the reading. */
+/* Counts what did not fit; any other error ends reading. */
 static int lane_err(struct el_sched *s, int err)
 {
 	if (err != -E2BIG)
@@ -29,7 +29,7 @@ static int lane_err(struct el_sched *s, int err)
 	return 0;
 }
 
-/* What is inside the window. `lane` may be NULL. */
+/* Puts a part inside the window. `lane` may be NULL. */
 static inline int put(struct el_sched *s, struct lane *lane, struct pic_slice slice, uint64_t start,
 		      uint64_t end, uint64_t *sum)
 {
@@ -44,14 +44,14 @@ static inline int put(struct el_sched *s, struct lane *lane, struct pic_slice sl
 	return err ? lane_err(s, err) : 0;
 }
 
-/* `stop`: the STOP_THREAD's status with which it leaves a run. */
+/* `stop`: the status of the STOP_THREAD that ends its run. */
 static inline int cap_goes(struct el_sched *s, struct sched_cap *c, uint8_t state, uint64_t time,
 			   uint16_t stop)
 {
 	uint64_t start = c->since, end;
 	int err = 0;
 
-	/* A buffer may hold an event slightly older than the one before it. */
+	/* A buffer may have an event slightly older than the one before it. */
 	if (time < c->since)
 		time = c->since;
 	end = time;
@@ -88,7 +88,7 @@ static int thread_waited(struct el_sched *s, struct sched_thread *t, uint64_t en
 	int err = 0;
 
 	for (unsigned i = 0; c && i < GC_RING && !err; i++) {
-		/* The oldest first. */
+		/* oldest first */
 		const struct gc_span *g = &c->gcs[(c->n_gcs + i) % GC_RING];
 
 		if (g->end <= from || g->start >= end)
@@ -107,7 +107,7 @@ static inline int thread_goes(struct el_sched *s, struct sched_thread *t, uint8_
 {
 	int err = 0;
 
-	/* Buffers of different capabilities may disagree by a little where a thread moves. */
+	/* Buffers of different capabilities may disagree slightly when a thread moves. */
 	if (time < t->pub.since)
 		time = t->pub.since;
 	if (t->pub.state == HS_RUNNABLE)
@@ -127,7 +127,7 @@ static void see_time(struct el_sched *s, uint64_t time)
 
 /* ── events ──────────────────────────────────────────────────────────────────────────────── */
 
-/* Another thread still counts as running here: its stop was lost. */
+/* If another thread still counts as running here, its stop was lost. */
 static int run_lost(struct el_sched *s, struct sched_cap *c, const struct sched_thread *next,
 		    uint64_t time)
 {
@@ -156,7 +156,7 @@ static __attribute__((noinline)) int on_run(struct el_sched *s, const struct el_
 		return err;
 	c->pub.runs++;
 	if (!t) {
-		/* beyond the limit: the capability runs it all the same */
+		/* beyond the limit: the capability still runs it */
 		err = cap_goes(s, c, CS_HASKELL, ev->time, 0);
 		c->thread = ev->thread.tid;
 		return err;
@@ -222,7 +222,7 @@ static __attribute__((noinline)) int on_stop(struct el_sched *s, const struct el
 	if (!c)
 		return -ENOMEM;
 	if (c->state != CS_HASKELL || c->thread != ev->stop.tid) {
-		/* The start of the run was lost, or lies before the log's first event. */
+		/* The start of the run was lost, or is before the log's first event. */
 		s->info.odd++;
 		if (t && t->pub.state != HS_RUNNING)
 			t->pub.since = MAX(t->pub.since, c->since);
@@ -243,7 +243,7 @@ static __attribute__((noinline)) int on_stop(struct el_sched *s, const struct el
 	return err;
 }
 
-/* Beyond the limit only the sums go on. */
+/* Beyond the limit only the sums continue. */
 static int keep_gc(struct el_sched *s, const struct sched_cap *c)
 {
 	int err = ARRAY_RESERVE(s->all_gcs, s->gcs_cap, s->info.n_gcs + 1, GCS_MAX);
@@ -258,8 +258,9 @@ static int keep_gc(struct el_sched *s, const struct sched_cap *c)
 }
 
 /*
- * The world runs again when the collection's leader has ended it. Another capability's own end
- * comes when its OS thread has noticed; what lies between is no collection any more.
+ * The world runs again when the leader has ended the collection. The end posted by another
+ * capability comes when its OS thread has noticed; the time between is no longer part of the
+ * collection.
  */
 static void gc_over(struct el_sched *s, const struct sched_cap *leader, uint64_t time)
 {
@@ -297,7 +298,8 @@ static int on_gc(struct el_sched *s, const struct el_event *ev)
 	switch (ev->id) {
 	case EL_REQUEST_SEQ_GC:
 	case EL_REQUEST_PAR_GC:
-		/* whoever asks leads; the others' parts may begin before the leader's */
+		/* the one that requests it leads; the others' parts may begin before the
+		 * leader's */
 		c->request = ev->time;
 		return 0;
 	case EL_GC_START:
@@ -371,7 +373,7 @@ static int on_thread(struct el_sched *s, const struct el_event *ev)
 		return 0;
 	case EL_MIGRATE_THREAD:
 		if (t->pub.state == HS_RUNNABLE) {
-			/* What it waited for so far was the old capability. */
+			/* Until now it waited for the old capability. */
 			int err = thread_goes(s, t, HS_RUNNABLE, ev->time);
 
 			t->pub.cap = ev->thread.cap;
@@ -409,7 +411,7 @@ static int on_cap(struct el_sched *s, const struct el_event *ev)
 static __attribute__((noinline)) int on_run_or_stop(struct el_sched *s, const struct el_event *ev)
 {
 	struct sched_cap *c = ev->cap < SCHED_CAPS ? s->by_cap[ev->cap] : NULL;
-	/* The same field of both. */
+	/* the same field in both events */
 	uint32_t tid = ev->thread.tid;
 	struct sched_thread *t;
 	int err;
@@ -462,7 +464,8 @@ static __attribute__((noinline)) int on_other(struct el_sched *s, const struct e
 	}
 }
 
-/* The few instructions that nearly every event takes; what it is not settles its pair. */
+/* The few instructions that nearly every event takes; an event that is not its pair's settles the
+ * pair. */
 static int on_event(void *ctx, const struct el_event *ev)
 {
 	struct el_sched *s = ctx;
@@ -495,8 +498,8 @@ int el_sched__finish(struct el_sched *s, uint64_t end)
 
 	pair_settle_all(s);
 	end = MAX(end, s->info.last);
-	/* who waited all the time has nothing before this, and one slice: there is room for as many
-	 */
+	/* threads that waited all the time have nothing before this, and one slice: there is room
+	 * for as many */
 	s->opts.thread_lanes *= 2;
 	for (size_t i = 0; i < s->n_caps && !err; i++)
 		err = cap_goes(s, s->caps[i], CS_IDLE, end, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sched_pack: the scheduler model, handed over by the process that read the log. */
+/* sched_pack: hands the scheduler model over from the process that read the log. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static void pack_thread(const struct sched_thread *t, struct pack *p)
 {
 	struct packed_thread packed;
 
-	/* what lies between its members is handed over, too */
+	/* the padding is handed over, too */
 	memset(&packed, 0, sizeof(packed));
 	packed.start = t->pub.start;
 	packed.end = t->pub.end;

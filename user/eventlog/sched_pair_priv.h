@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sched_pair: a capability and a thread that go back and forth between running and a safe call,
- * the pair of events that a program with many safe calls is made of. What they add to a lane is
+ * sched_pair: a capability and a thread that alternate between running and a safe call, which is
+ * what most events of a program with many safe calls come from. Their contribution to a lane is
  * summed up here for as long as it would only be joined to the lane's group, at a fraction of the
  * cost. Inlined into sched.c; not for other files.
  */
@@ -13,7 +13,7 @@
 #include "base/base.h"
 #include "sched_priv.h"
 
-/* Of lane number i, without its times. */
+/* The slice for lane number i, without its times. */
 static inline struct pic_slice pair_slice(const struct pair *p, unsigned i, unsigned what)
 {
 	if (i)
@@ -22,7 +22,7 @@ static inline struct pic_slice pair_slice(const struct pair *p, unsigned i, unsi
 				: cap_slice(CS_IDLE, 0, 0);
 }
 
-/* If these two go back and forth now, their next events are summed up here. */
+/* If the two are alternating, starts to sum up their next events here. */
 static inline void pair_begin(struct el_sched *s, struct sched_cap *c, struct sched_thread *t)
 {
 	bool runs = c->state == CS_HASKELL && t->pub.state == HS_RUNNING && c->thread == t->pub.tid;
@@ -32,7 +32,7 @@ static inline void pair_begin(struct el_sched *s, struct sched_cap *c, struct sc
 	if ((!runs && !calls) || !c->seen || t->pub.cap != c->pub.cap || !t->lane ||
 	    t->pub.since != c->since || s->opts.window || s->opts.on_call)
 		return;
-	/* member by member: it is done for every event that is of no pair */
+	/* member by member, since this runs for every event that belongs to no pair */
 	p->thread = t;
 	p->tid = t->pub.tid;
 	p->next = calls ? EL_RUN_THREAD : EL_STOP_THREAD;
@@ -46,8 +46,8 @@ static inline void pair_begin(struct el_sched *s, struct sched_cap *c, struct sc
 	t->paired = c;
 }
 
-/* RUN_THREAD, or STOP_THREAD for a foreign call, in its turn? The number is the same field of both.
- */
+/* Whether the event is the RUN_THREAD, or STOP_THREAD for a foreign call, whose turn it is. Both
+ * have the thread's number in the same field. */
 static inline bool pair_has(const struct pair *p, const struct el_event *ev)
 {
 	return ev->id == p->next && ev->thread.tid == p->tid && ev->time > p->since && p->thread &&
@@ -64,7 +64,7 @@ static inline void pair_add(struct pair *p, const struct el_event *ev)
 	p->since = ev->time;
 }
 
-/* What single joins would have made of the group: the one that came first is its first. */
+/* Joins the sums to the group as single joins would have: the one that came first stays first. */
 static inline void pair_lane_settle(struct pair *p, unsigned i)
 {
 	struct pair_lane *l = &p->lanes[i];
@@ -85,7 +85,7 @@ static inline void pair_lane_settle(struct pair *p, unsigned i)
 	l->in = p->sums;
 }
 
-/* An event of the pair with which at least one lane begins something new. */
+/* Takes an event of the pair with which at least one lane begins a new slice. */
 static inline int pair_turn(struct pair *p, const struct el_event *ev, uint64_t *ret_dropped)
 {
 	unsigned what = ev->id == EL_STOP_THREAD ? PAIR_RUN : PAIR_CALL;
@@ -143,7 +143,7 @@ static inline void pair_settle_sums(struct el_sched *s, struct sched_cap *c, str
 	s->info.last = MAX(s->info.last, p->since);
 }
 
-/* The two go their own ways, or are looked at: all is as if each event had been taken alone. */
+/* Ends the pair, or makes it readable: everything is as if each event had been taken singly. */
 static inline void pair_settle(struct el_sched *s, struct sched_cap *c)
 {
 	struct pair *p = &c->pair;

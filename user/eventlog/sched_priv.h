@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sched: the scheduler model's own state; sched.c moves it, sched_read.c makes, frees and shows
+ * sched: the state of the scheduler model; sched.c updates it, sched_read.c makes, frees and reads
  * it. Not for other rooms.
  */
 #ifndef SAFESCOPED_EVENTLOG_SCHED_PRIV_H
@@ -25,7 +25,7 @@ struct gc_span {
 	uint64_t start, end;
 };
 
-/* What a capability and a thread did since they began to go back and forth: sched_pair_priv.h. */
+/* What a capability and a thread have done since they began to alternate: sched_pair_priv.h. */
 enum pair_what { PAIR_RUN, PAIR_CALL };
 
 struct pair_sums {
@@ -33,15 +33,15 @@ struct pair_sums {
 };
 
 struct pair {
-	struct sched_thread *thread; /* NULL: they do not */
+	struct sched_thread *thread; /* NULL: they do not alternate */
 	uint32_t tid;
 	uint16_t next;	       /* RUN_THREAD or STOP_THREAD */
-	uint64_t since, until; /* their last event; from here on a lane begins a new slice */
+	uint64_t since, until; /* their last event; from `until` on a lane begins a new slice */
 	struct pair_sums sums;
 	struct pair_lane {
 		struct lane *lane;
 		uint64_t until;
-		struct pair_sums in; /* of the sums: what the lane has already */
+		struct pair_sums in; /* the part of the sums that the lane has already */
 	} lanes[2];
 };
 
@@ -49,10 +49,10 @@ struct sched_cap {
 	struct pair pair;
 	struct el_cap pub;
 	struct lane lane;
-	uint32_t thread; /* that runs; 0: none */
+	uint32_t thread; /* the one running; 0: none */
 	uint64_t since, gc_start, gc_request;
-	uint64_t request; /* it has asked for a collection that has not begun; 0 */
-	uint64_t gc_over; /* its leader ended the collection that this one is still in; 0 */
+	uint64_t request; /* when it requested a collection that has not begun; 0 */
+	uint64_t gc_over; /* when the leader ended the collection that this one is still in; 0 */
 	uint8_t state;	  /* enum cap_state */
 	bool seen, leads;
 	uint16_t gen;
@@ -63,13 +63,13 @@ struct sched_cap {
 struct sched_thread {
 	struct el_thread pub;
 	struct lane *lane;	   /* NULL: only its sums are kept */
-	struct sched_cap *paired;  /* whose pair's sums are to be added; NULL */
-	struct sched_thread *next; /* of the list that it is in */
+	struct sched_cap *paired;  /* its capability, whose pair still has sums to add; NULL */
+	struct sched_thread *next; /* in the list that it is in */
 	bool listed;
-	bool inside; /* something of it is in the window: it has its lane, or gets none */
+	bool inside; /* a part of it is in the window: it has its lane, or will get none */
 };
 
-/* They may run again while they are in one. */
+/* Threads may run again while they are in a list. */
 struct thread_list {
 	struct sched_thread *first, **end;
 };
@@ -81,18 +81,18 @@ struct el_sched {
 	struct sched_cap *by_cap[SCHED_CAPS], *caps[SCHED_CAPS];
 	size_t n_caps;
 	struct sched_thread *thread_chunks[THREADS_MAX / THREAD_CHUNK];
-	struct sched_thread *recent[RECENT_THREADS]; /* by tid, of those seen lately */
+	struct sched_thread *recent[RECENT_THREADS]; /* by tid, those seen recently */
 	size_t n_threads, label_bytes;
 	size_t n_lanes; /* of threads */
-	/* Of those that ended, as they did: */
-	struct thread_list over;   /* with nothing in the window: their places can be taken */
-	struct thread_list unsure; /* within the margin of the window: their lanes can */
+	/* Threads that ended, in that order: */
+	struct thread_list over;   /* without a part in the window: their places can be reused */
+	struct thread_list unsure; /* within the margin of the window: their lanes can be reused */
 	struct u64map by_tid;
 	struct el_gc *all_gcs;
 	size_t gcs_cap;
 };
 
-/* Of a capability's lane, without its times. */
+/* A slice of a capability's lane, without its times. */
 static inline struct pic_slice cap_slice(uint8_t state, uint32_t thread, uint16_t stop)
 {
 	return (struct pic_slice){.tso = thread, .stack = stop, .state = state, .exact = 1};
@@ -106,14 +106,14 @@ static inline struct pic_slice thread_slice(const struct sched_thread *t, uint8_
 				  .exact = 1};
 }
 
-/* sched_read.c: NULL beyond the limits, and without memory. */
+/* sched_read.c: NULL beyond the limits, or without memory. */
 struct sched_cap *sched__cap(struct el_sched *s, uint16_t no);
-/* Made if it is not there. */
+/* Finds or makes it. */
 struct sched_thread *sched__thread(struct el_sched *s, uint32_t tid, uint64_t time);
-/* Something of it is in the window. With a lane, if there is one left. */
+/* Called when a part of the thread is in the window: gives it a lane, if one is left. */
 int sched__begin_lane(struct el_sched *s, struct sched_thread *t);
 void sched__drop_label(struct el_sched *s, struct sched_thread *t);
-/* It has ended: others may have what is not needed of it any more. */
+/* The thread has ended: others may reuse what it does not need any more. */
 void sched__over(struct el_sched *s, struct sched_thread *t);
 struct sched_thread *sched__find(const struct el_sched *s, uint32_t tid);
 struct sched_thread *sched__thread_at(const struct el_sched *s, size_t i);

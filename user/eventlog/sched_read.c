@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * sched_read: making, freeing and reading the scheduler model.
- */
+/* sched_read: makes, frees and reads the scheduler model. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +79,7 @@ static void push(struct thread_list *list, struct sched_thread *t)
 	list->end = &t->next;
 }
 
-/* The first in the list that still is what it was when it ended; NULL: none is. */
+/* Pops the first thread that is still in the state in which it was listed; NULL: there is none. */
 static struct sched_thread *pop(const struct el_sched *s, struct thread_list *list,
 				bool (*still)(const struct el_sched *, const struct sched_thread *))
 {
@@ -139,13 +137,13 @@ int sched__begin_lane(struct el_sched *s, struct sched_thread *t)
 	return 0;
 }
 
-/* A new thread's place, by its number. NULL: there is none. */
+/* Finds a place for a new thread, by its number. NULL: there is none. */
 static struct sched_thread *place(struct el_sched *s, uint32_t tid)
 {
 	struct sched_thread *t;
 
 	if (s->n_threads == THREADS_MAX) {
-		/* only now: GHC posts wakeups of threads that have just ended */
+		/* only now, since GHC posts wakeups of threads that have just ended */
 		t = pop(s, &s->over, is_over);
 		if (!t) {
 			s->info.dropped++;
@@ -157,7 +155,7 @@ static struct sched_thread *place(struct el_sched *s, uint32_t tid)
 		if (s->recent[t->pub.tid % RECENT_THREADS] == t)
 			s->recent[t->pub.tid % RECENT_THREADS] = NULL;
 		sched__drop_label(s, t);
-		/* none of its slices was in the window: it has no lane */
+		/* it has no lane, since none of its slices was in the window */
 		*t = (struct sched_thread){0};
 		return t;
 	}

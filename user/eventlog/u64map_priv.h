@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * u64map: numbers to 32-bit indices, for the models' inner loops (uthash costs an allocation for
- * each entry and a pointer chase for each look). Not for other rooms.
+ * u64map: maps numbers to 32-bit indices, for the models' inner loops (uthash costs an allocation
+ * per entry and a pointer chase per lookup). Not for other rooms.
  */
 #ifndef SAFESCOPED_EVENTLOG_U64MAP_PRIV_H
 #define SAFESCOPED_EVENTLOG_U64MAP_PRIV_H
@@ -22,7 +22,7 @@ struct u64map_slot {
 struct u64map {
 	struct u64map_slot *slots;
 	size_t n, size; /* size: a power of two, or 0 */
-	uint64_t seed;	/* a log must not be able to choose colliding keys */
+	uint64_t seed;	/* so that a log cannot choose colliding keys */
 };
 
 static inline size_t u64map__hash(const struct u64map *m, uint64_t key)
@@ -57,7 +57,7 @@ static inline void u64map__place(struct u64map *m, uint64_t key, uint32_t value)
 	m->slots[i] = (struct u64map_slot){key, value + 1};
 }
 
-/* Callers bound the number of entries; a value is below U64MAP_NONE. */
+/* Callers bound the number of entries; a value must be below U64MAP_NONE. */
 static inline int u64map__put(struct u64map *m, uint64_t key, uint32_t value)
 {
 	struct u64map old = *m;
@@ -80,7 +80,7 @@ static inline int u64map__put(struct u64map *m, uint64_t key, uint32_t value)
 	return 0;
 }
 
-/* Later entries of the same run move up, so that no look-up stops short of them. */
+/* Later entries of the same probe run move up, so that no lookup stops short of them. */
 static inline void u64map__del(struct u64map *m, uint64_t key)
 {
 	size_t i, k, mask = m->size - 1;
