@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ahead: finds what goes on at the cuts of a replay in windows, and what comes after them. */
+/* ahead: finds what is going on at the cuts of a replay in windows, and what comes after them. */
 #include "ahead_priv.h"
 
 #include <errno.h>
@@ -15,32 +15,32 @@
 #include "base/hash.h"
 #include "intake/tap.h"
 
-/* What is kept; beyond it nothing is known of the rest, which is counted. */
+/* Limits of what is kept; anything beyond is unknown, and counted. */
 #define MAX_NEXT  ((size_t)1 << 20)
 #define MAX_CUTS  ((size_t)1 << 22)
 #define MAX_NAMES ((size_t)1 << 20)
 #define MAX_LAST  ((size_t)1 << 20)
 #define MAX_TIME  (UINT64_C(1) << 62)
 
-/* A record that some cut is to know: those from `from` on and before `until`, its own time. */
+/* A record that cuts need: those at `from` or later and before `until`, its own time. */
 struct next {
 	uint64_t from, until, number;
 	size_t size;
 	unsigned char rec[];
 };
 
-/* The end of a thread's last record of a kind. */
+/* The end of a thread's last record of each kind. */
 struct track {
 	UT_hash_handle hh;
 	struct track_key {
 		uint32_t tgid, tid; /* tid 0: the process */
 	} key;
 	uint64_t began_ns, off_ns, sample_ns;
-	uint64_t tick_ns, gc_ns; /* of a process: the last collection that began to work */
-	size_t n_targets;	 /* of a process: up to the last one that has its pid */
+	uint64_t tick_ns, gc_ns; /* of a process; gc_ns: when the last collection began to work */
+	size_t n_targets;	 /* of a process: number of the last target with its pid */
 	bool born;		 /* at began_ns */
-	size_t name;		 /* of one that was born: its number from 1, 0: not kept */
-	size_t last;		 /* the same of `last` */
+	size_t name;		 /* of a thread that was born: index from 1 in `names`; 0: none */
+	size_t last;		 /* as `name`, in `last` */
 	bool called;
 };
 
@@ -50,20 +50,20 @@ struct ahead {
 	struct track *tracks;
 	struct next **v; /* by `from` */
 	size_t n, cap, given;
-	struct next **open; /* of v[…given) those that are not over yet */
+	struct next **open; /* those of v[…given) that are not over yet */
 	size_t n_open;
 	struct ahead_states states;
 	struct ahead_snaps snaps;
-	char (*names)[16]; /* of the threads that are born, in their order */
+	char (*names)[16]; /* of the threads that are born, in order */
 	size_t n_names, names_cap, names_taken;
-	struct wire_off_stack *last; /* of threads in safe calls, by the last snapshot */
+	struct wire_off_stack *last; /* of threads in safe calls, from the last snapshot */
 	size_t n_last, last_cap;
 	struct ahead_known known;
 	struct ahead_room room;
 	bool haskell;
 	struct ahead_living living;
-	/* by cut: the number of the last record that is of the time before it, and came after one
-	 * of later time, or that counters of such a time came after; 0: none */
+	/* by cut: the number of the last record from before it that came after a record from beyond
+	 * it, or after which counters from before it came; 0: none */
 	uint64_t *late;
 	size_t n_late, late_cap, late_at;
 	uint64_t last_late;
@@ -115,7 +115,7 @@ const struct ahead_room *ahead__room(const struct ahead *ahead)
 	return &ahead->room;
 }
 
-/* The first cut at t or later. */
+/* The number of the first cut at t or later. */
 static size_t cut_at(const struct ahead *a, uint64_t t)
 {
 	return ahead__cut_at(a->first_ns, a->every_ns, t);
@@ -186,13 +186,13 @@ static int look_at_call(struct ahead *a, struct track *thread, const struct inta
 	if (input->size < sizeof(rec))
 		return 0;
 	memcpy(&rec, input->data, sizeof(rec));
-	/* until a thread's first one it may have been in a call of which nobody saw the begin */
+	/* until its first call the thread may have been in a call whose start nobody saw */
 	from = thread->called ? rec.start_ns : thread->began_ns;
 	thread->called = true;
 	return from < rec.h.ns ? add_next(a, from, rec.h.ns, input) : 0;
 }
 
-/* A collection's end shows when it was asked for and began to work by the runtime's own clock. */
+/* A collection's end shows, by the runtime's own clock, when it was requested and began to work. */
 static int look_at_gc(struct ahead *a, struct track *process, const struct intake_input *input)
 {
 	struct wire_gc rec;
@@ -225,7 +225,7 @@ static int look_at_birth(struct ahead *a, struct track *thread, const struct wir
 	return 0;
 }
 
-/* What a thread is called in the end, it is called all along. */
+/* A thread's final name is used from its start. */
 static void look_at_name(struct ahead *a, const struct track *thread, const char comm[16])
 {
 	if (thread->born && thread->name && comm[0])
@@ -324,7 +324,8 @@ static int keep_last(struct ahead *a, struct track *track, const struct snap_thr
 	return 0;
 }
 
-/* The last one is given as threads' states, but for the names, and the stacks that these lack. */
+/* The last snapshot is given as threads' states, except for the names, and the stacks that the
+ * states lack. */
 static int look_at_last(struct ahead *a, const struct intake_input *input)
 {
 	struct track *track;
@@ -368,7 +369,8 @@ static int look_at_snapshot(struct ahead *a, const struct intake_input *input)
 	return err;
 }
 
-/* Those of a process that has ended are read some time after its end: its last window waits. */
+/* The counters of a process that has ended are read some time after its end: its last window
+ * waits. */
 static int look_at_counters(struct ahead *a, const struct intake_input *input)
 {
 	struct track_key key = {0};
@@ -393,7 +395,7 @@ static int look_at_target(struct ahead *a, const struct intake_input *input)
 	return err;
 }
 
-/* Of the last target that has the pid. */
+/* For the last target with the pid. */
 static int look_at_process(struct ahead *a, const struct intake_input *input)
 {
 	const struct track_key key = {(uint32_t)input->pid, 0};
@@ -429,7 +431,7 @@ int ahead__look(struct ahead *ahead, const struct intake_input *input)
 	case TI_COST:
 		return look_at_process(ahead, input);
 	case TI_CUT:
-		/* they were of a cut of the live session; how it went on is in the records */
+		/* they are from a cut of the live session; the records show how it went on */
 		ahead_states__forget(&ahead->states, &ahead->room);
 		return 0;
 	case TI_LIVING:
@@ -522,7 +524,7 @@ static int give_next(struct ahead *a, struct intake *in, uint64_t cut_ns, uint64
 		if (next->until <= cut_ns || next->number < n_records)
 			continue;
 		a->open[kept++] = next;
-		/* what is not taken is not known, as without it */
+		/* what is refused stays unknown, as if it were not there */
 		if (intake__ahead(in, next->rec, next->size) == -ENOMEM)
 			return -ENOMEM;
 	}

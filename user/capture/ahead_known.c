@@ -17,7 +17,7 @@ void ahead_known__free(struct ahead_known *known)
 	*known = (struct ahead_known){0};
 }
 
-/* Where a record of that type has what its thread was doing; 0: it has nothing of it. */
+/* Offset of the runtime's state in a record of that type; 0: it has none. */
 static size_t rts_at(uint16_t type)
 {
 	return type == WIRE_SAMPLE ? offsetof(struct wire_sample, rts)
@@ -26,8 +26,8 @@ static size_t rts_at(uint16_t type)
 }
 
 /*
- * A capability that somebody holds, or waits for, was there from the begin on, as far as is known,
- * where no tick before that has how many there were.
+ * A capability that is held, or waited for, is assumed to exist from the start, unless an earlier
+ * tick has the number of capabilities.
  */
 static void look_at_record(struct known *known, const struct intake_input *input)
 {
@@ -62,10 +62,10 @@ int ahead_known__look(struct ahead_known *known, size_t no, const struct intake_
 		return err == -E2BIG ? 0 : err;
 	while (known->n <= no)
 		known->v[known->n++] = (struct known){0};
-	/* the session knew it early, and a capture without windows has it at the end */
+	/* the session knew it early, but a capture without windows has it at the end */
 	if (input->kind == TI_COST && input->size > missed_at)
 		known->v[no].calls_missed = ((const unsigned char *)input->data)[missed_at] == 1;
-	/* one that was found as it began had none then */
+	/* a process that was found as it started had none then */
 	else if (input->kind == TI_UPDATE_TARGET && input->info)
 		known->v[no].capabilities = input->info->capabilities;
 	else if (input->kind == TI_RECORD)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ahead_living: looks for Haskell threads, of which a replay in windows knows from the begin. */
+/* ahead_living: looks for Haskell threads, which a replay in windows knows from the start. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +14,14 @@
 #define MAX_LOOKS ((size_t)1 << 20)
 #define MAX_SIGNS (1U << 20)
 
-/* Of the target of this number. */
+/* Of target number `no`. */
 struct living_look {
 	size_t no, n;
 	uint64_t began_ns, at_ns;
 	struct target_living_thread *v;
 };
 
-/* A thread's signs of life: when the last one was, and the windows of the first and the last. */
+/* A thread's signs of life: time of the last one, and the windows of the first and the last. */
 struct living_sign {
 	UT_hash_handle hh;
 	struct living_key {
@@ -31,7 +31,7 @@ struct living_sign {
 	size_t first, last;
 };
 
-/* What is kept of one. */
+/* What is kept of a sign. */
 struct living_seen {
 	size_t no;
 	uint64_t tso, ns;
@@ -80,7 +80,7 @@ static struct living_sign *add_sign(struct ahead_living *living, const struct li
 	return HASH_INSERT(living->signs, key, sizeof(sign->key), sign) ? NULL : sign;
 }
 
-/* A thread of that target was seen then. */
+/* Notes that a thread of that target was seen at ns. */
 static int note_sign(struct ahead_living *living, struct ahead_room *room, size_t no, uint64_t tso,
 		     uint64_t ns)
 {
@@ -103,7 +103,8 @@ static int note_sign(struct ahead_living *living, struct ahead_room *room, size_
 	return 0;
 }
 
-/* The one that it ran before may be gone where nothing could be read of it. */
+/* Whether the thread that ran before lives on; if nothing could be read of it, it may have
+ * ended. */
 static bool left_lives(const struct wire_tso *rec)
 {
 	return rec->left_id && rec->left_why != WIRE_TSO_UNKNOWN &&
@@ -116,12 +117,12 @@ int ahead_living__record(struct ahead_living *living, struct ahead_room *room, s
 	union {
 		struct wire_hdr h;
 		struct wire_tso tso;
-		struct wire_sample sample; /* a call begins as it does */
+		struct wire_sample sample; /* a call begins with the same members */
 		struct wire_off off;
 	} u;
 	int err;
 
-	/* these are the largest; what is too short is refused, in its turn */
+	/* these are the largest; the intake refuses records that are too short */
 	if (input->size < sizeof(struct wire_hdr))
 		return 0;
 	memset(&u, 0, sizeof(u));
@@ -165,7 +166,7 @@ static size_t first_look(const struct ahead_living *living, size_t no)
 	return search__first(living->n, i, living->v[i].no >= no);
 }
 
-/* Of one that no look is asked for, or no cut comes between its signs, nothing is to be known. */
+/* Whether the sign is needed: a look of its target exists, and there is a cut between its signs. */
 static bool is_needed(const struct ahead_living *living, const struct living_sign *sign)
 {
 	size_t i = first_look(living, sign->key.no);
@@ -203,7 +204,7 @@ int ahead_living__give(const struct ahead_living *living, struct ahead_room *roo
 		const struct living_look *look = &living->v[i];
 
 		err = intake__living_ahead(in, pid, look->v, look->n, look->began_ns, look->at_ns);
-		/* what is not taken is not known */
+		/* what is refused stays unknown */
 		if (err == -E2BIG)
 			ahead_room__leave_out(room, AHEAD_HASKELL);
 		else if (err == -ENOMEM)

@@ -49,7 +49,7 @@ int ahead_snaps__add(struct ahead_snaps *snaps, struct ahead_room *room,
 	return 0;
 }
 
-/* The thread's place in it; SIZE_MAX: it has none. */
+/* The thread's index; SIZE_MAX: not found. */
 static size_t find(const struct snap *snap, pid_t tid)
 {
 	for (size_t i = 0; i < snap->threads.n; i++)
@@ -58,7 +58,7 @@ static size_t find(const struct snap *snap, pid_t tid)
 	return SIZE_MAX;
 }
 
-/* The last one of the process that was read after h's time; SIZE_MAX: none was. */
+/* The last snapshot of the process that was read after h's time; SIZE_MAX: none. */
 static size_t after(const struct ahead_snaps *snaps, size_t n, const struct wire_hdr *h)
 {
 	while (n-- > 0)

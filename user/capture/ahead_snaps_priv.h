@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ahead_snaps: what processes looked like as they joined. A session reads that some time after the
- * records that are taken next, so a cut may come in between, at which some of the threads did not
+ * ahead_snaps: the snapshots of processes as they joined. A session reads them some time after the
+ * records that are taken next, so a cut may come in between at which some of the threads did not
  * exist yet. Shared by the files of this room only.
  */
 #ifndef SAFESCOPED_CAPTURE_AHEAD_SNAPS_PRIV_H
@@ -16,12 +16,12 @@
 struct ahead_room;
 struct intake;
 
-/* The threads of a process as it joined; after this many records and new targets. */
+/* The threads of a process as it joined; it came after this many records and targets. */
 struct snap {
 	pid_t pid;
 	uint64_t at_ns, n_records, n_targets;
 	struct snapshot threads;
-	uint64_t *born_ns; /* of each; 0: before all records */
+	uint64_t *born_ns; /* by thread; 0: before all records */
 };
 
 struct ahead_snaps {
@@ -30,25 +30,24 @@ struct ahead_snaps {
 };
 
 void ahead_snaps__free(struct ahead_snaps *snaps);
-/* Keeps one, whose births the caller fills in. NULL: it is not kept. -ENOMEM. */
+/* Keeps a snapshot; the caller fills in born_ns. *ret_snap NULL: it is not kept. -ENOMEM. */
 int ahead_snaps__add(struct ahead_snaps *snaps, struct ahead_room *room,
 		     const struct intake_input *input, struct snap **ret_snap);
-/* The record of a thread's begin: a snapshot may have seen it before that was read. */
+/* Takes the record of a thread's start, which an already read snapshot may have seen. */
 void ahead_snaps__birth(struct ahead_snaps *snaps, const struct wire_hdr *h);
 
-/* The name that a thread has in the end is its name all along: of one that was there before all
- * records. */
+/* Sets a thread's final name from the start, if the thread existed before all records. */
 void ahead_snaps__name(struct ahead_snaps *snaps, pid_t pid, pid_t tid, const char comm[16]);
 
-/* What a process looked like as it joined is known from its first window on: gives those that
- * come after record n_records, of the newest target. -ENOMEM. */
+/* Gives the intake the snapshots after record n_records of the newest target, since the first look
+ * at a process must be known from its first window on. -ENOMEM. */
 int ahead_snaps__give(const struct ahead_snaps *snaps, struct intake *in, uint64_t cut_ns,
 		      uint64_t n_records, uint64_t n_targets);
-/* Takes the next one for the intake, without the threads that began after the cut at cut_ns.
+/* Takes the next snapshot for the intake, without the threads that began after the cut at cut_ns.
  * -ENOENT: it was not kept; -ENOMEM. */
 int ahead_snaps__take(struct ahead_snaps *snaps, struct intake *in,
 		      const struct intake_input *input, uint64_t cut_ns);
-/* Those are taken as their begin comes. -ENOMEM. */
+/* Those threads are taken with the records of their starts. -ENOMEM. */
 int ahead_snaps__take_born(const struct ahead_snaps *snaps, struct intake *in,
 			   const struct wire_hdr *h);
 

@@ -58,7 +58,7 @@ void ahead_states__look_stack(struct ahead_states *states, const struct intake_i
 	last->has_stack = true;
 }
 
-/* What never ended, as the kernel's map would have had it. */
+/* Gives a state that lasted to the end, as the kernel's map would have had it at the cut. */
 static int give_state(struct intake *in, const struct ahead_state *s, uint64_t cut_ns)
 {
 	struct wire_thread thread = s->thread;
@@ -73,12 +73,12 @@ static int give_state(struct intake *in, const struct ahead_state *s, uint64_t c
 	if (!off) {
 		thread.off_since_ns = 0;
 		thread.on_since_ns = MAX(thread.on_since_ns, UINT64_C(1));
-		/* they were fewer then */
+		/* there were fewer of them then */
 		thread.short_calls = thread.short_wall_ns = 0;
 		thread.short_blocked_ns = thread.short_runnable_ns = 0;
 	}
 	err = intake__thread_state(in, s->tid, &thread);
-	/* the innermost call's, where it is that one */
+	/* the stack of the innermost call, if that is the same one */
 	if (!err && (off || (depth && depth == s->thread.depth)) && s->has_stack)
 		err = intake__off_stack(in, (pid_t)thread.tgid, s->tid, &s->stack);
 	return err == -ENOMEM ? err : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ahead_states: the threads in the kernel's map, as the session read it at its end. What one does
- * then, and has done since before a cut, it does at the cut.
+ * ahead_states: the threads in the kernel's map, as the session read it at its end. What a thread
+ * was doing then, and had been doing since before a cut, it was doing at the cut.
  */
 #ifndef SAFESCOPED_CAPTURE_AHEAD_STATES_PRIV_H
 #define SAFESCOPED_CAPTURE_AHEAD_STATES_PRIV_H
@@ -31,14 +31,14 @@ struct ahead_states {
 };
 
 void ahead_states__free(struct ahead_states *states);
-/* Those so far were not the last ones. */
+/* Drops the states so far: they were not the last ones. */
 void ahead_states__forget(struct ahead_states *states, struct ahead_room *room);
-/* A thread's state; one of another size, or without room, is left alone. -ENOMEM. */
+/* Takes a thread's state; one of another size, or without room, is ignored. -ENOMEM. */
 int ahead_states__look(struct ahead_states *states, struct ahead_room *room,
 		       const struct intake_input *input);
-/* That of the state that came last. */
+/* Takes the stack for the last state. */
 void ahead_states__look_stack(struct ahead_states *states, const struct intake_input *input);
-/* Gives the intake those of threads that were born by then, as they were at a cut. -ENOMEM. */
+/* Gives the intake the states, as of the cut, of threads that existed then. -ENOMEM. */
 int ahead_states__give(const struct ahead_states *states, struct intake *in, uint64_t cut_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A capture's blocks, one after the other, past what is damaged. */
+/* Reads the blocks of a capture one by one and skips damaged ones. */
 #include "blocks_priv.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 /* ── the header ──────────────────────────────────────────────────────────────────────────── */
 
-/* Reads up to and with the next newline. */
+/* Reads up to and including the next newline. */
 static int get_line(FILE *in, struct buf *text)
 {
 	int ch;
@@ -64,7 +64,7 @@ static bool makes_sense(const struct block_header *h)
 						offsetof(struct block_header, header_crc));
 }
 
-/* Goes to the next magic at or after `at`. */
+/* Seeks to the next magic at or after `at`. */
 static int find_magic(struct blocks *b, off_t at)
 {
 	const uint32_t magic = CAPTURE_BLOCK_MAGIC;
@@ -88,7 +88,7 @@ static int find_magic(struct blocks *b, off_t at)
 	}
 }
 
-/* The stored bytes of a block whose header was read. -EBADMSG: they are damaged. */
+/* Reads and unpacks a block whose header was read. -EBADMSG: the stored bytes are damaged. */
 static int get_raw(struct blocks *b, const struct block_header *h)
 {
 	size_t size;
@@ -126,7 +126,7 @@ int blocks__next(struct blocks *b, const uint8_t **ret_raw, size_t *ret_size)
 		err = n == sizeof(h) && makes_sense(&h) ? get_raw(b, &h) : -EBADMSG;
 		if (ferror(b->in))
 			return -EIO;
-		/* one that was there already, or is of another place */
+		/* a block seen before, or out of place */
 		if (!err && h.number < b->next)
 			err = -EBADMSG;
 		if (!err) {

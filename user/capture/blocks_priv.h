@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* blocks: a capture's blocks, one after the other, past what is damaged. */
+/* blocks: reads the blocks of a capture one by one and skips damaged ones. */
 #ifndef SAFESCOPED_CAPTURE_BLOCKS_PRIV_H
 #define SAFESCOPED_CAPTURE_BLOCKS_PRIV_H
 
@@ -7,16 +7,18 @@
 
 struct blocks {
 	FILE *in;
-	uint64_t next; /* the number that comes next */
+	uint64_t next; /* the number expected next */
 	void *stored, *raw;
 	size_t stored_cap, raw_cap;
-	uint64_t lost; /* blocks that were left out, by their numbers */
-	bool damaged;  /* something made no sense; the blocks lost by it may be at the file's end */
+	uint64_t lost; /* blocks skipped, by their numbers */
+	bool damaged;  /* something made no sense; blocks lost by it may be at the file's end */
 };
 
-/* The header, its line of JSON in *ret_json (freed by the caller). -EBADMSG, -EIO, -ENOMEM. */
+/* Reads the header; its line of JSON is in *ret_json (the caller frees). -EBADMSG, -EIO,
+ * -ENOMEM. */
 int blocks__header(FILE *in, char **ret_json);
-/* The next block's raw bytes, until the next call. -ENODATA at the end, -EIO, -ENOMEM. */
+/* The raw bytes of the next block, valid until the next call. -ENODATA at the end, -EIO,
+ * -ENOMEM. */
 int blocks__next(struct blocks *b, const uint8_t **ret_raw, size_t *ret_size);
 void blocks__free(struct blocks *b);
 

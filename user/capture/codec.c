@@ -17,7 +17,7 @@ static void code_raw(struct codec *c, void *v, size_t size)
 		return;
 	}
 	if (c->left < size) {
-		/* what a writer did not know is 0; half a member is damage */
+		/* members unknown to the writer are 0; half a member is damage */
 		c->bad = c->bad || c->left;
 		c->left = 0;
 		memset(v, 0, size);
@@ -40,7 +40,7 @@ static void code_bool(struct codec *c, bool *v)
 	*v = byte == 1;
 }
 
-/* An enum whose largest value is `last`. */
+/* Codes an enum whose largest value is `last`. */
 #define CODE_ENUM(c, member, last)                                                                 \
 	do {                                                                                       \
 		uint32_t value_ = (uint32_t)(member);                                              \
@@ -52,7 +52,7 @@ static void code_bool(struct codec *c, bool *v)
 		(member) = value_;                                                                 \
 	} while (0)
 
-/* A char array that ends with a NUL, whatever the file says. */
+/* Codes a char array, which is NUL-terminated whatever the file has. */
 #define CODE_TEXT(c, member)                                                                       \
 	do {                                                                                       \
 		CODE(c, member);                                                                   \
@@ -99,8 +99,8 @@ static void code_string(struct codec *c, const char **s)
 /* ── structs ─────────────────────────────────────────────────────────────────────────────── */
 
 /*
- * The sizes are here so that a new member is not forgotten: add it at the end of the list (and NULL
- * strings are fine for who reads them), then put the new size.
+ * These sizes make sure that a new member is not forgotten: add it at the end of the list (readers
+ * must accept NULL strings), then update the size.
  */
 #define MEMBERS_OF(type, size)                                                                     \
 	_Static_assert(sizeof(type) == (size),                                                     \
@@ -149,8 +149,8 @@ static void code_info(struct codec *c, struct target_info *i)
 	code_probe(c, &i->gc_sync);
 	code_probe(c, &i->gc_start);
 	code_probe(c, &i->gc_end);
-	/* probe_file, reach, in_overlay and no_probes are for placing probes, and the clock for
-	 * records that have been put right by it */
+	/* probe_file, reach, in_overlay and no_probes serve to place probes, and the clock serves
+	 * to correct records, which is done already */
 	CODE(c, i->wire);
 	code_string(c, &i->only_sampled);
 	CODE(c, i->rts_opts);
@@ -179,7 +179,7 @@ static void code_name(struct codec *c, struct code_name *n)
 	n->partial = flags & 2;
 }
 
-/* Comes last: without it nothing is written. */
+/* Comes last, and is not written if it is empty. */
 static void code_at(struct codec *c, struct code_at *at)
 {
 	if (c->out && !at->end)
@@ -217,7 +217,7 @@ static void code_ccs(struct codec *c, struct target_ccs *s)
 	}
 }
 
-/* Of the frames only those that there are. */
+/* Codes only the frames in use. */
 static void code_thread(struct codec *c, struct snap_thread *t)
 {
 	CODE(c, t->tid);
@@ -236,7 +236,7 @@ static void code_thread(struct codec *c, struct snap_thread *t)
 	code_raw(c, t->frames, sizeof(t->frames[0]) * t->stack.nframes);
 }
 
-/* Bytes that a thread has at least. */
+/* The least bytes of a thread. */
 #define LEAST_THREAD 60
 
 static void code_snapshot(struct codec *c, struct snapshot *s, struct decoded *d)
@@ -305,7 +305,7 @@ struct entry_head {
 	uint32_t size;
 };
 
-/* What is 0 is not written. */
+/* Fields that are 0 are not written. */
 static uint16_t fields_of(const struct intake_input *in)
 {
 	const bool there[FIELDS] = {
@@ -331,7 +331,8 @@ static uint16_t fields_of(const struct intake_input *in)
 	return fields;
 }
 
-/* d has what the pointers point at: copies when writing, so that one function does both. */
+/* d has the targets of the pointers; when writing they are copies, so that one function does
+ * both. */
 static void code_input(struct codec *c, uint16_t fields, struct intake_input *in, struct decoded *d)
 {
 #define HAS(field) (fields >> (field)&1)

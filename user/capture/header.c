@@ -9,13 +9,13 @@
 
 #include "codec_priv.h"
 
-/* What the structs of records and of the kernel's maps measure: other sizes, other records. A
- * capture that has none of the `newer` ones may be older than these. */
+/* The sizes of the structs in records and in the kernel's maps: other sizes mean other records. A
+ * capture without the `newer` ones may be older than these. */
 static const struct {
 	const char *name;
 	uint32_t size;
 	bool newer;
-	uint32_t least; /* an older one's, which lacks what has been added at its end; 0: none */
+	uint32_t least; /* size in older captures, without what was added at its end; 0: none */
 } sizes[] = {
 	{"hdr", sizeof(struct wire_hdr), false, 0},
 	{"rts", sizeof(struct wire_rts), false, 0},
@@ -40,7 +40,7 @@ static const struct {
 	{"living_thread", sizeof(struct target_living_thread), true, 0},
 };
 
-/* A session's options; `max`: larger ones are for no memory that there is. */
+/* A session's options; `max` bounds the memory that they take. */
 static const struct {
 	const char *name;
 	size_t at, size;

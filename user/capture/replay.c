@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A capture's inputs put into a timeline again, with its answers for the timeline's questions. */
+/* Replays a capture's inputs into a timeline, and answers the timeline's questions from the
+ * capture. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -54,7 +55,7 @@ static int update_target(struct replay *r, const struct intake_input *in)
 {
 	if (!in->info)
 		return -EBADMSG;
-	/* the latest one of that number */
+	/* the latest one with that pid */
 	for (size_t i = r->n_targets; i > 0; i--) {
 		if (r->targets[i - 1]->info.pid != in->info->pid)
 			continue;
@@ -70,7 +71,7 @@ static int add_site_counters(struct replay *r, const struct intake_input *in)
 	struct wire_site site = {0};
 	int err;
 
-	/* as in header.c: older ones are without the last field */
+	/* as in header.c: older ones lack the last field */
 	if (in->size != sizeof(key) + sizeof(site) &&
 	    in->size != sizeof(key) + offsetof(struct wire_site, exit_wall_ns))
 		return -EBADMSG;
@@ -85,11 +86,11 @@ static int set_cost(struct replay *r, const struct intake_input *in)
 	const unsigned char *bytes = in->data;
 	struct intake_cost cost = {0};
 
-	/* as in header.c: older ones are without the last field */
+	/* as in header.c: older ones lack the last field */
 	if (in->size != sizeof(cost) && in->size != offsetof(struct intake_cost, held_up_until_ns))
 		return -EBADMSG;
 	memcpy(&cost, in->data, in->size);
-	/* a byte of the file is no bool yet */
+	/* a byte of the file may be no valid bool */
 	cost.bpf_ns_known = bytes[offsetof(struct intake_cost, bpf_ns_known)] == 1;
 	cost.calls_missed = bytes[offsetof(struct intake_cost, calls_missed)] == 1;
 	return intake__set_cost(r->in, in->pid, &cost);
@@ -103,7 +104,7 @@ static void has_come_to(struct replay *r, uint64_t ns, bool last)
 
 static int finish(struct replay *r, uint64_t end_ns)
 {
-	/* with an end of its own the capture has said what goes on there, for the last window */
+	/* with an end of its own, the capture has what goes on there for the last window */
 	int err = r->ending ? 0 : replay_windows__end(&r->windows, r->tl, end_ns);
 
 	if (err)
@@ -163,7 +164,8 @@ static int add_record(struct replay *r, const struct intake_input *in)
 	return err;
 }
 
-/* A piece that does not follow the one before is left out, and what follows it; TI_LOG finds it. */
+/* A piece that does not follow the previous one is dropped, and so is everything after it; TI_LOG
+ * notices. */
 static int add_log_bytes(struct replay *r, const struct intake_input *in)
 {
 	struct log_bytes *log = &r->log;
@@ -220,8 +222,9 @@ static int add_log(struct replay *r, const struct intake_input *in)
 }
 
 /*
- * What threads were doing at a cut of the session. A replay in windows has cuts of its own, and one
- * that comes before the session's, but after it was read, would have it of another time.
+ * Takes what threads were doing at a cut of the session. A replay in windows has its own cuts, and
+ * one that comes after the state was read but before the session's cut would get it for a wrong
+ * time.
  */
 static int add_state(struct replay *r, const struct intake_input *in)
 {
@@ -243,7 +246,7 @@ static int forget_states(struct replay *r)
 	return intake__forget_states(r->in);
 }
 
-/* The functions of intake.h, each as it was reported to the tap. */
+/* Calls the function of intake.h that was reported to the tap. */
 static int apply(struct replay *r, const struct intake_input *in)
 {
 	switch (in->kind) {
@@ -295,7 +298,8 @@ static int apply(struct replay *r, const struct intake_input *in)
 	case TI_NAME:
 	case TI_SITE:
 	case TI_CCS:
-		/* a window asks for what goes on at its end: all of them are there already */
+		/* in windows, names are needed for what goes on at a window's end: all answers were
+		 * taken in the first pass */
 		return r->windows.every_ns ? 0 : replay__take_answer(r, in);
 	case TI_LOG_BYTES:
 		return add_log_bytes(r, in);
@@ -308,7 +312,7 @@ static int apply(struct replay *r, const struct intake_input *in)
 	return -EBADMSG;
 }
 
-/* Whether the input is of the moment at which it was reported, and of no record. */
+/* Whether the input belongs to the moment at which it was reported, rather than to a record. */
 static bool is_of_its_moment(enum intake_input_kind kind)
 {
 	switch (kind) {
@@ -340,7 +344,7 @@ static int take(struct replay *r, const struct intake_input *in)
 	return r->end_at && is_of_its_moment(in->kind) ? 0 : apply(r, in);
 }
 
-/* The kind by which this program knows it. */
+/* This program's number of the kind. */
 static enum intake_input_kind own_kind(const struct replay *r, unsigned kind)
 {
 	for (int k = TI_NONE + 1; k < TI_MAX; k++)
@@ -353,7 +357,7 @@ static void count_error(struct replay_notes *notes, int err)
 {
 	notes->no_room += err == -E2BIG;
 	notes->too_far += err == -ERANGE;
-	/* it was -ENOSPC in the session as well */
+	/* -ENOSPC happened in the session as well */
 	notes->refused_inputs += err && err != -E2BIG && err != -ERANGE && err != -ENOSPC;
 }
 
@@ -383,7 +387,7 @@ static int take_block(struct replay *r, struct codec *c, struct decoded *d)
 	return 0;
 }
 
-/* One input of the first pass. -ENOMEM. */
+/* Takes one input of the first pass. -ENOMEM. */
 static int look_at(struct replay *r, const struct intake_input *input)
 {
 	int err = 0;
@@ -394,13 +398,13 @@ static int look_at(struct replay *r, const struct intake_input *input)
 		r->n_retaken_ahead++;
 	else
 		return replay_windows__look(&r->windows, input);
-	/* an answer is not asked for again when its turn comes */
+	/* an answer is not taken again in the second pass */
 	if (err != -ENOMEM)
 		count_error(&r->notes, err);
 	return err == -ENOMEM ? err : 0;
 }
 
-/* The first pass of a replay in windows; the file's position stays. */
+/* The first pass of a replay in windows; restores the file's position. */
 static int look_ahead(struct replay *r, FILE *in)
 {
 	struct codec c = {.strings = r->strings, .string_room = MAX_STRING_BYTES};
@@ -419,7 +423,7 @@ static int look_ahead(struct replay *r, FILE *in)
 			input.kind = own_kind(r, kind);
 			err = look_at(r, &input);
 		}
-		/* what makes no sense is left out, here as later */
+		/* what makes no sense is skipped, as in the second pass */
 		err = err == -ENODATA || err == -EBADMSG ? 0 : err;
 	}
 	if (replay_windows__looked(&r->windows))
@@ -447,7 +451,8 @@ static int take_blocks(struct replay *r, FILE *in)
 	}
 	r->notes.no_room += r->after_records ? 0 : c.n_left_out;
 	r->notes.damaged_blocks = blocks.lost;
-	/* what follows the last good block cannot be counted; cut off, it is no damage */
+	/* blocks after the last good one cannot be counted; if the file was truncated there, it is
+	 * not damage */
 	if (blocks.damaged && !blocks.lost && r->notes.complete)
 		r->notes.damaged_blocks = UINT64_MAX;
 	blocks__free(&blocks);
@@ -455,7 +460,7 @@ static int take_blocks(struct replay *r, FILE *in)
 	return err == -ENODATA ? 0 : err;
 }
 
-/* In windows, what is of the end itself is taken after all records, and after the last cut. */
+/* In windows, inputs that belong to the end are taken after all records, and after the last cut. */
 static int take_all(struct replay *r, FILE *in)
 {
 	off_t begin = ftello(in);
@@ -539,7 +544,7 @@ int replay__read(FILE *in, const char *name, const struct replay_hooks *hooks,
 		if (!err)
 			replay__report_lanes(r);
 	}
-	/* whoever cancelled it has reported why */
+	/* a caller that cancelled it has reported why */
 	if (err && err != -ECANCELED)
 		log_error("%s: cannot be replayed: %s", name, strerror(-err));
 	if (err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* replay_answers: what a session's namers answered, answered again. */
+/* replay_answers: gives the answers of a session's namers again. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -9,11 +9,11 @@
 #define MAX_ANSWERS   ((size_t)1 << 22)
 #define MAX_CCS_DEPTH 4096
 
-/* What was answered to one question, in the order in which it was asked. */
+/* The answers to one question, in the order in which they were given. */
 struct answer {
 	struct answer *next;
 	int err;
-	uint32_t retaken; /* how often code had taken another's place by then */
+	uint32_t retaken; /* how often code had been replaced by then */
 	union {
 		struct code_name name;
 		struct target_site site;
@@ -30,8 +30,8 @@ struct question {
 struct answers {
 	UT_hash_handle hh;
 	struct question question;
-	struct answer *at, *last; /* what comes next; after the last one that one again */
-	bool given;		  /* `at` was */
+	struct answer *at, *last; /* the next one; after the last one, the last one again */
+	bool given;		  /* `at` was given */
 };
 
 static struct answers *find(const struct replay *r, uint32_t target, unsigned kind, uint64_t what)
@@ -55,8 +55,8 @@ static const struct answer *ask(struct replay_target *t, unsigned kind, uint64_t
 
 	if (!answers)
 		return NULL;
-	/* in windows more is asked than in the session: what was answered of the code that is there
-	 */
+	/* in windows there are more questions than in the session: give the answer about the
+	 * current code */
 	while (is_due(t->replay, answers->at->next) &&
 	       answers->at->next->retaken > answers->at->retaken)
 		answers->at = answers->at->next;
@@ -110,7 +110,7 @@ int replay__ccs(void *ctx, uint64_t addr, struct target_ccs *ret_ccs)
 	return 0;
 }
 
-/* What was read then is answered one by one. */
+/* Nothing to read: the answers are given one by one. */
 int replay__read_ccs(void *ctx, const uint64_t *addrs, size_t n)
 {
 	(void)ctx;
@@ -119,7 +119,7 @@ int replay__read_ccs(void *ctx, const uint64_t *addrs, size_t n)
 	return 0;
 }
 
-/* A cost-centre stack that is its own ancestor, as no program makes it. */
+/* Whether a cost-centre stack is its own ancestor, which no program makes. */
 static bool is_own_ancestor(const struct replay *r, uint32_t target, const struct target_ccs *ccs)
 {
 	uint64_t addr = ccs->parent;

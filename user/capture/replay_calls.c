@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * replay_calls: safe calls that no counters have. The kernel's are read at a session's end, or a
- * process's; where a capture ends before that, its calls are those that it has records of.
+ * replay_calls: safe calls that are in no counters. The kernel's counters are read at the end of a
+ * session or process; if a capture ends earlier, its calls are those that have records.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,12 +14,12 @@
 
 #define MAX_SITES 65536
 
-/* A place of calls; the key is that of its counters. */
+/* A call site; the key is that of its counters. */
 struct counted_site {
 	UT_hash_handle hh;
 	struct wire_site_key key;
-	struct wire_site value; /* as it was read last */
-	struct wire_site since; /* by records alone, of calls that ended later */
+	struct wire_site value; /* as last read */
+	struct wire_site since; /* from records alone, for calls that ended later */
 	uint64_t read_ns;
 };
 
@@ -68,7 +68,7 @@ int replay__call(struct replay *r, const struct intake_input *in)
 	if (in->size < sizeof(rec))
 		return -EBADMSG;
 	memcpy(&rec, in->data, sizeof(rec));
-	/* the kernel does not count one whose place it did not see */
+	/* the kernel side does not count a call whose site it did not see */
 	if (rec.flags & WIRE_CALL_UNMATCHED || rec.start_ns > rec.h.ns)
 		return 0;
 	key.site = rec.site;
@@ -121,7 +121,7 @@ static int count_site(struct replay *r, struct counted_site *site)
 		return 0;
 	add(&site->value, &site->since);
 	err = intake__site_counters(r->in, &site->key, &site->value, 0);
-	/* what is not taken is not known, as without it */
+	/* what is refused stays unknown, as if it were not there */
 	return err == -ENOMEM ? err : 0;
 }
 

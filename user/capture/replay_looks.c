@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* replay_looks: what looks into memory have found, in arrays that are copied to where they can lie.
- */
+/* replay_looks: the results of looks into memory, copied to aligned arrays. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +32,7 @@ int replay__living(struct replay *r, const struct intake_input *in)
 
 	if (in->size % sizeof(*v))
 		return -EBADMSG;
-	/* a replay in windows has known of it from the begin */
+	/* a replay in windows has known it from the start */
 	if (r->windows.every_ns)
 		return 0;
 	v = malloc(in->size + sizeof(*v));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* replay_report: what a replay's picture lacks of its capture. */
+/* replay_report: reports what a replay's picture lacks of its capture. */
 #include <inttypes.h>
 
 #include "picture/picture.h"
@@ -37,7 +37,7 @@ static void report_left_out(struct replay *r)
 			 r->notes.too_far);
 		note(r, text);
 	}
-	/* what is missing is in each window already */
+	/* each window already has what is missing */
 	if (r->notes.short_ahead)
 		intake__set_exit_code(r->in, 1);
 }

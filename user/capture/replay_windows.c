@@ -11,8 +11,8 @@
 #include "intake/tap.h"
 #include "timeline/timeline.h"
 
-/* With this many and no record in any of them the capture is taken for damaged: at 60 s it is two
- * months. */
+/* The most windows in a row without a record, beyond which the capture is assumed to be damaged: at
+ * 60 s per window it is two months. */
 #define MAX_AT_ONCE 100000
 
 void replay_windows__free(struct replay_windows *w)
@@ -36,7 +36,7 @@ int replay_windows__looked(struct replay_windows *w)
 	return w->ahead ? ahead__looked(w->ahead) : 0;
 }
 
-/* All windows of the process lack it. */
+/* Reports what all windows of the process lack. */
 static int report_lack(const struct replay_windows *w, struct intake *in, pid_t pid)
 {
 	char text[256];
@@ -90,7 +90,7 @@ static int cut(struct replay_windows *w, struct timeline *tl)
 	return err || !pic ? err : w->take(w->ctx, pic);
 }
 
-/* The session's last records may be of a time after its end. */
+/* Whether no cut is left to make; the session's last records may be later than its end. */
 static bool is_last(const struct replay_windows *w)
 {
 	uint64_t end_ns = w->ahead ? ahead__end(w->ahead) : 0;
@@ -98,11 +98,11 @@ static bool is_last(const struct replay_windows *w)
 	return w->latest_ns <= w->next_ns || (end_ns && w->next_ns >= end_ns);
 }
 
-/* Makes the windows up to latest_ns of which all records are there. */
+/* Makes the windows up to latest_ns for which all records have come. */
 static int make(struct replay_windows *w, struct timeline *tl)
 {
 	while (!w->stopped && !is_last(w)) {
-		/* the kernel's records are nearly in the order of time */
+		/* the kernel's records are nearly in time order */
 		if (w->ahead && ahead__last_before(w->ahead, w->next_ns) >= w->n_records)
 			break;
 		w->stopped = cut(w, tl);

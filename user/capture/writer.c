@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A capture as it grows: inputs gather in a block, blocks go to PATH.partial. */
+/* Writes a capture: inputs are gathered in blocks, which go to PATH.partial. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,20 +12,20 @@
 
 #include "codec_priv.h"
 
-/* A block is full from here on. */
+/* A block of this size is full. */
 #define BLOCK_BYTES (256u << 10)
 #define ZSTD_LEVEL  3
-/* A log's bytes come in pieces of this, a block each. */
+/* A log's bytes come in pieces of this size, one per block. */
 #define LOG_PIECE ((uint64_t)1 << 20)
 
 struct capture {
 	char *path;
-	const char *name; /* in the directory */
-	char *partial;	  /* the path that it has so far, and */
+	const char *name; /* the last component of `path` */
+	char *partial;	  /* the path that it has until it is finished */
 	const char *partial_name;
 	int dir;
 	int fd;
-	int err; /* the first failure: nothing more is written */
+	int err; /* the first failure, after which nothing is written */
 	struct buf raw;
 	void *stored;
 	size_t stored_cap;
@@ -103,7 +103,7 @@ void capture__take(void *ctx, const struct intake_input *input)
 		return;
 	err = code__put(&c->raw, input);
 	if (err) {
-		/* the block as it was before it */
+		/* restore the block */
 		c->raw.len = before;
 		c->raw.err = 0;
 		fail(c, err);
@@ -204,7 +204,7 @@ static int open_partial(struct capture *c, uid_t owner, gid_t group)
 			  err == -EPERM ? "a link on the way is another user's" : strerror(-err));
 		return err;
 	}
-	/* the name that it will have: a folder there is found out now */
+	/* the final name: find out now if a folder has it */
 	if (fstatat(c->dir, c->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode)) {
 		log_error("%s: cannot be written: it is no regular file; choose another place with "
 			  "--save",
@@ -291,7 +291,7 @@ int capture__finish(struct capture *c)
 	err = c->err;
 	if (!err)
 		log_info("%s: safescoped --replay %s", c->path, c->path);
-	/* whether it is PATH now or still PATH.partial */
+	/* the file is PATH now, or still PATH.partial */
 	capture__abort(c, true);
 	return err;
 }
