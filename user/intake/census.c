@@ -201,7 +201,7 @@ static int make(struct intake *in, struct seen *s, uint64_t at_ns, const struct 
 	return 0;
 }
 
-/* Checks that no sum of the values can overflow. */
+/* Whether all values are within bounds; no sum of them can overflow. */
 static bool is_sane(const struct target_census *c)
 {
 	const uint64_t all[] = {c->blocks_bytes,  c->walked_bytes,  c->counted_bytes,

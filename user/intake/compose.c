@@ -99,7 +99,7 @@ static void put_call(struct composer *c, const struct ev *ev, const struct seen_
 		if (stack.n && intake__shown(c->in, stack.frames[0]) == site->function)
 			skip = 1;
 	}
-	/* blocked: the C frames below the kernel's frames, if there are kernel frames */
+	/* blocked: C frames are shown only below kernel frames, if there are any */
 	if (with_c || in_kernel(c, stack))
 		put_part(c, ev->c, skip);
 }

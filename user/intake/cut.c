@@ -236,8 +236,8 @@ static void forget_ahead(struct intake *in, struct evs *evs)
 }
 
 /*
- * Calls that are recorded already but go on at the cut: subtracts the part that the window that
- * began at from_ns has, unless it has the whole call. carried.c handles the calls that are in the
+ * Calls that are recorded already but go on at the cut: notes the part that the window that began
+ * at from_ns has, unless it has the whole call. carried.c handles the calls that are in the
  * threads' states.
  */
 static void count_parts(struct seen *s, const struct seen_thread *th, uint64_t from_ns,

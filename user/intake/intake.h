@@ -169,7 +169,7 @@ int intake__settle_target(struct intake *in, pid_t pid, bool keep);
  */
 int intake__retire_settled(struct intake *in, size_t stay);
 /*
- * The newest target with this pid turned out to be none: removes it from the picture. -EBUSY:
+ * The newest target with this pid turned out not to be one: removes it from the picture. -EBUSY:
  * something of it has been taken already, and it stays.
  */
 int intake__forget_target(struct intake *in, pid_t pid);

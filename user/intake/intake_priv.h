@@ -122,7 +122,7 @@ void ccs__free(struct seen_centres *centres);
 /* ── collections (gcs.c) ─────────────────────────────────────────────────────────────────── */
 
 int gcs__record(struct seen *s, const struct wire_gc *rec);
-/* As gcs__record for the end of a collection that is running now and ends later. */
+/* Takes the end, still to come, of a collection that is running at the cut. */
 int gcs__ahead(struct seen *s, const struct wire_gc *rec);
 /* An off-CPU interval of the thread that leads a collection may move the collection's edge. */
 void gcs__off(struct seen *s, const struct wire_off *rec);

@@ -5,8 +5,8 @@
  */
 #include "record_priv.h"
 
-/* Sets the next threshold so that room is not made again for a handful of records, and never again
- * if hardly any could be released. */
+/* Makes room, and sets the next threshold so that this is not repeated for a handful of records,
+ * and never again if hardly any could be released. */
 static int make_room(struct intake *in)
 {
 	size_t max = in->opts.max_records;

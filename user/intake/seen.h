@@ -49,8 +49,8 @@ struct ev {
 	uint32_t ccs;  /* number of the cost-centre stack; 0: none */
 	uint32_t syscall;
 	uint64_t tso;	 /* id of the Haskell thread; 0: none */
-	uint16_t cap;	 /* the one held; NO_CAP: none */
-	uint16_t left;	 /* the one held last: in a safe call, or by a thread that holds none */
+	uint16_t cap;	 /* the capability held; NO_CAP: none */
+	uint16_t left;	 /* the capability held last: in a safe call, or by a thread without one */
 	uint16_t hs_run; /* frames of hs, from the leaf, of the innermost Haskell thread */
 	uint8_t where;	 /* enum wire_where */
 	uint8_t code;	 /* enum code_class of the program counter */

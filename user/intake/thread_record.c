@@ -162,8 +162,8 @@ int record__off(struct intake *in, struct seen *s, struct seen_thread *th, struc
 	raw.ip = rec.ip;
 	raw.site = rec.site;
 	err = stack__take(in, s, &raw, &ev);
-	/* intervals that the kernel side held back have no stack, and a time that fits none of
-	 * them */
+	/* a record of intervals that the kernel side held back has no stack, and the time of none
+	 * of them */
 	if (!err && !in->ahead && rec.stack.nframes)
 		gcs__runs(s, th->tid, &ev);
 	return err ? err : keep(in, s, th, &th->offs, &ev);

@@ -140,7 +140,7 @@ static bool has_all_gcs(const struct join *j)
 	return begins && ends && info.gcs && info.n_gcs == info.gcs;
 }
 
-/* The model's limit keeps the first collections; later ones are unknown. */
+/* Beyond the model's limit only the first collections are kept; later ones are unknown. */
 static int report_gcs(struct log_build *b)
 {
 	struct el_sched_info info = el_sched__info(b->in.sched);

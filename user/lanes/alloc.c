@@ -35,7 +35,7 @@ static int book_centre(struct allocated *a, uint32_t ccs, uint64_t bytes)
 	return err;
 }
 
-/* Limits spans like the slices of lanes. */
+/* Bytes beyond the limit, which follows that of the lanes' slices, have no span. */
 static int put_span(struct lanes *l, const struct pic_alloc_span *span)
 {
 	struct allocated *a = &l->allocated;

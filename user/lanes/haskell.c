@@ -7,7 +7,8 @@
 #include "haskell_priv.h"
 
 #define MAX_LANES (1U << 20)
-/* From one window to the next, since some wait for ever, and nobody will see some end. */
+/* The most lanes carried into the next window: some threads wait for ever, and the end of some is
+ * never seen. */
 #define MAX_CARRIED (1U << 16)
 /* What an OS thread may do while its Haskell thread waits for its next turn. */
 #define SCHEDULER_STATES                                                                           \

@@ -184,8 +184,8 @@ static void leave_out_last(const struct heap_curve *c, struct pic_heap *h)
 	h->haskell_threads = before->haskell_threads;
 }
 
-/* The collection at the end is the only one of its window: the window has no other state of the
- * heap, but the counts are for the session. */
+/* The collection at the end is the only one of its window: its state of the heap stays, since the
+ * window has no other, but it is not counted, as in the session as a whole. */
 static void uncount_last(struct pic_heap *h)
 {
 	h->majors = h->futile_majors = 0;

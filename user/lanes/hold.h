@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * hold: what collections waited for between their request and their start: the capability that had
- * most to do meanwhile, since it stopped last. A thread in an unsafe call does not notice the
- * request before the call returns, and Haskell code that does not allocate does not before it ends.
+ * most to do meanwhile, since it stopped last. A thread in an unsafe call notices the request only
+ * when the call returns, and Haskell code that does not allocate only when it ends.
  */
 #ifndef SAFESCOPED_LANES_HOLD_H
 #define SAFESCOPED_LANES_HOLD_H

@@ -10,8 +10,8 @@ struct pic_target;
 struct picture;
 struct seen;
 
-/* From the rows of the threads' lanes, which must be in the picture already; so do unsafe__fill and
- * centres__fill. */
+/* From the rows of the threads' lanes, which must be in the picture already; unsafe__fill
+ * likewise. */
 int functions__fill(struct picture *pic, struct pic_target *target);
 
 /* Functions by what they have allocated, from target->alloc.rows. */
