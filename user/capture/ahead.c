@@ -369,8 +369,7 @@ static int look_at_snapshot(struct ahead *a, const struct intake_input *input)
 	return err;
 }
 
-/* The counters of a process that has ended are read some time after its end: its last window
- * waits. */
+/* The counters of a process that has ended are read later than its end: its last window waits. */
 static int look_at_counters(struct ahead *a, const struct intake_input *input)
 {
 	struct track_key key = {0};

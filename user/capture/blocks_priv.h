@@ -14,11 +14,9 @@ struct blocks {
 	bool damaged;  /* something made no sense; blocks lost by it may be at the file's end */
 };
 
-/* Reads the header; its line of JSON is in *ret_json (the caller frees). -EBADMSG, -EIO,
- * -ENOMEM. */
+/* Reads the header; *ret_json is its line of JSON (the caller frees). -EBADMSG, -EIO, -ENOMEM. */
 int blocks__header(FILE *in, char **ret_json);
-/* The raw bytes of the next block, valid until the next call. -ENODATA at the end, -EIO,
- * -ENOMEM. */
+/* The next block's raw bytes, valid until the next call. -ENODATA at the end, -EIO, -ENOMEM. */
 int blocks__next(struct blocks *b, const uint8_t **ret_raw, size_t *ret_size);
 void blocks__free(struct blocks *b);
 

@@ -331,8 +331,7 @@ static uint16_t fields_of(const struct intake_input *in)
 	return fields;
 }
 
-/* d has the targets of the pointers; when writing they are copies, so that one function does
- * both. */
+/* d has what the pointers point at; copies when writing, so that one function does both. */
 static void code_input(struct codec *c, uint16_t fields, struct intake_input *in, struct decoded *d)
 {
 #define HAS(field) (fields >> (field)&1)

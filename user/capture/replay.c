@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Replays a capture's inputs into a timeline, and answers the timeline's questions from the
- * capture. */
+/* Replays a capture's inputs into a timeline, and answers its questions from the capture. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -164,8 +163,7 @@ static int add_record(struct replay *r, const struct intake_input *in)
 	return err;
 }
 
-/* A piece that does not follow the previous one is dropped, and so is everything after it; TI_LOG
- * notices. */
+/* A piece that does not follow the previous one is dropped, and all after it; TI_LOG notices. */
 static int add_log_bytes(struct replay *r, const struct intake_input *in)
 {
 	struct log_bytes *log = &r->log;

@@ -37,8 +37,7 @@ void replay_windows__free(struct replay_windows *w);
 int replay_windows__look(struct replay_windows *w, const struct intake_input *input);
 /* Call after the first pass. -ENOMEM. */
 int replay_windows__looked(struct replay_windows *w);
-/* Whether the first pass had no room for something, which the windows of all processes then
- * lack. */
+/* Whether the first pass had no room for something, which all processes' windows then lack. */
 bool replay_windows__lacks(const struct replay_windows *w);
 /* Another target has joined, with this pid. */
 int replay_windows__joined(struct replay_windows *w, struct timeline *tl, pid_t pid);

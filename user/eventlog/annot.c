@@ -149,8 +149,7 @@ static int intern_again(struct el_annot *a, const char *s, uint32_t len, uint32_
 	return err;
 }
 
-/* Makes the key that distinguishes intervals: label and number. Large numbers become part of a
- * name. */
+/* Makes the key of an interval from label and number. Large numbers become part of a name. */
 static int intern_key(struct el_annot *a, uint64_t n, struct el_str label, uint64_t *ret_key)
 {
 	char key[4096];
@@ -186,8 +185,7 @@ static int on_start(struct el_annot *a, const struct el_event *ev, const struct 
 	return err ? err : opens_push(&a->open, o);
 }
 
-/* The open interval that a message refers to; *ret_above: the newer one with the same key, or
- * NONE. */
+/* The open interval that a message means; *ret_above: the newer one with its key, or NONE. */
 static uint32_t find_open(const struct el_annot *a, uint64_t key, uint16_t cap, uint32_t *ret_above)
 {
 	uint32_t top = u64map__get(&a->open.by_key, key), at = top, above = NONE;
@@ -269,8 +267,7 @@ static int close_span(struct el_annot *a, const struct open *o, uint64_t end, bo
 		err = ARRAY_RESERVE(a->stacks, a->stacks_cap, a->info.n_spans + 1, SPANS_MAX);
 	if (err)
 		return err;
-	/* Until el_annot__finish, when all cost centres are known, the node is the number of its
-	 * stack. */
+	/* Until el_annot__finish, when all centres are known, the node is its stack's number. */
 	s.node = (uint32_t)a->info.n_spans;
 	a->stacks[a->info.n_spans] = o->stack;
 	a->spans[a->info.n_spans++] = s;

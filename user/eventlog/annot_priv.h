@@ -75,11 +75,9 @@ struct annot_words {
 	uint64_t fn, site, tid;
 };
 
-/* Drops the texts of intervals outside the window and renumbers the others. -ENOMEM: the model is
- * unusable. */
+/* Drops the texts of intervals outside the window; renumbers the rest. -ENOMEM: a is unusable. */
 int annot__forget_texts(struct el_annot *a);
-/* Returns the verb that the text begins with, and the rest of the text; AV_NONE: any other
- * message. */
+/* Returns the verb that the text begins with, and the rest; AV_NONE: any other message. */
 enum annot_verb annot__verb(struct el_str text, struct el_str *ret_rest);
 /* As annot__verb, with the arguments; AV_MALFORMED if they make no sense. */
 enum annot_verb annot__words(struct el_str text, struct annot_words *w);

@@ -41,8 +41,7 @@ struct cc_node {
 	uint32_t first_child, next_sibling; /* CC_NO_NODE at the end */
 	uint32_t recent_child;		    /* private to the tree; 0: none */
 	uint64_t ticks;
-	uint64_t inherited_ticks; /* by cctree__inherit, added up as GHC does: without ignored
-				     centres */
+	uint64_t inherited_ticks; /* by cctree__inherit, as GHC adds up: without ignored centres */
 	/* As printed in a .prof, if there are no ticks: tenths of a percent */
 	uint16_t permille_time, permille_inherited_time;
 };
@@ -111,8 +110,7 @@ struct prof_info {
 	uint64_t skipped; /* lines that made no sense */
 };
 
-/* The first byte decides: `{` is -pj, anything else the text of -p or -P. -EBADMSG if it is
- * neither. */
+/* The first byte decides: `{` is -pj, else it is the text of -p or -P. -EBADMSG: neither. */
 int prof__parse(const char *data, size_t len, struct cctree **ret_tree, struct prof_info *ret_info);
 struct el_input; /* eventlog.h */
 int prof__read(struct el_input *in, struct cctree **ret_tree, struct prof_info *ret_info);

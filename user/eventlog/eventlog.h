@@ -73,8 +73,7 @@ struct eventlog_stats {
 	bool ended;	    /* the log's own end mark was seen */
 };
 
-/* GHC writes a buffer when it is full, so a running program may not have written some of them
- * yet. */
+/* GHC writes a buffer when it is full, so a running program may not have written some yet. */
 static inline bool eventlog_stats__has_cap(const struct eventlog_stats *s, uint32_t cap)
 {
 	return cap < EL_CAPS_MAX && s->caps[cap / 64] >> cap % 64 & 1;

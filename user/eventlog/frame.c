@@ -52,8 +52,7 @@ const uint8_t *frame__peek(struct eventlog *log, uint64_t off, size_t len)
 		return off < log->mem_off ? NULL : log->mem + (off - log->mem_off);
 	if (off >= log->win_off && len <= log->win_len && off - log->win_off <= log->win_len - len)
 		return log->win + (off - log->win_off);
-	/* Markers of full buffers are far apart: reading a lot around each would read the whole
-	 * file. */
+	/* Markers of full buffers are far apart: reading a lot around each would read all. */
 	want = log->win_len && off >= log->win_off && off < last + WIN_FULL / 4 ? WIN_FULL
 										: WIN_SMALL;
 	if (want < len)

@@ -11,8 +11,7 @@
 #include "picture/slices.h"
 
 #define LANE_MAX   ((size_t)1 << 16) /* slices per lane */
-#define LANE_LEAST ((size_t)1 << 10) /* slices that a lane may have, however many lanes there are  \
-				      */
+#define LANE_LEAST ((size_t)1 << 10) /* slices allowed for a lane, however many lanes there are */
 
 /* Shared by the lanes of a model. */
 struct lane_room {
@@ -35,8 +34,7 @@ int lane__begin(struct lane *lane, const struct pic_slice *slice);
 int lane__end(struct lane *lane);
 void lane__free(struct lane *lane);
 
-/* The time from which on the group is full; 0: a slice that begins at since_ns does not continue
- * it. */
+/* The time at which the group is full; 0: a slice beginning at since_ns does not continue it. */
 static inline uint64_t lane__full_at(const struct lane *lane, uint64_t since_ns)
 {
 	uint64_t start = lane->group.start_ns, merged = lane->slices.merged_ns;

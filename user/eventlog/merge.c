@@ -184,8 +184,7 @@ static int cursor_load(struct eventlog *log, struct cursor *c)
 	return 0;
 }
 
-/* Takes the marker at p, which sets what the block may contain. False if there is no valid
- * marker. */
+/* Takes the marker at p, which bounds what the block may contain. False if it is not valid. */
 static bool block_begin(struct cursor *c)
 {
 	uint64_t size, time, end, rest = (uint64_t)(c->lim - c->p) + c->ext_left;
@@ -300,8 +299,7 @@ static bool chain_fits(const struct eventlog *log, const struct cursor *c, const
 	return true;
 }
 
-/* The event at p is damage: moves to the next place that makes sense, or to the end of the
- * block. */
+/* The event at p is damage: moves to the next place that makes sense, or the block's end. */
 static int cursor_resync(struct eventlog *log, struct cursor *c)
 {
 	uint64_t lost = 0;

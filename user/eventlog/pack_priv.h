@@ -27,8 +27,7 @@ int unpack__array(struct unpack *u, void **ret_array, size_t *ret_n, size_t max,
 		err_;                                                                              \
 	})
 
-/* A text of at most STRTAB_MAX_STRING bytes. The unpacked one points into the message and has no
- * NUL. */
+/* A text, at most STRTAB_MAX_STRING long. Unpacked, it points into the message, without a NUL. */
 void pack__text(struct pack *p, const char *text);
 const char *unpack__text(struct unpack *u, size_t *ret_len);
 

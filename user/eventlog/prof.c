@@ -137,8 +137,7 @@ struct row {
 	bool has_ticks;
 };
 
-/* Parses from the end: [bytes, ticks,] inherited %alloc and %time, own %alloc and %time, entries,
- * no. */
+/* Parses from the end: [bytes, ticks,] inherited %alloc, %time, own %alloc, %time, entries, no. */
 static bool read_row(struct line l, struct row *r)
 {
 	double col[8];
@@ -166,8 +165,7 @@ static int add_row(struct cctree *tree, const struct row *r, uint32_t *path, siz
 	struct cc_node *n;
 	int err = 0;
 
-	/* Row 0 is MAIN; a row more than one level below the previous one is malformed and goes one
-	 * below. */
+	/* Row 0 is MAIN; a row too deep for the previous one is malformed: hang it below it. */
 	*depth = r->depth ? MIN(r->depth, *depth + 1) : 0;
 	if (*depth || strcmp(r->label, "MAIN") != 0) {
 		err = cctree__cc_by_name(tree, r->label, r->module, r->srcloc, &cc);

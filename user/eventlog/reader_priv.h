@@ -147,8 +147,7 @@ void cursor__free(struct cursor *c);
 /* decode.c: the events that are not decoded here. */
 bool decode__other(struct el_event *ev);
 
-/* Returns false if the payload is too short for its type. The events that come by the million are
- * inlined. */
+/* Returns false if the payload is too short. The events that come by the million are inlined. */
 static inline bool decode__event(struct el_event *ev)
 {
 	switch (ev->id) {

@@ -298,8 +298,7 @@ static int on_gc(struct el_sched *s, const struct el_event *ev)
 	switch (ev->id) {
 	case EL_REQUEST_SEQ_GC:
 	case EL_REQUEST_PAR_GC:
-		/* the one that requests it leads; the others' parts may begin before the
-		 * leader's */
+		/* the one that requests it leads; others' parts may begin before its own */
 		c->request = ev->time;
 		return 0;
 	case EL_GC_START:
@@ -464,8 +463,7 @@ static __attribute__((noinline)) int on_other(struct el_sched *s, const struct e
 	}
 }
 
-/* The few instructions that nearly every event takes; an event that is not its pair's settles the
- * pair. */
+/* The few instructions that nearly every event takes; any other event settles its pair. */
 static int on_event(void *ctx, const struct el_event *ev)
 {
 	struct el_sched *s = ctx;

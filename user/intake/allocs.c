@@ -17,8 +17,7 @@
 /* After this many collections without a request from large objects, one is unlikely to come. */
 #define MAX_UNASKED 8
 
-/* After this many samples of large objects in a row on one capability, another kind is unlikely to
- * come. */
+/* After this many samples of large objects in a row on one capability, others are unlikely. */
 #define MAX_PASSED_OVER 32
 
 /* When collections are this far apart, the sampler's ticks serve as samples of allocation, too. */

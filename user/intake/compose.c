@@ -28,8 +28,7 @@ static void put_part(struct composer *c, uint32_t part, uint32_t skip)
 		put(c, stack.frames[i]);
 }
 
-/* Puts the cost centres' path in place of, or before, the frames of the innermost Haskell
- * thread. */
+/* Puts the cost centres' path instead of, or before, the innermost Haskell thread's frames. */
 static bool put_ccs(struct composer *c, const struct ev *ev)
 {
 	struct pic_stack hs = intake__part(c->in, ev->hs);
@@ -89,8 +88,7 @@ static void put_call(struct composer *c, const struct ev *ev, const struct seen_
 	struct pic_stack stack = intake__part(c->in, ev->c);
 	uint32_t skip = 0;
 
-	/* a callback is running: the call's function is among the C frames below its Haskell
-	 * frames */
+	/* a callback is running: the call's function is a C frame below its Haskell frames */
 	if (ev->where == WIRE_WHERE_HASKELL)
 		site = NULL;
 	put_hs(c, ev, site);

@@ -203,8 +203,7 @@ static int move_target(struct intake *in, struct seen *s, uint64_t at_ns)
 	return err;
 }
 
-/* Drops what came from the kernel's maps; for a thread that has ended it came from its own
- * record. */
+/* Drops what came from the kernel's maps; for an ended thread it came from its own record. */
 static void forget_state(struct seen_thread *th)
 {
 	free(th->final);
@@ -362,8 +361,7 @@ static void take_part(uint64_t *part, uint64_t value, uint64_t base)
 	*part -= MIN(*part, value - MIN(base, value));
 }
 
-/* If the counters were not read in this window, its calls are in the next window that reads
- * them. */
+/* If the counters were not read in this window, the next window that reads them has its calls. */
 static void cut_counters(struct seen *s, struct seen_counters *counters, uint64_t at_ns)
 {
 	const struct wire_site *value = &counters->value, *base = &counters->base;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* forget: releases what is not needed any more, so that a session of any length fits into
- * memory. */
+/* forget: releases what is not needed any more, so that sessions of any length fit into memory. */
 #include "intake_priv.h"
 
 static int by_time(const void *pa, const void *pb)

@@ -106,8 +106,7 @@ int intake__ends_ahead(struct intake *in, pid_t pid, uint64_t ns);
 /* The capture ends before the final call counters were read of the processes still running at its
  * end. */
 void intake__calls_uncounted(struct intake *in);
-/* The threads as they were at at_ns; at_end: the last snapshot of the session (or of the
- * target). */
+/* The threads as they were at at_ns; at_end: the last snapshot of the session or the target. */
 int intake__snapshot(struct intake *in, pid_t pid, const struct snapshot *snapshot, uint64_t at_ns,
 		     bool at_end);
 /* What the heap consisted of at at_ns, which is not 0. */
@@ -133,16 +132,14 @@ int intake__site_counters(struct intake *in, const struct wire_site_key *key,
 			  const struct wire_site *site, uint64_t at_ns);
 /* A thread's entry in the kernel's map, read at the end: closes its lane. */
 int intake__thread_state(struct intake *in, pid_t tid, const struct wire_thread *state);
-/* The stack of the off-CPU interval that the thread is still in. Call after
- * intake__thread_state. */
+/* The stack of the off-CPU interval that the thread is in; call after intake__thread_state. */
 int intake__off_stack(struct intake *in, pid_t pid, pid_t tid, const struct wire_off_stack *stack);
 /*
  * Call after the states at at_ns if records were lost: a thread that has no state and whose exit
  * was not reported ended at at_ns at the latest. Errors as intake__record.
  */
 int intake__end_lost(struct intake *in, uint64_t at_ns);
-/* Drops the threads' states and their stacks: they show a moment within the session, not its
- * end. */
+/* Drops the threads' states and their stacks: they show a moment within the session. */
 int intake__forget_states(struct intake *in);
 /* The process ended or left: "exited 3" (its code, if known), "killed 9", "exec", "left". The first
  * end counts; its exit status may be added later. Also allowed after intake__close. */
@@ -180,8 +177,7 @@ struct intake_cost {
 	uint64_t probe_hits, bpf_ns, trap_ns_estimated, user_cpu_ns, max_rss_bytes,
 		probes_paused_ns;
 	bool bpf_ns_known;
-	bool calls_missed; /* it started during the session and may have made calls before its
-			      probes were in place */
+	bool calls_missed; /* it started in the session, maybe making calls before it had probes */
 	uint64_t held_up_until_ns; /* all probes were off until then; 0: they were not off */
 };
 int intake__set_cost(struct intake *in, pid_t pid, const struct intake_cost *cost);

@@ -126,8 +126,7 @@ int gcs__record(struct seen *s, const struct wire_gc *rec);
 int gcs__ahead(struct seen *s, const struct wire_gc *rec);
 /* An off-CPU interval of the thread that leads a collection may move the collection's edge. */
 void gcs__off(struct seen *s, const struct wire_off *rec);
-/* Takes what the thread did on the CPU at ev->t0, which may show that the end of its collection was
- * lost. */
+/* Takes what the thread did on the CPU at ev->t0: its collection's end may have been lost. */
 void gcs__runs(struct seen *s, pid_t tid, const struct ev *ev);
 
 /* ── allocation (allocs.c) ───────────────────────────────────────────────────────────────── */
@@ -153,8 +152,7 @@ int notes__flow(struct seen *s, pid_t tid, const struct ev *call);
 int notes__queued(struct seen *s, uint64_t ns, uint64_t queued);
 int notes__starved(struct seen *s, uint64_t ns, uint64_t queued);
 
-/* snapshot.c: checks whether a call that has returned is the one in the snapshot taken at the
- * attach. */
+/* snapshot.c: checks whether a call that returned is the one in the snapshot at the attach. */
 void snapshot__compare(struct seen_thread *th, const struct ev *call);
 
 /* carried.c: for calls that were open at the last cut: takes such a call's record, the thread's

@@ -104,8 +104,7 @@ static void keep_others(const struct seen *s, uint32_t *fresh, uint32_t n)
 	}
 }
 
-/* Keeps earlier replacements: what gets a better name now had a replacement that was good
- * enough. */
+/* Keeps earlier replacements: what gets a better name now had one that was good enough. */
 static void merge(struct intake *in, uint32_t *fresh, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {

@@ -89,8 +89,7 @@ struct seen_thread {
 	/* Calls from the same site as at_start's: one that was open at the attach has ended; one
 	 * was seen to begin. */
 	bool ended_before_call, began_same_call;
-	/* The call of at_start itself was still open at the last cut, and the window before has its
-	 * part. */
+	/* The call of at_start was still open at the last cut; the window before has its part. */
 	bool first_call_goes_on;
 	struct evs samples, offs, calls; /* in time order after seen__sort */
 	struct ev final_off; /* the interval that it is still in; hs and c if there was a stack */
@@ -265,8 +264,7 @@ struct alloc_reading {
 	uint64_t large;	   /* the part of them in large objects … */
 	uint64_t large_of; /* … out of this many bytes; the share of the rest is unknown */
 	uint32_t reason;   /* enum wire_alloc_reason: of the collection */
-	uint64_t skipped; /* collections since the last reading that have no reading of their own …
-			   */
+	uint64_t skipped; /* collections since the last reading without a reading of their own … */
 	uint64_t skipped_copied; /* … and the bytes that they copied */
 	bool caps_left_out;
 	bool ticked; /* made by a tick, which does not have the fields that follow */
@@ -351,8 +349,7 @@ struct tso_info {
 	 * it), and why it was blocked */
 	uint64_t living_ns;
 	uint16_t living_why;
-	uint64_t seen_ns; /* a record shows it alive at that time, which may be still to come; 0:
-			     none */
+	uint64_t seen_ns; /* a record shows it alive then, maybe still to come; 0: none */
 };
 
 /* It was seen to stop running at `ns`, for this reason (why_blocked). */
@@ -380,8 +377,7 @@ struct seen {
 	bool has_snapshot;
 	bool was_cut;	  /* its part of the picture began with a cut */
 	bool from_start;  /* its runtime was not initialised yet when it joined */
-	size_t n_missing; /* how many of pub's first sentences hold for the process and not only for
-			     one window */
+	size_t n_missing; /* pub's first sentences, which hold for more than one window */
 	uint64_t snap_ns; /* time of the snapshot taken as it joined; 0: none yet */
 	uint64_t joined_ns;
 	uint64_t end_ns;

@@ -423,8 +423,7 @@ int stack__take(struct intake *in, struct seen *s, const struct raw_stack *raw, 
 	/* the signal handler returns to the Haskell code that the signal interrupted */
 	if (t->returns && t->in_hs && t->c.n == 1)
 		ev->code = CODE_HASKELL;
-	/* down to the thread's start: the runtime is about to enter Haskell code, or has just left
-	 * it */
+	/* down to the thread's start: the runtime is about to enter Haskell code, or has left it */
 	if (t->c.n &&
 	    (t->outer_code == CODE_RTS || (!t->in_hs && raw->head->end == WIRE_END_COMPLETE)))
 		ev->flags |= EV_OUTER_RTS;

@@ -39,8 +39,7 @@ enum intake_input_kind {
 	TI_NAME = 15, /* a: the frame; name */
 	TI_SITE = 16, /* a: the address; site */
 	TI_CCS = 17,  /* a: the address; ccs */
-	/* reported by the code that joins a process's eventlog: what was read from the file, and
-	 * how */
+	/* reported by the code that joins an eventlog: what was read from the file, and how */
 	TI_LOG_BYTES = 18,     /* pid, data; a: number of bytes before these */
 	TI_LOG = 19,	       /* pid, text: its path, data: struct intake_log_join; a: its bytes */
 	TI_FORGET_TARGET = 20, /* pid */

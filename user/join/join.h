@@ -55,8 +55,7 @@ struct join_log {
 	bool unsure; /* the clocks disagree: it is right only if what both saw matches */
 	bool early;  /* by the offset the log ends before the session; the system was suspended */
 
-	/* For log_build__join: CLOCK_MONOTONIC from which on every probe was hit; 0: since the
-	 * attach */
+	/* For log_build__join: CLOCK_MONOTONIC since when every probe was hit; 0: the attach */
 	uint64_t observed_ns;
 
 	/* Cost centres to leave out of stacks and tables, as for cctree__filter. */

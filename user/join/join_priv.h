@@ -53,8 +53,7 @@ int elog__node_stack(struct log_build *b, uint32_t node, uint32_t *ret_stack);
 int elog__caps(struct log_build *b);
 /* What the scheduler's events have on a capability; NULL: nothing. */
 const struct el_cap *elog__cap(const struct log_build *b, uint32_t no);
-/* Makes lanes of Haskell threads, if wanted; lanes that exist already keep their stacks and
- * calls. */
+/* Makes lanes of Haskell threads, if wanted; existing lanes keep their stacks and calls. */
 int elog__haskell(struct log_build *b);
 /* Makes OS threads and safe calls from hs-safescope's annotations. */
 int elog__calls(struct log_build *b);

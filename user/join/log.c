@@ -119,8 +119,7 @@ void elog__fill(struct log_build *b)
 		return;
 	e->events = stats->events;
 	e->damaged_bytes = stats->lost_bytes;
-	/* A complete log reaches to its last event; an incomplete one as far as all its buffers
-	 * reach. */
+	/* A complete log reaches to its last event; another as far as all its buffers. */
 	e->reaches_ns = elog__time(b, stats->ended ? stats->last_time : stats->reaches);
 }
 

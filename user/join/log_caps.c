@@ -178,8 +178,7 @@ struct cursor {
 /* A run too short for a tick gets its thread's last stack, for at most this many steps. */
 #define LAST_STACK_STEPS 20
 
-/* Whether a tick of *p lies in [start, end). Its last tick is at its end, one more a step
- * earlier. */
+/* Whether a tick of *p is in [start, end). Its last tick is at its end, one more a step before. */
 static bool ticked_inside(const struct pic_slice *p, uint64_t start, uint64_t end, uint64_t step)
 {
 	if (p->state != CS_HASKELL)

@@ -36,8 +36,7 @@ static bool stands_alone(enum cc_kind kind)
 	return kind == CCK_IDLE || kind == CCK_GC || kind == CCK_SYSTEM;
 }
 
-/* Root first: MAIN, which everything is part of. Idleness has no frame; it is a gap on the time
- * axis. */
+/* Root first: MAIN, which everything is part of. Idleness has no frame; it is a gap in time. */
 static int make_stack(struct log_build *b, uint32_t node, uint32_t *ret_stack)
 {
 	uint32_t frames[1024], max = MIN(b->opts.max_depth, (uint32_t)ARRAY_SIZE(frames));

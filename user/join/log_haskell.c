@@ -129,8 +129,7 @@ static int draw(struct drawing *d, struct pic_lane *lane)
 
 /* ── sums ────────────────────────────────────────────────────────────────────────────────── */
 
-/* Sums by the log's slices if it has all of them, else by its sums, which may begin before the
- * lane. */
+/* Sums by the log's slices if they are complete, else by its sums, which may begin earlier. */
 static void sum_up(const struct drawing *d, struct pic_lane *lane)
 {
 	const uint64_t span = lane->end_ns - lane->start_ns;

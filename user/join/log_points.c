@@ -5,8 +5,7 @@
 #include "base/search.h"
 #include "join_priv.h"
 
-/* The models of a joined log have more than the session; those of a log alone have what is
- * wanted. */
+/* The models of a joined log exceed the session; those of a log alone have what is wanted. */
 static bool is_wanted(const struct log_build *b, uint64_t start_ns, uint64_t end_ns)
 {
 	return !b->seen || (start_ns >= b->from_ns && end_ns <= b->to_ns);

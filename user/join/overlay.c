@@ -14,8 +14,7 @@ struct overlay {
 	const uint32_t *stacks; /* by state */
 };
 
-/* The largest part of a lane, in percent, that a log may lack if its sums are to stand for the
- * lane. */
+/* The largest part of a lane, in percent, that a log may lack for its sums to be used. */
 #define UNCOVERED_PERCENT 1
 
 static bool held(const struct pic_slice *s)
@@ -29,8 +28,7 @@ static bool covered(const struct join *j, const struct pic_slice *s)
 	return s->start_ns >= j->b->from_ns && s->end_ns <= j->b->to_ns;
 }
 
-/* Puts a part of a slice: within the log's `run`, or (`runs` is false) between it and the next
- * run. */
+/* Puts a part of a slice: in the log's `run`, or (`runs` is false) between it and the next. */
 static int put_part(struct overlay *o, const struct pic_slice *whole, uint64_t start, uint64_t end,
 		    const struct pic_slice *run, bool runs)
 {
@@ -59,8 +57,7 @@ static int put_part(struct overlay *o, const struct pic_slice *whole, uint64_t s
 	return slices__put(&o->slices, LANE_CAPABILITY, &s, o->max);
 }
 
-/* Cuts one slice at the log's boundaries. *at: the first slice of the log that may extend into
- * it. */
+/* Cuts one slice at the log's boundaries. *at: the log's first slice that may extend into it. */
 static int cut(struct overlay *o, const struct pic_slice *s, const struct slices *log, size_t *at)
 {
 	const struct log_build *b = o->j->b;

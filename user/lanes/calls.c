@@ -150,8 +150,7 @@ static void count_recorded(struct call_counter *c, const struct thread_lane *lan
 		if (c->l->seen->was_cut && ev->t0 < begin && !seen__has_open(th->before, ev->t0) &&
 		    !is_first_call(lane, ev) && !seen__is_counted(c->l->seen, ev, true))
 			open->at_start[flag]++;
-		/* a call that ended after its thread's state was read is counted by means of the
-		 * state */
+		/* a call that ended after its thread's state was read is counted by the state */
 		if (!c->l->goes_on || ev->t0 >= c->end || ev->t1 <= c->end ||
 		    seen__has_open(th->final, ev->t0) ||
 		    (counted && seen__is_counted(c->l->seen, ev, false)))

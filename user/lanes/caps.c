@@ -9,8 +9,7 @@
 
 #define MAX_MOVED ((size_t)1 << 24)
 
-/* This much of a thread's LEDGER_RUN time on a capability was in short calls; the capability was
- * idle. */
+/* This much of a thread's LEDGER_RUN time on a capability was in short calls, and is idle. */
 struct moved {
 	pid_t tid;
 	uint32_t cap;

@@ -88,8 +88,7 @@ static unsigned hist_entry(unsigned slot)
 	return entry;
 }
 
-/* Returns false if no call has ended at the site, and none that ended before the cut has waited
- * since. */
+/* Returns false if no call has ended at the site, and no earlier one has waited since. */
 static bool fill_site(const struct seen *s, const struct seen_counters *counters,
 		      struct figures_site *ret)
 {

@@ -13,11 +13,9 @@ static int fill_events(struct lanes *l)
 	pub->gcs = events;
 	for (size_t i = 0; i < gcs->n; i++) {
 		const struct gc_span *gc = &gcs->v[i];
-		/* of a collection that began before a cut, this window has the rest, and counts
-		 * it */
+		/* if it began before a cut, this window has the rest, and counts it */
 		uint64_t start = MAX(gc->start, pub->attach_ns), work = MAX(gc->work, start);
-		/* if its start was known only at its end, the earlier window has no part of the
-		 * pause */
+		/* if its start was unknown until its end, no earlier window has a part */
 		uint64_t from = gc->late ? l->seen->joined_ns : pub->attach_ns;
 		uint64_t pause = gc__pause(gc, from, UINT64_MAX);
 
@@ -28,8 +26,7 @@ static int fill_events(struct lanes *l)
 			continue;
 		}
 		if (l->goes_on && gc__end(gc) > l->end_ns) {
-			/* one that is still running at the session's end is not counted in any
-			 * window */
+			/* one still running at the session's end is in no window */
 			if (gc->end || gc->ends || !intake__does_look_ahead(l->in))
 				pub->gc.pause_ns += gc__pause(gc, pub->attach_ns, l->end_ns);
 			continue;

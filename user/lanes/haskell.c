@@ -381,8 +381,7 @@ int haskell__fill(struct lanes *l)
 	if (err)
 		return err;
 	for (size_t i = 0; !err && i < h->n; i++)
-		/* a thread that waited at the last cut, and of which no more is known, has no
-		 * time */
+		/* a thread that waited at the last cut, and was not seen since, has no time */
 		if (h->v[i]->cursor > h->v[i]->start_ns)
 			err = fill(l, h->v[i], &accounts[i], &lanes[n++]);
 	ledger_accounts__free(accounts, (uint32_t)h->n);

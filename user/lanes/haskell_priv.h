@@ -16,8 +16,7 @@ struct haskell_lane {
 	 * cannot have been ready any more (UINT64_MAX: not yet). */
 	uint64_t idle_ns, ready_ns;
 	uint64_t start_ns, cursor;
-	uint8_t waits; /* enum haskell_state at the last cut, which is the cursor; HS_UNKNOWN:
-			  unknown */
+	uint8_t waits; /* enum haskell_state at the last cut, the cursor; HS_UNKNOWN: unknown */
 	bool unsure;   /* it may still be waiting: the next window's look shows it */
 	struct slices slices;
 };
@@ -34,8 +33,7 @@ struct haskell_builder {
 };
 
 int haskell__put(struct haskell_builder *b, const struct claim *c, const struct pic_slice *s);
-/* Puts the gap from the cursor to `end`, where `next` begins; NULL: the thread is not seen
- * again. */
+/* Puts the gap from the cursor to `end`, where `next` begins; NULL: it is not seen again. */
 int haskell__put_gap(void *ctx, uint64_t end, const struct claim *next);
 /* Where the thread's lane ends: where the thread did, or with the session if it is known what the
  * thread waits for. */

@@ -62,8 +62,7 @@ struct thread_lane {
 	uint64_t run_ns;	  /* booked as LEDGER_RUN */
 	uint64_t idle_ns;
 	uint64_t managed_ns; /* time spent waiting for events or ticks to manage */
-	/* for the lanes of Haskell threads: the last one on it, and what this thread has done
-	 * since */
+	/* for the lanes of Haskell threads: the last one on it, and what followed */
 	uint64_t tso;
 	uint8_t tso_state; /* enum thread_state */
 	uint8_t tso_gap;   /* enum haskell_state */
@@ -92,8 +91,7 @@ struct heap_points {
 };
 
 struct heap_curve {
-	struct pic_heap heap,
-		before; /* without points and growth; before: as of the last collection */
+	struct pic_heap heap, before; /* without points and growth; before: the last collection */
 	struct pic_heap_point last;
 	struct heap_points points, majors;
 	bool collected_before; /* in an earlier window */
@@ -150,8 +148,7 @@ struct idle {
 	uint64_t before; /* idle time in forgotten spans */
 };
 
-/* A stretch of a thread's time in one state, which capabilities and Haskell threads are derived
- * from. */
+/* A stretch of a thread's time in one state; capabilities and Haskell threads follow from it. */
 struct piece {
 	struct pic_slice s; /* state: enum thread_state */
 	uint8_t class;	    /* enum ledger_class of its time, if on the CPU */
@@ -387,8 +384,7 @@ struct claim_walk {
 int claims__walk(struct claim_walk *w, const struct claim *v, size_t n, uint64_t until);
 /* Moves the parts of claims v[from…to) that lie beyond `until` to v[*kept…]. */
 void claims__keep_rest(struct claims *claims, size_t *kept, size_t from, size_t to, uint64_t until);
-/* Keeps the first n. With none left, frees the array, since its memory is needed for other
- * things. */
+/* Keeps the first n; with none left, frees the array, whose memory is needed elsewhere. */
 void claims__keep_only(struct claims *claims, size_t n);
 /* The part of a claim as the claimed lane shows it. The claim's samples go with its start. */
 struct pic_slice claim__slice(const struct claim *c, uint64_t start, uint64_t end);
@@ -473,8 +469,7 @@ void haskell__cut(struct lanes *l, uint64_t at_ns);
 
 /* ── the rest of the picture ─────────────────────────────────────────────────────────────── */
 
-/* Fills in collections and what they waited for. Call after the lanes of threads and
- * capabilities. */
+/* Fills in collections and what they waited for, after the lanes of threads and capabilities. */
 int gcs__fill(struct lanes *l);
 /* For collections that nothing marked: how long they took at most. */
 void gc_infer__fill(struct lanes *l);

@@ -251,8 +251,7 @@ static bool waits_for_events(uint32_t syscall)
 	}
 }
 
-/* GHC.Event.Manager and TimerManager label their threads like this (base, GHC.Event.Thread, since
- * 9.6). */
+/* Labels that GHC.Event.Manager and TimerManager give (base, GHC.Event.Thread, since 9.6). */
 static bool is_managers_label(const struct seen *seen, uint64_t tso)
 {
 	const struct tso_info *info = seen__tso(seen, tso);

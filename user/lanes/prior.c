@@ -7,8 +7,7 @@
 #include "lanes_priv.h"
 
 #define LEAST_SAMPLES 8 /* fewer show nothing */
-/* At this many samples all weights are halved: what happened days ago counts for less, and no sum
- * overflows. */
+/* At this many samples all weights are halved: old ones count for less, and no sum overflows. */
 #define MOST_SAMPLES (1U << 20)
 
 static void halve(struct prior_between *between)

@@ -13,8 +13,7 @@ static enum thread_state mutator_on(const struct ev *ev)
 {
 	if (ev->code == CODE_GC || (ev->flags & EV_GC_CODE))
 		return ST_GC_WORK;
-	/* What the RTS does for the mutator (newCAF, dirty_MUT_VAR, …) counts as Haskell's own
-	 * work. */
+	/* What the RTS does for the mutator (newCAF, dirty_MUT_VAR, …) counts as Haskell. */
 	if (ev->code == CODE_C && !(ev->flags & EV_OUTER_RTS))
 		return ST_UNSAFE_CALL_CPU;
 	return ST_HASKELL;

@@ -58,8 +58,7 @@ static bool gives_others_back(const struct thread_builder *b, const struct seg *
 	return (led || goes_on) && gives_another(b, off);
 }
 
-/* Without a sample or a call, the best evidence is what the thread did just before it left the
- * CPU. */
+/* Without a sample or a call, the best evidence is what the thread did as it left the CPU. */
 static void by_off(const struct thread_builder *b, const struct seg *seg, const struct ev *off,
 		   struct finding_out *p, struct ev *ev)
 {

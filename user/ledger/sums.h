@@ -10,8 +10,7 @@ struct pic_target;
 struct picture;
 struct seen;
 
-/* From the rows of the threads' lanes, which must be in the picture already; unsafe__fill
- * likewise. */
+/* From the rows of the threads' lanes, which must be in the picture; unsafe__fill likewise. */
 int functions__fill(struct picture *pic, struct pic_target *target);
 
 /* Functions by what they have allocated, from target->alloc.rows. */
