@@ -103,7 +103,7 @@ static int note_sign(struct ahead_living *living, struct ahead_room *room, size_
 	return 0;
 }
 
-/* Whether the thread that ran before lives on; if nothing could be read of it, it may not. */
+/* Whether the thread that ran before is known to be alive; if nothing was read of it, it is not. */
 static bool left_lives(const struct wire_tso *rec)
 {
 	return rec->left_id && rec->left_why != WIRE_TSO_UNKNOWN &&

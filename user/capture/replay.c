@@ -103,7 +103,7 @@ static void has_come_to(struct replay *r, uint64_t ns, bool last)
 
 static int finish(struct replay *r, uint64_t end_ns)
 {
-	/* with an end of its own, the capture has what goes on there for the last window */
+	/* if the capture has the session's end, it has what goes on there for the last window */
 	int err = r->ending ? 0 : replay_windows__end(&r->windows, r->tl, end_ns);
 
 	if (err)

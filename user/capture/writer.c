@@ -204,7 +204,7 @@ static int open_partial(struct capture *c, uid_t owner, gid_t group)
 			  err == -EPERM ? "a link on the way is another user's" : strerror(-err));
 		return err;
 	}
-	/* the final name: detect now if it is taken by a folder */
+	/* the final name: detect now if something else than a regular file has it */
 	if (fstatat(c->dir, c->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode)) {
 		log_error("%s: cannot be written: it is no regular file; choose another place with "
 			  "--save",

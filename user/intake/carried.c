@@ -20,7 +20,7 @@ static void add(struct seen *s, struct call_part *part, const struct wire_thread
 	part->runnable_ns += then->runnable_ns - MIN(open->runnable_ns, then->runnable_ns);
 	if (!then->off_since_ns || then->off_since_ns >= cut)
 		return;
-	/* it slept at the cut: until it was woken, if that was before the cut */
+	/* off the CPU at the cut: blocked until it was woken, if that was before the cut */
 	woken = then->off_since_ns;
 	if (then->off_state)
 		woken = MAX(woken, then->wake_ns ? MIN(then->wake_ns, cut) : cut);

@@ -129,7 +129,7 @@ static int move_names(struct intake *in, struct seen *s)
 	return err;
 }
 
-/* The keys of the centres' table are strings of the picture. */
+/* The keys of the table of centres are strings of the picture. */
 static int move_centres(struct intake *in, struct seen_centres *tree)
 {
 	struct seen_cc *cc, *next, *all = NULL;
@@ -194,7 +194,7 @@ static int move_target(struct intake *in, struct seen *s, uint64_t at_ns)
 		.attach_ns = MAX(old->attach_ns, at_ns),
 		.attach_took_ns = old->attach_took_ns,
 		.calls_missed = old->calls_missed,
-		/* of one that ended after at_ns, and whose status may still come */
+		/* set if it ended after at_ns; its status may still come */
 		.end = moved_text(in, old->end),
 	};
 	s->pub = pub;

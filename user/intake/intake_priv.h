@@ -69,13 +69,14 @@ void addrs__free(struct seen *s);
 
 /* ── names and stacks (name.c, stack.c, kframe.c) ────────────────────────────────────────── */
 
-/* -E2BIG: the target has too many. */
+/* Beyond the target's limit of addresses *ret_name is a mark, and 0 is returned. */
 int name__addr(struct intake *in, struct seen *s, uint64_t frame, struct seen_addr *ret_name);
 /* Counts a frame with this name in a stack; `leaf`: it is the code that ran. */
 void name__count(struct seen *s, const struct seen_addr *addr, bool leaf);
 /* Asks for the name again. */
 int name__again(struct intake *in, struct seen *s, struct seen_addr *addr);
 int name__site_again(struct intake *in, struct seen *s, struct seen_site *site);
+/* -E2BIG: the target has too many sites. */
 int name__site(struct intake *in, struct seen *s, uint64_t addr, struct seen_site **ret_site);
 
 #define MAX_PART (WIRE_FRAMES_MAX + 8) /* frames per part of a stack */

@@ -97,8 +97,8 @@ static int take_snapshot(struct intake *in, pid_t pid, const struct snapshot *sn
 
 /*
  * Whether the state is of a thread that has ended: an entry may outlive its thread. If the thread
- * was dropped with an earlier window, it would be taken for a new one; but a thread that slept at
- * that time was known at that time.
+ * was dropped with an earlier window, it would be taken for a new one. A thread that is off the CPU
+ * since before the window began was known then, and is not new.
  */
 static bool has_gone(const struct seen *s, pid_t tid, const struct wire_thread *state)
 {
@@ -188,7 +188,7 @@ static int take_off_stack(struct intake *in, pid_t pid, pid_t tid,
 	memcpy(frames, stack->frames, sizeof(frames));
 	ev = th->final_off;
 	ev.hs = ev.c = 0;
-	/* set because nothing was known of the stack */
+	/* these were set while nothing was known of the stack */
 	ev.flags &= (uint16_t) ~(EV_NO_WALK | EV_GAP);
 	raw.rts = &th->final->off_rts;
 	raw.ip = th->final->off_ip;

@@ -149,7 +149,7 @@ void bounds__of(const struct seen *seen, const struct seen_thread *th, uint64_t 
 	*ret_end = MAX(end, start);
 }
 
-/* Nothing later is known of an interval that goes on beyond a cut. */
+/* Takes the context from before: nothing later is known of an interval that crosses a cut. */
 static void take_earlier(const struct thread_builder *b, struct ev *ev)
 {
 	const struct seen_thread *th = b->th;

@@ -513,7 +513,8 @@ int lanes__window(struct lanes *l, uint64_t end_ns, size_t max_slices)
 	return err;
 }
 
-/* A thread is still switched out after its exit; such records do not mean a new thread. */
+/* A thread is kept this long after its exit: it is still switched out, and such records do not mean
+ * a new thread. */
 #define GONE_NS 1000000000ULL
 
 static int has_passed(void *ctx, struct seen_thread *th)
