@@ -28,7 +28,7 @@ static void pack_thread(const struct sched_thread *t, struct pack *p)
 {
 	struct packed_thread packed;
 
-	/* the padding is handed over, too */
+	/* zero the padding, which is handed over, too */
 	memset(&packed, 0, sizeof(packed));
 	packed.start = t->pub.start;
 	packed.end = t->pub.end;

@@ -153,7 +153,7 @@ static const struct ev *next_evidence(struct evidence *it)
 }
 
 /*
- * Guesses the end of a call that was last seen at `seen`, while at `next` something else was: it
+ * Guesses the end of a call that was last seen at `seen`, while `next` shows something else: it
  * ended in between, and did not last as long as a call with a record.
  */
 static uint64_t guess_end(const struct seen *s, uint64_t call_start, uint64_t seen, uint64_t next)
