@@ -15,7 +15,7 @@
 #define FOLLOW_FAMILY 1
 #define FOLLOW_ALL    2
 
-/* Takes over the state of the others that share its file's probes. */
+/* Takes over the state of other targets that share its file's probes. */
 static void join_group(struct kernel *kernel, struct attached *a)
 {
 	const struct attached *b = NULL;
@@ -32,7 +32,7 @@ static void join_group(struct kernel *kernel, struct attached *a)
 	}
 }
 
-/* A thread; tid 0: the process. */
+/* True if the thread has ended; tid 0: the process. */
 static bool has_ended(pid_t pid, pid_t tid)
 {
 	struct proc_stat st = {0};
@@ -62,9 +62,9 @@ static void note_lacking(struct kernel_lacking *lacking, enum probe_kind kind, i
 }
 
 /*
- * 0: its probes are to be on for all processes that map the file. The kernel puts them into the
- * file of the layer. Containers of one image share that, each by an overlay of its own: every call
- * would meet the probes of all of them.
+ * 0: the probes are to be on for all processes that map the file. The kernel puts them into the
+ * overlay's underlying file. Containers of one image share that file, each through an overlay of
+ * its own, so every call would hit the probes of all of them.
  */
 static pid_t probes_are_for(const struct kernel *kernel, const struct target_info *info)
 {
@@ -94,13 +94,14 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 	for (int i = 0; i < PROBE_MAX; i++) {
 		const struct target_probe *at = all[i].at;
 
-		/* the two are of use only together */
+		/* these two are useful only together */
 		if (at->found == FOUND_NONE || at->found == FOUND_TICKER ||
 		    (i <= PROBE_RESUME && !calls))
 			continue;
 		err = probes__get(kernel, (enum probe_kind)i, at, info->probe_file, pid,
 				  &a->probes[i], &was_on);
-		/* whoever overwrites the file cannot be made to wait for its probes */
+		/* no lease: a writer cannot be made to wait, so the process gets probes of its
+		 * own */
 		if (err && err != -EBUSY && !pid) {
 			pid = info->pid;
 			err = probes__get(kernel, (enum probe_kind)i, at, info->probe_file, pid,
@@ -108,9 +109,9 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 		}
 		if (i <= PROBE_RESUME)
 			a->covered &= was_on;
-		/* each of these only adds to the picture: a failure is reported, and the others go
+		/* each probe only adds to the picture: a failure is reported, and the others go
 		 * on */
-		/* of one that has ended there is nothing to report but its end */
+		/* if the process has ended, its end is all there is to report */
 		if (err && !has_ended(info->pid, 0)) {
 			log_warn("pid %d: no probe on %s (%s+0x%llx): %s", info->pid, all[i].what,
 				 at->path, (unsigned long long)at->offset, strerror(-err));
@@ -143,14 +144,14 @@ static __u32 own_probes(const struct attached *a)
 	return flags;
 }
 
-/* The probes, and what the entry has of them. */
+/* Sets the probes, and the fields of the map entry that depend on them. */
 static void begin_probes(struct kernel *kernel, struct attached *a, const struct target_info *info)
 {
 	struct kernel_held_up held_up;
 
 	kernel__held_up(kernel, &held_up);
 	a->held_up_before_ns = held_up.ns;
-	/* the first epoch is one in which the probes have never been off */
+	/* epoch 1 means that the probes have never been off */
 	a->wire.epoch = kernel->held_up_until_ns ? 2 : 1;
 	if (add_probes(kernel, a, info) == 0) {
 		a->state = PROBES_ON;
@@ -160,15 +161,15 @@ static void begin_probes(struct kernel *kernel, struct attached *a, const struct
 		a->wire.flags |= WIRE_TARGET_PROBES_OFF;
 	}
 	a->wire.flags |= own_probes(a);
-	/* it shares them with one that they cost too much */
+	/* shares its probes with a target for which they cost too much */
 	a->gc_off = gc_probes__are_off(a);
 	kernel->gc_off_new |= a->gc_off;
 	a->since_ns = a->checked_ns = a->gc_checked_ns = time__monotonic_ns();
 }
 
 /*
- * A file that its user may write at any time is probed only once the process has shown that
- * there is a runtime in it. Our own child is stopped at its exec, and is not asked.
+ * A file that its user can write to at any time is probed only once the process has shown that
+ * there is a runtime in it. Our own child, which is stopped at its exec, is exempt.
  */
 static bool must_wait(const struct target_info *info, __u32 flags)
 {
@@ -188,10 +189,10 @@ static int add_target(struct kernel *kernel, const struct target_info *info,
 		return -ENOMEM;
 	a->pid = info->pid;
 	a->wire = info->wire;
-	/* one that waits for its probes is without them from now on */
+	/* a target that waits for its probes is without them from here on */
 	a->since_ns = time__monotonic_ns();
 	HASH_ADD(hh, kernel->targets, pid, sizeof(a->pid), a);
-	if (!a->hh.tbl) { /* uthash found no memory */
+	if (!a->hh.tbl) { /* uthash ran out of memory */
 		free(a);
 		return -ENOMEM;
 	}
@@ -199,7 +200,7 @@ static int add_target(struct kernel *kernel, const struct target_info *info,
 	return 0;
 }
 
-/* Another target takes over trying again, for those that share the probes. */
+/* Hands the task of retrying over to another target that shares the probes. */
 static void hand_over(struct kernel *kernel, const struct attached *a)
 {
 	struct attached *b = NULL;
@@ -214,7 +215,7 @@ static void hand_over(struct kernel *kernel, const struct attached *a)
 	}
 }
 
-/* Its probes go; its entries in the maps stay. */
+/* Removes its probes; its entries in the maps stay. */
 static void remove_target(struct kernel *kernel, struct attached *a)
 {
 	hand_over(kernel, a);
@@ -235,7 +236,7 @@ static int attach(struct kernel *kernel, const struct target_info *info, uid_t a
 	int err;
 
 	a = kernel__find(kernel, info->pid);
-	/* an earlier program of the process */
+	/* an earlier program of the same process */
 	if (a)
 		remove_target(kernel, a);
 	err = add_target(kernel, info, &a);
@@ -243,17 +244,17 @@ static int attach(struct kernel *kernel, const struct target_info *info, uid_t a
 		return err;
 	a->wire.flags |= flags;
 	a->wire.user = users__slot(kernel, account);
-	/* the probes first: counting begins at once with all of them, when the entry is there */
+	/* probes before the map entry, which makes counting begin with all of them at once */
 	a->waits = must_wait(info, flags);
 	if (a->waits)
 		a->wire.flags |= WIRE_TARGET_PROBES_OFF;
 	else
 		begin_probes(kernel, a, info);
-	/* it has not begun yet */
+	/* it has not started yet */
 	a->covered |= (flags & WIRE_TARGET_ARMED) != 0;
-	/* one that was adopted has its entry, with hits in it, already */
+	/* a process adopted by the BPF side already has its entry, with hits in it */
 	err = bpf_map_update_elem(costs, &key, &cost, BPF_NOEXIST);
-	/* a probe that was on its way as another one of this number ended may have made it anew */
+	/* a probe in flight when an earlier process with this pid ended may have recreated it */
 	if (!err)
 		bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.heaps), &key);
 	since = time__monotonic_ns();
@@ -265,7 +266,7 @@ static int attach(struct kernel *kernel, const struct target_info *info, uid_t a
 		kernel__detach(kernel, info->pid);
 		return err;
 	}
-	/* the first target's attach is not held up by the calibration */
+	/* so that calibration does not delay the attachment of the first target */
 	if (!kernel->trap_ns) {
 		held_up__begin(kernel);
 		kernel->trap_ns = calibrate__trap_ns(kernel->skel->progs.on_calibrate,
@@ -354,7 +355,7 @@ void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
 	if (!kernel->all || !program->ino || !a || a->state != PROBES_ON ||
 	    a->probes[PROBE_SUSPEND]->key.pid)
 		return;
-	/* addresses differ from process to process; offsets and the probes do not */
+	/* addresses differ between processes; offsets and probes do not */
 	wire.flags &= WIRE_TARGET_THREADED | WIRE_TARGET_PROFILED | WIRE_TARGET_UPDATEES;
 	wire.flags |= WIRE_TARGET_UNCONFIRMED;
 	wire.main_cap = wire.capabilities = wire.n_capabilities = wire.stgrun_ret = 0;
@@ -380,7 +381,7 @@ void kernel__detach(struct kernel *kernel, pid_t pid)
 	__u32 key = (__u32)pid;
 	bool deleted;
 
-	/* one that the programs adopted by themselves has nothing but an entry */
+	/* a process adopted by the BPF programs has nothing but a map entry */
 	unwind__forget(kernel, pid);
 	__atomic_fetch_and(target__word(kernel, key), ~(1ULL << (key % 64)), __ATOMIC_SEQ_CST);
 	deleted = bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.targets), &key) == 0;
@@ -412,7 +413,8 @@ int kernel__open_call(struct kernel *kernel, pid_t pid, pid_t tid, uint64_t star
 	err = users__add_open(kernel, open.user);
 	if (!err)
 		err = bpf_map_update_elem(fd, &key, &open, BPF_ANY);
-	/* its end removes the entry from here on; one that came before found none */
+	/* from here on the thread's exit removes the entry; an earlier exit would not have found
+	 * it */
 	if (!err && has_ended(pid, tid)) {
 		bpf_map_delete_elem(fd, &key);
 		err = -ESRCH;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Targets that are attached: their entry in the kernel's map, and their probes on and off. */
+/* Attached targets: their entries in the kernel's map, and switching their probes on and off. */
 #include <string.h>
 
 #include <bpf/bpf.h>
@@ -21,7 +21,6 @@ struct attached *kernel__next(const struct kernel *kernel, const struct attached
 	return prev ? prev->hh.next : kernel->targets;
 }
 
-/* See target_bits in bpf/maps.bpf.h. */
 __u64 *target__word(struct kernel *kernel, __u32 tgid)
 {
 	return &kernel->skel->bss->target_bits[tgid % WIRE_MAX_PIDS / 64];
@@ -49,7 +48,7 @@ bool attached__share(const struct attached *a, const struct attached *b)
 	       (a->probes[PROBE_SUSPEND] && a->probes[PROBE_SUSPEND] == b->probes[PROBE_SUSPEND]);
 }
 
-/* A process that is gone has no entry any more, and shall not get one. */
+/* BPF_EXIST: a process that is gone has no entry any more, and must not get one. */
 void target__put_seen(struct kernel *kernel, struct attached *a, bool seen)
 {
 	if (seen) {
@@ -152,7 +151,7 @@ void gc_probes__off(struct kernel *kernel, struct attached *a)
 	for (int i = PROBE_GC_SYNC; i <= PROBE_GC_END; i++)
 		if (a->probes[i])
 			probe__off(kernel, a->probes[i]);
-	/* whoever shares them has none either */
+	/* targets that share the probes have lost them too */
 	while ((b = kernel__next(kernel, b)))
 		b->gc_off |= gc_probes__are_off(b);
 	kernel->gc_off_new = true;

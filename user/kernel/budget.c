@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The budget: what the probes cost a target, held against --max-overhead. The trap is most
- * of a probe's cost, so filtering in the program would save nothing: a target over the budget loses
- * its call probes, and goes on by sampling alone. While they are off there is no rate to see, so
- * they are tried again for a moment at growing intervals.
+ * The budget: compares what the probes cost a target with --max-overhead. The trap is most of a
+ * probe's cost, so filtering in the program would save nothing: a target over the budget loses its
+ * call probes and is only sampled. While they are off their rate cannot be seen, so they are tried
+ * again for a moment at growing intervals.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,20 +16,21 @@
 #include "safescope.skel.h"
 
 #define BUDGET_WINDOW_NS 100000000ULL
-/* Which of them are due is looked at this often. */
+/* How often to check which targets are due. */
 #define BUDGET_TURN_NS 20000000ULL
-/* Where nobody looks closely; a look at each of many targets is a cost, too. */
+/* The window of sparse sessions: with many targets, checking each one has a cost, too. */
 #define BUDGET_SPARSE_NS  1000000000ULL
 #define BUDGET_FIRST_NS	  1000000000ULL
 #define BUDGET_LONGEST_NS 30000000000ULL
-/* One burst is no reason; this many windows in a row are. */
+/* A single burst is no reason to take probes off; this many consecutive windows are. */
 #define BUDGET_WINDOWS_OVER 3
-/* Of the budget: what three probes for each collection may cost before there are two, */
+/* Share of the budget above which the three probes per collection become two, … */
 #define GC_LIGHT_SHARE 0.25
-/* what these may before there is one … */
+/* share above which the two become one, … */
 #define GC_LIGHTER_SHARE 0.5
 #define GC_PROBES	 3
-/* … and how long it must have been half of the first before there are three again. */
+/* … and how many windows in a row must be below half the first share before there are three
+ * again. */
 #define GC_WINDOWS_CALM 20
 
 static struct wire_cost cost_of(struct kernel *kernel, pid_t pid)
@@ -45,7 +46,7 @@ static struct wire_cost cost_of(struct kernel *kernel, pid_t pid)
 	return cost;
 }
 
-/* Of all probes but those on collections' ends. */
+/* Hits of all probes except those on collections. */
 static uint64_t hits_of(struct kernel *kernel, pid_t pid)
 {
 	struct wire_cost cost = cost_of(kernel, pid);
@@ -53,13 +54,13 @@ static uint64_t hits_of(struct kernel *kernel, pid_t pid)
 	return cost.probe_hits - MIN(cost.gc_hits, cost.probe_hits);
 }
 
-/* What one hit costs: the trap, and the programs' mean run time. */
+/* The cost of one hit: the trap, and the programs' mean run time. */
 static uint64_t cost_per_hit(struct kernel *kernel, struct bpf_program *const *programs, size_t n)
 {
 	return kernel->trap_ns + run_time__mean(kernel->run_time, programs, n);
 }
 
-/* Whether calls are missed in this state. */
+/* True if calls are missed in this state. */
 static bool are_off(enum probe_state state)
 {
 	return state != PROBES_ON && state != PROBES_TRIAL;
@@ -88,7 +89,7 @@ void budget__enter(struct kernel *kernel, struct attached *a, enum probe_state s
 	a->gc_checked_hits = cost_of(kernel, a->pid).gc_hits;
 }
 
-/* Those that share the probes do as the first one does, and wait for it to try again. */
+/* Targets that share the probes change state with the first one, and wait for it to try again. */
 static void enter_group(struct kernel *kernel, struct attached *a, enum probe_state state,
 			uint64_t now)
 {
@@ -142,7 +143,7 @@ void budget__stop(struct kernel *kernel, struct attached *a, enum probe_kind kin
 			b->retry_ns = UINT64_MAX;
 }
 
-/* What one hit of each kind costs; the same for all targets, and asked for once a turn. */
+/* The cost of one hit of each kind; the same for all targets, and computed once a turn. */
 struct prices {
 	bool known;
 	uint64_t call_ns, gc_ns;
@@ -185,9 +186,10 @@ static void check(struct kernel *kernel, struct attached *a, uint64_t each, uint
 }
 
 /*
- * So many collections are short ones, and then the probe on their ends alone shows as much for a
- * third of the cost: the runtime itself notes when each began. Samples of allocation need the one
- * on the request as well, which stays for longer. `percent` is what they cost now.
+ * When there are that many collections, most are short, and the probe on their ends alone shows as
+ * much for a third of the cost: the runtime itself notes when each began. Samples of allocation
+ * also need the probe on the request, so that one stays on for longer. `percent` is the current
+ * cost.
  */
 static void lighten(struct kernel *kernel, struct attached *a, double percent)
 {
@@ -201,7 +203,7 @@ static void lighten(struct kernel *kernel, struct attached *a, double percent)
 	if (!a->wire.gct_clock || a->gc_off || !a->probes[PROBE_GC_END])
 		return;
 	a->gc_calm = all > GC_LIGHT_SHARE / 2 * max ? 0 : a->gc_calm + 1;
-	/* who allocates is still known at the end, only not what they had used up */
+	/* who allocates is still known at the end, only not how much they had used up */
 	if (kernel->sparse) {
 		if (now != GC_PROBES_ENDS)
 			gc_probes__set(kernel, a, GC_PROBES_ENDS);
@@ -257,7 +259,7 @@ static void try_again(struct kernel *kernel, struct attached *a, uint64_t now)
 {
 	int err = call_probes__on(kernel, a);
 
-	/* at the next turn */
+	/* tried again at the next turn */
 	if (err == -EBUSY)
 		return;
 	if (err) {
@@ -272,7 +274,7 @@ static void try_again(struct kernel *kernel, struct attached *a, uint64_t now)
 
 static bool is_due(const struct kernel *kernel, const struct attached *a, uint64_t now)
 {
-	/* a first look comes soon, and so does one after a look at which it was over */
+	/* the first check comes soon, and so does one after a check that was over the budget */
 	bool calm = kernel->sparse && !a->over && a->checked_ns > a->since_ns;
 
 	return (a->state == PROBES_ON &&

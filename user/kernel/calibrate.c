@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a trap costs here: a uprobe with an empty program on a function of our own, called in a
- * loop. Its first instruction is a push, as suspendThread's is, so the kernel emulates it.
+ * Measures the cost of a trap on this machine: a uprobe with an empty program on a function of our
+ * own that is called in a loop. Like suspendThread, the function begins with a push, which the
+ * kernel emulates.
  */
 #include <link.h>
 #include <string.h>
@@ -52,7 +53,7 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
 }
 
-/* The least of several rounds: what other programs on the machine add does not count. */
+/* The minimum of several rounds, to exclude what other programs on the machine add. */
 static uint64_t least_per_call(void)
 {
 	uint64_t least = UINT64_MAX;

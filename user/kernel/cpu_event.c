@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Perf events of a CPU, of all that runs there. */
+/* Perf events of one CPU, for all processes that run on it. */
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <sys/syscall.h>
@@ -51,6 +51,6 @@ int cpu_event__open(struct keeper *keeper, enum cpu_event what, int cpu, uint64_
 	if ((fd != -EACCES && fd != -EPERM) || !keeper)
 		return fd;
 	by_keeper = keeper__open_event(keeper, what, cpu, period_ns);
-	/* that there is no keeper is not why */
+	/* report the original refusal, not that there is no keeper */
 	return by_keeper == -EPIPE ? fd : by_keeper;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * All elements of a hash map. To ask for the key after one that has been removed meanwhile begins
- * at the first key again (htab_map_get_next_key(), kernel/bpf/hashtab.c), so that some would come
- * twice; a batch goes from bucket to bucket.
+ * Iterates over a hash map. Asking for the key after one that has been removed meanwhile starts
+ * again at the first key (htab_map_get_next_key(), kernel/bpf/hashtab.c), so that some elements
+ * would come twice; batches go from bucket to bucket.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 #include "kernel_priv.h"
 
 #define BATCH_FIRST 64U
-/* More than any bucket has: there are no fewer buckets than elements. */
+/* More than any bucket holds: there are at least as many buckets as elements. */
 #define BATCH_MOST 4096U
 
 struct batch {
@@ -43,7 +43,7 @@ int map__each(int fd, uint32_t key_size, uint32_t value_size,
 	      int (*fn)(void *ctx, const void *key, void *value), void *ctx)
 {
 	struct batch b = {.key_size = key_size, .value_size = value_size};
-	/* a bucket's number */
+	/* a bucket number */
 	__u32 at = 0, next = 0;
 	bool begun = false, last = false;
 	int err = make(&b, BATCH_FIRST);
@@ -53,7 +53,7 @@ int map__each(int fd, uint32_t key_size, uint32_t value_size,
 
 		err = bpf_map_lookup_batch(fd, begun ? &at : NULL, &next, b.keys, b.values, &n,
 					   NULL);
-		/* a bucket has more than there is room for */
+		/* a bucket has more elements than the buffers have room for */
 		if (err == -ENOSPC && b.most < BATCH_MOST) {
 			err = make(&b, 2 * b.most);
 			continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What this kernel and these privileges allow, found by trying. */
+/* Finds out what this kernel and these privileges allow, by trying. */
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/seccomp.h>
@@ -18,14 +18,14 @@
 #include "kernel_priv.h"
 #include "process/proc.h"
 
-/* enough for /proc/self/status, the longest */
+/* enough for /proc/self/status, the longest of the files read */
 #define TEXT_MAX 65536
 /* include/linux/proc_ns.h, PROC_PID_INIT_INO: the host's PID namespace */
 #define HOST_PIDS_INO 0xEFFFFFFCU
 /* PROC_TIME_INIT_INO: the host's time namespace */
 #define HOST_CLOCKS_INO 0xEFFFFFFAU
 
-/* The beginning of a small file of /proc or /sys. "": it cannot be read. */
+/* Reads the beginning of a small file of /proc or /sys. "" if it cannot be read. */
 static void read_start(const char *path, char *out, size_t size)
 {
 	char *text;
@@ -38,7 +38,7 @@ static void read_start(const char *path, char *out, size_t size)
 	free(text);
 }
 
-/* A number of /proc/self/status, by its line's beginning; 0 if it is not there. */
+/* The number after `key` in /proc/self/status; 0 if it is not there. */
 static uint64_t status_number(const char *key, int base)
 {
 	uint64_t n = 0;
@@ -59,7 +59,7 @@ bool kernel__has_cap(const struct kernel_features *f, int cap)
 	return (f->caps >> cap) & 1 || (f->caps >> CAP_SYS_ADMIN) & 1;
 }
 
-/* The file's active word stands in brackets: "none [integrity] confidentiality". */
+/* The active mode is in brackets: "none [integrity] confidentiality". */
 static void read_lockdown(char out[32])
 {
 	char text[128], *from, *to;
@@ -80,7 +80,7 @@ static int quiet_print(enum libbpf_print_level level, const char *fmt, va_list a
 	return 0;
 }
 
-/* What tp_btf programs attach to (libbpf: a typedef of the tracepoint's name with this prefix). */
+/* What tp_btf programs attach to (libbpf: a typedef with this prefix and the tracepoint's name). */
 static bool has_tracepoints(void)
 {
 	static const char *const names[] = {
@@ -92,12 +92,12 @@ static bool has_tracepoints(void)
 	for (size_t i = 0; all && i < ARRAY_SIZE(names); i++)
 		all = btf__find_by_name_kind(btf, names[i], BTF_KIND_TYPEDEF) >= 0;
 	btf__free(btf);
-	/* it is some 10 MB, and the processes that are forked next would have them */
+	/* BTF takes some 10 MB, which processes forked later would inherit */
 	malloc_trim(0);
 	return all;
 }
 
-/* The kernel side knows processes by the host's numbers: in another namespace they mean others. */
+/* The kernel side uses the host's pids, which mean other processes in another namespace. */
 static bool has_host_pids(void)
 {
 	struct stat st;
@@ -105,7 +105,7 @@ static bool has_host_pids(void)
 	return stat("/proc/self/ns/pid", &st) != 0 || st.st_ino == HOST_PIDS_INO;
 }
 
-/* Records have the kernel's time, and processes' starts: ours are compared with them. */
+/* Records and the start times of processes use the kernel's clocks, and are compared with ours. */
 static bool has_host_clocks(void)
 {
 	struct stat st;
@@ -113,7 +113,7 @@ static bool has_host_clocks(void)
 
 	if (stat("/proc/self/ns/time", &st) != 0 || st.st_ino == HOST_CLOCKS_INO)
 		return true;
-	/* "monotonic 0 0" and "boottime 0 0": another one, and no other clock */
+	/* "monotonic 0 0" and "boottime 0 0": a namespace of its own, but with the host's clocks */
 	read_start("/proc/self/timens_offsets", text, sizeof(text));
 	return !strpbrk(text, "123456789");
 }
@@ -149,8 +149,8 @@ void kernel__features(struct kernel_features *ret_features)
 	*ret_features = f;
 }
 
-/* CRI-O's and podman's own profile leaves these calls to CAP_SYS_ADMIN, whatever other capabilities
- * there are. That they are filtered is not known: a profile may allow them. */
+/* The default profile of CRI-O and podman allows these calls only with CAP_SYS_ADMIN, whatever
+ * other capabilities there are. We cannot know that they are filtered: a profile may allow them. */
 #define SECCOMP_ADVICE                                                                             \
 	"a seccomp profile is in force, which may well refuse it: run it with one that allows "    \
 	"bpf and perf_event_open, or with none"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A target's memory is read by children that are forked for it, and a fork copies the page tables
- * of the rings: 32 MB of them are most of what it costs. No child needs them.
+ * Children are forked to read a target's memory, and each fork copies the page tables of the rings:
+ * their 32 MB are most of what a fork costs. No child needs them.
  */
 #include <errno.h>
 #include <string.h>

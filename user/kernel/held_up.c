@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * When the loop has not turned for two seconds, the keeper takes the probes off. Here they come on
- * again, once the loop turns; later each time that it happens soon after the last one.
+ * When the loop has not turned for two seconds, the keeper takes the probes off. This file puts
+ * them on again once the loop turns, after a pause that grows each time this happens soon after the
+ * last time.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 
 #define PAUSE_FIRST_NS	 1000000000ULL
 #define PAUSE_LONGEST_NS 30000000000ULL
-/* What is longer ago does not count. */
+/* Hold-ups that are longer ago do not make the pause grow. */
 #define FORGOTTEN_NS 60000000000ULL
 
 static void beat(struct kernel *kernel, uint64_t now)
@@ -29,7 +30,7 @@ static void hold_up(struct kernel *kernel, uint64_t now)
 	struct attached *a = NULL;
 	uint64_t since = kernel->beat_ns, pause = PAUSE_FIRST_NS;
 
-	/* they are not back since the last time: that pause goes on */
+	/* if the probes are still off since the last time, that pause is extended */
 	if (!kernel->held_up_until_ns) {
 		if (kernel->held_up.times && since - kernel->held_up_since_ns < FORGOTTEN_NS)
 			pause = retry__longer(kernel->held_up_pause_ns, pause, PAUSE_LONGEST_NS);
@@ -45,10 +46,10 @@ static void hold_up(struct kernel *kernel, uint64_t now)
 		if (a->state != PROBES_ON && a->state != PROBES_TRIAL)
 			continue;
 		target__put_seen(kernel, a, false);
-		/* one that was attached in the middle of it has lost no more than that */
+		/* a target attached in the middle of it has lost no more time than since then */
 		budget__enter(kernel, a, PROBES_HELD_UP, MAX(since, a->since_ns));
 	}
-	/* the keeper has already done so, except for what it was given since */
+	/* the keeper has already done so, except for probes that it was given since */
 	for (struct probe *p = kernel->probes; p; p = p->hh.next) {
 		bool was_on = p->held_up || p->on;
 
@@ -57,7 +58,7 @@ static void hold_up(struct kernel *kernel, uint64_t now)
 	}
 }
 
-/* False: one of them is still coming off. */
+/* False: a probe is still being detached. */
 static bool may_come_back(const struct kernel *kernel)
 {
 	for (const struct probe *p = kernel->probes; p; p = p->hh.next)
@@ -66,7 +67,7 @@ static bool may_come_back(const struct kernel *kernel)
 	return true;
 }
 
-/* Its file is overwritten: it stays off, which is reported of all that use it. */
+/* The probe's file was overwritten, so it stays off; reports that for all targets that use it. */
 static void give_up(struct kernel *kernel, const struct probe *p)
 {
 	struct attached *a = NULL;
@@ -80,8 +81,9 @@ static void give_up(struct kernel *kernel, const struct probe *p)
 }
 
 /*
- * Those that were on. How many are left for later: calls' probes are not among them, which budget.c
- * tries again, nor what nobody uses, which comes on for who uses it next.
+ * Switches the probes that were on back on. Returns how many are left for later; that excludes call
+ * probes, which budget.c tries again, and probes that nobody uses, which come on for their next
+ * user.
  */
 static size_t put_on(struct kernel *kernel, int *ret_err)
 {
@@ -131,7 +133,7 @@ static void come_back(struct kernel *kernel, uint64_t now)
 	kernel->held_up_ended_ns = now;
 }
 
-/* Less and less often, as budget.c does it. */
+/* At growing intervals, as in budget.c. */
 static void try_left(struct kernel *kernel, uint64_t now)
 {
 	int err = 0;
@@ -147,14 +149,14 @@ static void try_left(struct kernel *kernel, uint64_t now)
 }
 
 /*
- * What the keeper has taken off since the last turn must be found before there is another one:
- * since when it was is known by the last one alone.
+ * What the keeper has taken off since the last turn must be noticed before the next beat: the time
+ * of the last beat is the only record of when it happened.
  */
 static void turn(struct kernel *kernel, uint64_t now)
 {
 	uint64_t taken = keeper__times_taken(kernel->keeper);
 
-	/* the programs have noticed it by themselves (target_of() in bpf/maps.bpf.h) by then */
+	/* by then the programs have noticed it by themselves (target_of() in bpf/maps.bpf.h) */
 	if (now - kernel->beat_ns > WIRE_HELD_UP_NS * machine__slowness() ||
 	    taken != kernel->times_taken)
 		hold_up(kernel, now);

@@ -17,11 +17,11 @@
 #include "base/base.h"
 #include "base/pass.h"
 
-/* The keeper takes a message at once, unless it is busy with a drop, of which one takes 100 ms. */
+/* The keeper takes messages at once unless it is busy with a drop, and each drop takes 100 ms. */
 #define SEND_MS	  1000
 #define ANSWER_MS 500
 #define END_MS	  2000
-/* Descriptors of the keeper's own, and those that it is still to close. */
+/* The keeper's own descriptors, and those that it has yet to close. */
 #define SPARE_FDS 64
 
 struct keeper {
@@ -29,7 +29,7 @@ struct keeper {
 	int socket, pidfd;
 	struct keeper_page *page;
 	uint64_t numbers;
-	uint32_t used[KEEPER_MAX / 32]; /* ids, a bit each */
+	uint32_t used[KEEPER_MAX / 32]; /* bitmap of ids */
 	uint32_t n_used, max_used, next_id;
 };
 
@@ -72,7 +72,7 @@ int keeper__new(struct keeper **ret_keeper)
 	fd__close(&sockets[1]);
 	fd__close(&daemon);
 	k->pidfd = (int)syscall(SYS_pidfd_open, k->pid, 0);
-	/* other children need none of it */
+	/* other children do not need the page */
 	madvise(page, sizeof(*k->page), MADV_DONTFORK);
 	*ret_keeper = k;
 	return 0;
@@ -145,7 +145,7 @@ static uint32_t new_id(struct keeper *k)
 	if (k->n_used >= k->max_used)
 		return 0;
 	for (;;) {
-		/* no link has the id 0 */
+		/* 0 is not a valid link id */
 		k->next_id = k->next_id + 1 < KEEPER_MAX ? k->next_id + 1 : 1;
 		if (!(k->used[k->next_id / 32] & 1U << k->next_id % 32))
 			break;
@@ -185,8 +185,8 @@ void keeper__drop(struct keeper *k, uint32_t id, uint64_t *ret_number)
 		*ret_number = msg.number = ++k->numbers;
 	err = send_msg(k, &msg, -1);
 	if (err)
-		/* it has ended, and all that it held is gone; or it hangs, and is killed with all
-		 * that it holds */
+		/* either the keeper has ended and all its links are gone, or it hangs and is
+		 * killed with all of them */
 		keeper__release(k);
 	free_id(k, id);
 }
@@ -244,7 +244,7 @@ int keeper__open_event(struct keeper *k, int what, int cpu, uint64_t period_ns)
 	struct pollfd p = {.events = POLLIN};
 	int sockets[2], fd = -1, err;
 
-	/* of its own: an answer that comes too late is for nobody */
+	/* a socket per request: an answer that comes too late reaches nobody */
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
 		return -errno;
 	err = send_msg(k, &msg, sockets[1]);

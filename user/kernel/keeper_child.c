@@ -22,29 +22,32 @@
 #include "keeper_priv.h"
 #include "kernel_priv.h"
 
-/* The daemon is looked after this often. What counts is how often it was seen to stand still, and
- * not for how long: a machine that sleeps does not run the daemon either. */
+/*
+ * How often the keeper checks whether the daemon's loop turns. It counts the checks at which the
+ * loop stood still instead of measuring time: while the machine is suspended the daemon does not
+ * run either.
+ */
 #define LOOK_NS 250000000ULL
-/* Standing still this many times in a row is two seconds, and ten. */
+/* This many consecutive checks without a turn are two and ten seconds. */
 #define PROBES_AFTER (8 * machine__slowness())
 #define ALL_AFTER    (40 * machine__slowness())
 
 struct keeping {
 	int socket, daemon;
-	int account; /* keeps the account of run time while it is open; -1 */
+	int account; /* the kernel keeps the account of run time while this is open; or -1 */
 	struct keeper_page *page;
 	struct reaper *reaper;
 	struct {
 		int fd; /* -1: none */
 		enum keep_kind kind;
 	} kept[KEEPER_MAX];
-	uint64_t beats; /* as they were last seen */
-	unsigned still; /* how often they were the same */
+	uint64_t beats; /* at the last check */
+	unsigned still; /* number of consecutive checks with the same beats */
 };
 
 /* ── giving up rights ────────────────────────────────────────────────────────────────────── */
 
-/* The daemon's descriptors are closed, so that they end with the daemon. The two that stay are 0
+/* Closes the daemon's descriptors, so that they end with the daemon. The two that stay become 0
  * and 1. */
 static int close_others(struct keeping *k)
 {
@@ -52,7 +55,7 @@ static int close_others(struct keeping *k)
 	const struct rlimit none = {0, 0};
 	struct rlimit files;
 
-	/* above what they are moved to */
+	/* duplicated above the numbers that they are moved to next */
 	for (int i = 0; i < 2; i++)
 		if (fds[i] >= 0 && (fds[i] = fcntl(fds[i], F_DUPFD, 2)) < 0)
 			return -errno;
@@ -76,8 +79,9 @@ static int close_others(struct keeping *k)
 
 #if !defined(SANITIZED)
 /*
- * Several threads receive descriptors and close them, and one opens events and sends those. A wait
- * that a freezer, SIGSTOP or a debugger interrupted goes on by restart_syscall().
+ * Several threads receive descriptors and close them, and one opens events and sends their
+ * descriptors. A wait that a freezer, SIGSTOP or a debugger interrupted resumes with
+ * restart_syscall().
  */
 static int restrict_calls(void)
 {
@@ -118,11 +122,12 @@ static int restrict_calls(void)
 	if (!err)
 		err = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
 				       SCMP_A0(SCMP_CMP_EQ, BPF_ENABLE_STATS, 0));
-	/* of a CPU, and of no process of its own choice */
+	/* pid -1: events of a CPU, and not of a process of its choice */
 	if (!err)
 		err = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(perf_event_open), 1,
 				       SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, UINT32_MAX));
-	/* its arguments lie in memory; the C library then takes clone() */
+	/* its arguments are in memory, out of the filter's reach; ENOSYS makes libc fall back to
+	 * clone() */
 	if (!err)
 		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 	if (!err)
@@ -139,15 +144,17 @@ static int restrict_calls(void)
 #endif
 
 /*
- * The user stays root, without root's rights but one, because nobody else may send it signals then.
- * It is no confined job (confine.h): it outlives the daemon, if only for a moment.
+ * The uid stays root's, without any of root's capabilities but one, so that nobody else may send
+ * signals to the keeper. It is not a confined job (confine.h) because it outlives the daemon, if
+ * only for a moment.
  */
 static int give_up_rights(struct keeping *k)
 {
 	sigset_t every;
 	int err;
 
-	/* what ends or stops the daemon and its group is not for the keeper: it ends after it */
+	/* signals that end or stop the daemon and its group are not for the keeper, which ends
+	 * after the daemon */
 	sigfillset(&every);
 	sigprocmask(SIG_SETMASK, &every, NULL);
 	setsid();
@@ -178,19 +185,19 @@ static void look_after(struct keeping *k)
 {
 	uint64_t beats = atomic_load(&k->page->beats);
 
-	/* before the first one the daemon loads its programs, which may take longer */
+	/* before the first beat the daemon is loading its programs, which may take longer */
 	k->still = beats && beats == k->beats ? k->still + 1 : 0;
 	k->beats = beats;
 	if (k->still != PROBES_AFTER && k->still != ALL_AFTER)
 		return;
-	/* reported first: whatever it then finds attached has been given to us since */
+	/* reported first: whatever the daemon then finds attached has been handed to us since */
 	if (k->still == ALL_AFTER)
 		atomic_store(&k->page->all_off, 1);
 	atomic_fetch_add(&k->page->taken, 1);
 	take_off(k, k->still == ALL_AFTER);
 }
 
-/* Not by libbpf, which would move a descriptor below 3, for which there is no call here. */
+/* Not with libbpf, which would move a descriptor below 3 with a call that the filter refuses. */
 static int account(void)
 {
 	union bpf_attr attr = {.enable_stats.type = BPF_STATS_RUN_TIME};
@@ -198,13 +205,13 @@ static int account(void)
 	return (int)syscall(SYS_bpf, BPF_ENABLE_STATS, &attr, sizeof(attr));
 }
 
-/* Answers by `to`, which is closed. */
+/* Sends the answer to `to` and closes it. */
 static void open_event(const struct keeper_msg *msg, int to)
 {
 	int fd = cpu_event__open_here((enum cpu_event)msg->kind, msg->cpu, msg->period_ns);
 	struct keeper_event event = {.err = fd < 0 ? fd : 0};
 
-	/* who does not wait any more has closed the other end */
+	/* if nobody waits any more, the other end is closed */
 	pass__send(to, &event, sizeof(event), fd < 0 ? -1 : fd, MSG_DONTWAIT);
 	if (fd >= 0)
 		close(fd);
@@ -252,7 +259,7 @@ static bool obey(struct keeping *k, const struct keeper_msg *msg, int fd)
 	}
 }
 
-/* False: the daemon has ended, or a descriptor was lost; all goes then. */
+/* False: the daemon has ended, or a descriptor was lost; everything is detached then. */
 static bool take_message(struct keeping *k)
 {
 	struct keeper_msg msg = {0};
@@ -287,7 +294,7 @@ static void keep(struct keeping *k)
 
 _Noreturn void keeper_child__run(int socket, int daemon, struct keeper_page *page)
 {
-	/* not on the stack, and there is only one */
+	/* too large for the stack, and there is only one */
 	static struct keeping k;
 	int err;
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * leases: a file is not written to while probes are in it that every process of the file meets. The
- * kernel reads the instruction under a probe once, and puts a breakpoint there in each process that
- * maps the file later (kernel/events/uprobes.c, UPROBE_COPY_INSN, Linux 6.1 to 7.2): in a file that
- * has been overwritten in place meanwhile it would stand in the middle of other code. What runs is
- * not written to (ETXTBSY), but probes outlast the last process of a file. So the daemon holds a
- * read lease (fcntl(2), F_SETLEASE) on it: whoever opens it for writing waits until the probes are
- * off, and the lease is given up. Where there can be no lease each process has probes of its own,
- * which the kernel puts nowhere else.
+ * leases: keeps a file from being written to while it contains probes that all of its processes
+ * share. The kernel reads the instruction under a probe once, and puts a breakpoint there in each
+ * process that maps the file later (kernel/events/uprobes.c, UPROBE_COPY_INSN, Linux 6.1 to 7.2):
+ * if the file has been overwritten in place meanwhile, the breakpoint is in the middle of other
+ * code. A running program's file cannot be written to (ETXTBSY), but probes outlive the last
+ * process of a file. So the daemon holds a read lease (fcntl(2), F_SETLEASE) on the file: whoever
+ * opens it for writing waits until the probes are off and the lease is given up. Where no lease can
+ * be had, each process gets probes of its own, which the kernel puts nowhere else.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,10 +20,12 @@
 #include "keeper_priv.h"
 #include "kernel_priv.h"
 
-/* They are looked at this often. */
+/* How often leases are checked. */
 #define LEASES_TURN_NS 50000000ULL
-/* A program that has ended leaves its probes within that; one that still has them after it runs
- * what is overwritten: a library. The kernel would wait for 45 s (/proc/sys/fs/lease-break-time).
+/*
+ * When a program ends, its probes are released within this time; if probes are still in use after
+ * it, the file is one that can be overwritten while it runs: a library. The kernel would wait for
+ * 45 s (/proc/sys/fs/lease-break-time).
  */
 #define IN_USE_NS 1000000000ULL
 
@@ -34,13 +36,13 @@ struct lease_key {
 struct lease {
 	struct lease_key key;
 	int fd;
-	uint32_t refs;	     /* probes */
-	uint64_t off_number; /* of the last of them that came off; see keeper__drop() */
-	uint64_t broken_ns;  /* since when somebody waits to write; 0: nobody does */
+	uint32_t refs;	     /* number of probes */
+	uint64_t off_number; /* of its probe that was dropped last; see keeper__drop() */
+	uint64_t broken_ns;  /* since when somebody has been waiting to write; 0: nobody is */
 	UT_hash_handle hh;   /* of kernel.leases, by key */
 };
 
-/* -EACCES: not the file's owner, and no CAP_LEASE; -EAGAIN: somebody may write to it now. */
+/* -EACCES: the file is not ours and there is no CAP_LEASE; -EAGAIN: it is open for writing. */
 static int open_lease(int file, int *ret_fd)
 {
 	char path[32];
@@ -50,7 +52,7 @@ static int open_lease(int file, int *ret_fd)
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	/* instead of SIGIO, which would end us: it is ignored */
+	/* SIGURG is ignored by default; SIGIO would kill us */
 	if (fcntl(fd, F_SETSIG, SIGURG) || fcntl(fd, F_SETLEASE, F_RDLCK)) {
 		err = -errno;
 		close(fd);
@@ -60,7 +62,7 @@ static int open_lease(int file, int *ret_fd)
 	return 0;
 }
 
-/* A child that has just been forked may still have the file open, too. */
+/* Unlocks first: a child that has just been forked may still have the file open. */
 static void end_lease(struct lease *l)
 {
 	fcntl(l->fd, F_SETLEASE, F_UNLCK);
@@ -91,7 +93,7 @@ int leases__get(struct kernel *kernel, struct probe *p)
 		}
 		HASH_ADD(hh, kernel->leases, key, sizeof(l->key), l);
 		if (!l->hh.tbl) {
-			/* uthash found no memory */
+			/* uthash ran out of memory */
 			end_lease(l);
 			return -ENOMEM;
 		}
@@ -112,7 +114,7 @@ void leases__put(struct probe *p)
 	p->lease = NULL;
 }
 
-/* Those in it that nobody uses come off. */
+/* Takes off the probes in the file that nobody uses. */
 static void take_off_unused(struct kernel *kernel, const struct lease *l, bool *ret_used)
 {
 	*ret_used = false;
@@ -126,7 +128,8 @@ static void take_off_unused(struct kernel *kernel, const struct lease *l, bool *
 	}
 }
 
-/* Nobody can be kept from writing to what others run: they are not probed any more. */
+/* Writing to a file that is in use cannot be prevented, so the processes that run it lose their
+ * probes. */
 static void take_off_used(struct kernel *kernel, const struct lease *l, uint64_t now)
 {
 	struct attached *a = NULL;
@@ -148,7 +151,7 @@ static void take_off_used(struct kernel *kernel, const struct lease *l, uint64_t
 		}
 }
 
-/* Once all of them are off. */
+/* Gives up the lease once all probes of the file are off. */
 static void give_up(struct kernel *kernel, struct lease *l)
 {
 	uint64_t number = l->off_number;
@@ -166,7 +169,7 @@ static void give_up(struct kernel *kernel, struct lease *l)
 		if (p->lease != l)
 			continue;
 		p->lease = NULL;
-		/* one that is off just now is not to come on again in other code */
+		/* a probe that happens to be off must not come on again in other code */
 		p->stale |= l->broken_ns && p->refs;
 	}
 	HASH_DEL(kernel->leases, l);
@@ -177,7 +180,7 @@ static void look_at(struct kernel *kernel, struct lease *l, uint64_t now)
 {
 	bool used;
 
-	/* while it is being broken this has what it will be (fcntl(2)) */
+	/* while a lease is being broken, F_GETLEASE returns its future type (fcntl(2)) */
 	if (!l->broken_ns && l->refs && fcntl(l->fd, F_GETLEASE) == F_RDLCK)
 		return;
 	if (!l->broken_ns && l->refs)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Opening and closing: the object, the programs that are bound to no target, the ring. */
+/* Opening and closing: the BPF object, the programs that are not bound to a target, the ring. */
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -16,9 +16,9 @@
 #include "kernel_priv.h"
 #include "safescope.skel.h"
 
-/* The verifier reports all that it did; why it stopped is at the end. */
+/* The verifier logs everything it did; the reason for its refusal is at the end. */
 #define LINES_SHOWN 40
-/* With less, libbpf may fail for want of memory whatever it reports. */
+/* With less than this, libbpf may have failed for lack of memory whatever error it reports. */
 #define LITTLE_MEMORY (128ULL << 20)
 
 static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list args)
@@ -63,7 +63,7 @@ static int prepare_uprobes(struct safescope_bpf *skel, bool multi)
 	return 0;
 }
 
-/* Gives the keeper the link's descriptor, in place of libbpf. */
+/* Hands the link's descriptor over to the keeper; libbpf's copy is destroyed. */
 static int hand_over(struct keeper *keeper, struct bpf_link *link)
 {
 	int fd = fcntl(bpf_link__fd(link), F_DUPFD_CLOEXEC, 3), err = fd < 0 ? -errno : 0;
@@ -109,15 +109,15 @@ static int open_ring(struct kernel *kernel)
 
 /* RtsFlags.MiscFlags.tickInterval's default, rts/RtsFlags.c, 8.10 to 9.14: 10 ms */
 #define TICKS_PER_SEC 100
-/* What is unread then as user space is woken, as a share of what it is else. */
+/* In sparse sessions user space is woken when a quarter of the usual number of bytes is unread. */
 #define SPARSE_WAKEUP_SHARE 4
 /* See bpf/hold.bpf.h. */
 #define HOLD_FOR_NS 200000000ULL
 
 /*
- * Events of which each target has hundreds a second cost as much at any frequency of the sampler.
- * A session with a low one, as a service has, sees no more of them than it samples; times and
- * counts are as exact.
+ * Events that each target produces by the hundred per second cost the same at any sampling
+ * frequency. A session with a low frequency, such as a service, records them no more often than it
+ * samples; times and counts remain exact.
  */
 static void set_rates(struct kernel *kernel, uint32_t frequency_hz)
 {
@@ -125,15 +125,15 @@ static void set_rates(struct kernel *kernel, uint32_t frequency_hz)
 
 	if (!kernel->sparse)
 		return;
-	/* the ring keeps its size: a busy host may hold the daemon up for seconds */
+	/* the ring keeps its size: on a busy host the daemon may be held up for seconds */
 	ro->wakeup_bytes /= SPARSE_WAKEUP_SHARE;
 	ro->stacks_by_samples = 1;
 	ro->hold_for_ns = HOLD_FOR_NS;
 	ro->tick_every = MAX(1u, TICKS_PER_SEC / frequency_hz);
 }
 
-/* libbpf reports some other error where a descriptor is missing, or memory: what it could not read
- * is not there. */
+/* When libbpf lacks descriptors or memory it may report some other error, because it then misses
+ * something that it could not read. */
 static int why_refused(int err)
 {
 	const char *name;
@@ -171,11 +171,11 @@ static int load_object(struct kernel *kernel, const struct kernel_opts *opts)
 	err = prepare_uprobes(kernel->skel, kernel->multi);
 	if (err)
 		return err;
-	/* without a line: the session has one of its own for this */
+	/* no message here: the session has one of its own for this */
 	if (!has_descriptors(kernel->skel->obj))
 		return -EMFILE;
 	err = safescope_bpf__load(kernel->skel);
-	/* the kernel's BTF, some 10 MB, is free again */
+	/* libbpf has freed the kernel's BTF, some 10 MB */
 	malloc_trim(0);
 	if (err)
 		log_error(
@@ -195,7 +195,7 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 	kernel->all = opts->all;
 	kernel->max_overhead_percent = opts->max_overhead_percent;
 	kernel->sparse = opts->frequency_hz < KERNEL_SPARSE_HZ;
-	/* first, so that it has nothing of what is opened later */
+	/* first, so that it inherits nothing that is opened later */
 	err = keeper__new(&kernel->keeper);
 	if (!err)
 		err = unwind__new(&kernel->unwind);
@@ -211,7 +211,7 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 		goto fail;
 	if (kernel->all)
 		kernel__follow(kernel, 0);
-	/* without it the budget knows only the traps, and the report shows it */
+	/* without CAP_SYS_ADMIN only traps count for the budget, which the report shows */
 	err = run_time__new(kernel->skel->obj, kernel->keeper, kernel->sparse, &kernel->run_time);
 	if (err)
 		goto fail;
@@ -225,7 +225,7 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 			     &kernel->sampler);
 	if (err)
 		goto fail;
-	/* without it what is dlopened is found late or not at all; everything else works */
+	/* without it dlopened libraries are found late or not at all; everything else works */
 	err = mappings__new(kernel->keeper, &kernel->mappings);
 	if (err)
 		log_verbose("the kernel does not report new mappings: %s", strerror(-err));
@@ -285,7 +285,7 @@ void kernel__close(struct kernel *kernel)
 
 /* ── the ring ────────────────────────────────────────────────────────────────────────────── */
 
-/* Where a record keeps its stack; NULL if it has none. */
+/* The stack in a record; NULL if it has none. */
 static struct wire_stack *stack_of(void *record, size_t size, uint64_t **ret_frames)
 {
 	const struct wire_hdr *h = record;
@@ -329,8 +329,8 @@ static void reverse(uint64_t *a, size_t n)
 }
 
 /*
- * The rootmost frames of a deep stack come as a ring: turned here, so that nobody else needs to
- * know. A mark after which nothing is left out is taken away.
+ * The root frames of a deep stack come as a ring, which is unrolled here so that nobody else needs
+ * to know about it. The elision mark is removed if nothing was left out after all.
  */
 void stack__straighten(struct wire_stack *stack, uint64_t *frames)
 {
@@ -370,7 +370,7 @@ static int on_ring(void *ctx, void *data, size_t size)
 	if (stack)
 		stack__straighten(stack, frames);
 	kernel->fn_err = kernel->fn(kernel->fn_ctx, kernel->record, size);
-	/* libbpf counts it as taken all the same */
+	/* libbpf consumes this record nevertheless */
 	return h->ns > kernel->drained_ns ? -EAGAIN : 0;
 }
 
@@ -381,9 +381,10 @@ int kernel__drain(struct kernel *kernel, int timeout_ms, kernel_record_fn fn, vo
 	kernel->fn = fn;
 	kernel->fn_ctx = ctx;
 	kernel->fn_err = 0;
-	/* what comes faster than it is taken would have no end: it is the next drain's, or lost */
+	/* ends the drain even if records come faster than they are taken: later ones are left
+	 * for the next drain, or lost */
 	kernel->drained_ns = time__monotonic_ns();
-	/* records come without a wake-up until there are many: consume after the wait, always */
+	/* few records cause no wake-up, so always consume after the wait */
 	err = timeout_ms ? ring_buffer__poll(kernel->ring, timeout_ms) : 0;
 	if (err >= 0 || err == -EINTR)
 		err = ring_buffer__consume(kernel->ring);

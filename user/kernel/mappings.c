@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Executable mappings of all processes, as the kernel makes them: perf's own MMAP2 records, in a
- * small ring for each CPU. They need no program in the path of mmap() and no process is polled; it
- * is how a library that is dlopened long after the exec is found.
+ * Executable mappings of all processes as they are made: perf's MMAP2 records, in a small ring for
+ * each CPU. This needs no program in the path of mmap() and no polling of processes; it is how
+ * libraries that are dlopened long after the exec are found.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -40,8 +40,8 @@ struct mappings {
 	struct keeper *keeper;
 	struct mapping_ring *rings; /* by CPU */
 	int n;
-	bool lost;    /* a CPU was online, and has not reported what was mapped there */
-	int epoll_fd; /* readable when there is a record */
+	bool lost;    /* a CPU was online for a while without reporting its mappings */
+	int epoll_fd; /* readable when there are records */
 };
 
 static int open_ring(struct keeper *keeper, int cpu, struct mapping_ring *ring)
@@ -127,7 +127,7 @@ int mappings__new(struct keeper *keeper, struct mappings **ret_mappings)
 	return 0;
 }
 
-/* Its own ring went with the CPU, as the sampler's event did. */
+/* The CPU's ring was lost when it went offline, like the sampler's event. */
 int mappings__revive(struct mappings *m, int cpu)
 {
 	if (!m || cpu >= m->n)
@@ -171,7 +171,7 @@ static void drain_ring(struct mapping_ring *ring, uint8_t *buf, kernel_mapping_f
 		struct perf_event_header h;
 		uint64_t at = tail % RING_BYTES, first;
 
-		/* records are multiples of 8 bytes: a header never goes round the ring's end */
+		/* record sizes are multiples of 8, so a header never wraps around */
 		memcpy(&h, data + at, sizeof(h));
 		if (h.size < sizeof(h) || h.size > head - tail)
 			break;

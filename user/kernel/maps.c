@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reading what the programs keep in maps. */
+/* Reading what the BPF programs keep in maps. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 struct sites {
 	struct kernel *kernel;
-	bool (*gone)(void *ctx, uint32_t tgid); /* NULL: all are wanted, and stay */
+	bool (*gone)(void *ctx, uint32_t tgid); /* NULL: report all sites and keep them */
 	int (*fn)(void *ctx, const struct wire_site_key *key, const struct wire_site *site);
 	void *ctx;
 };
@@ -27,7 +27,7 @@ static int on_site(void *ctx, const void *key, void *value)
 
 	if (sites->gone && !sites->gone(sites->ctx, site_key->tgid))
 		return 0;
-	site->user = 0; /* only of use to the kernel side */
+	site->user = 0; /* only the kernel side uses it */
 	err = sites->fn(sites->ctx, site_key, site);
 	site->user = user;
 	if (!err && sites->gone &&
@@ -61,8 +61,8 @@ int kernel__sweep_sites(struct kernel *kernel, bool (*gone)(void *ctx, uint32_t 
 	return err;
 }
 
-/* As calls_known() in bpf/calls.bpf.h, of a thread that may be off the CPU: it is there as it left.
- */
+/* Like calls_known() in bpf/calls.bpf.h; a thread that is off the CPU has the state it left
+ * with. */
 static bool calls_known(const struct attached *a, const struct wire_thread *thread)
 {
 	if (!a)
@@ -82,7 +82,7 @@ void kernel__flush(struct kernel *kernel)
 		return;
 	__atomic_store_n(&kernel->skel->bss->hold_paused, 1, __ATOMIC_SEQ_CST);
 	err = bpf_prog_test_run_opts(bpf_program__fd(kernel->skel->progs.on_flush), &run);
-	/* short stays are then counted in the next window, or at the end as time on the CPU */
+	/* short off-CPU intervals then come in the next window, or count as CPU time at the end */
 	if (err)
 		log_verbose("on_flush: cannot be run: %s", strerror(-err));
 }
@@ -99,7 +99,7 @@ static int on_thread(void *ctx, const void *key, void *value)
 	struct wire_thread *thread = &((struct wire_thread_entry *)value)->th;
 	const struct attached *a = kernel__find(threads->kernel, (pid_t)thread->tgid);
 
-	thread->user = 0; /* nobody else's business */
+	thread->user = 0; /* only the kernel side uses it */
 	if (calls_known(a, thread))
 		thread->epoch = a->wire.epoch;
 	else

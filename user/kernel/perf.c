@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A program at a perf event's samples. libbpf's own link would keep the event open as well. */
+/* Attaches a program to a perf event. libbpf's own link would keep a second reference to the
+ * event. */
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Probes, by the instruction that they are on. With one target each process has its own, filtered
- * by the kernel; for a whole host each file has one, and the programs look the process up.
+ * Probes, keyed by the instruction that they are on. In a session on single targets each process
+ * has its own, filtered by the kernel; in a session on the whole host each file has one set, and
+ * the programs look the process up.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 #include "kernel_priv.h"
 #include "safescope.skel.h"
 
-/* Unused probes are looked at this often. */
+/* How often unused probes are checked. */
 #define UNUSED_TURN_NS 60000000000ULL
 
 #define PROBES_MAX (PROBE_MAX * KERNEL_MAX_TARGETS + PROBES_MAX_UNUSED)
@@ -55,10 +56,10 @@ int probe__on(struct kernel *kernel, struct probe *p)
 		return 0;
 	if (p->stale)
 		return -ESTALE;
-	/* two on one instruction would count twice */
+	/* two probes on one instruction would count twice */
 	if (!probe__may_be_on(kernel, p))
 		return -EBUSY;
-	/* one that is a process's own meets no other one */
+	/* a probe of a single process needs no lease: the kernel puts it nowhere else */
 	err = p->key.pid ? 0 : leases__get(kernel, p);
 	if (err)
 		return err;
@@ -79,19 +80,19 @@ void probe__off(struct kernel *kernel, struct probe *p)
 	p->on = p->held_up = false;
 }
 
-/* Nobody can open the file any more. */
+/* True if the file has been unlinked, so that nobody can open it any more. */
 static bool file_is_removed(const struct probe *p)
 {
 	struct statx st;
 
-	/* no file server is asked */
+	/* DONT_SYNC: does not ask a file server */
 	return statx(p->file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_NLINK, &st) == 0 &&
 	       st.stx_mask & STATX_NLINK && !st.stx_nlink;
 }
 
 static void probe__free(struct kernel *kernel, struct probe *p)
 {
-	/* the file is to be written to only when it is off, if it ever can be */
+	/* a file that may still be written to keeps its lease until the probe is off */
 	if (p->lease && !file_is_removed(p))
 		probe__off(kernel, p);
 	else
@@ -147,7 +148,7 @@ static int add(struct kernel *kernel, const struct probe_key *key, int file,
 			*ret_probe = p;
 			return 0;
 		}
-		/* uthash found no memory */
+		/* uthash ran out of memory */
 		err = -ENOMEM;
 	}
 	probe__free(kernel, p);
@@ -164,7 +165,7 @@ int probes__get(struct kernel *kernel, enum probe_kind kind, const struct target
 
 	*ret_was_on = p && p->on;
 	if (p) {
-		/* one that was taken off, and whose targets have ended since */
+		/* it was taken off, and its targets have ended since */
 		if (!p->refs) {
 			keeper__await(kernel->keeper, p->off_number);
 			err = probe__on(kernel, p);
@@ -207,7 +208,7 @@ void probes__put(struct kernel *kernel, struct probe **probe)
 	*probe = NULL;
 	if (!p || --p->refs)
 		return;
-	/* one that is a process's own is of no use to the next one that runs the file */
+	/* a probe of a single process is useless to the next process that runs the file */
 	if (!kernel->all || p->key.pid || p->stale || file_is_removed(p)) {
 		remove_probe(kernel, p);
 		return;
@@ -236,7 +237,7 @@ void probes__free(struct kernel *kernel)
 {
 	struct probe *p = kernel->probes, *next;
 
-	/* the list of them stays */
+	/* frees the table only; the linked list stays intact */
 	HASH_CLEAR(hh, kernel->probes);
 	for (; p; p = next) {
 		next = p->hh.next;

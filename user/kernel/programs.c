@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * programs: the executables that were learnt, as the map `programs` has them, and who has what of
- * it. One is forgotten when it is the oldest of a user who has as many as one may, or when its call
- * probes come off its file, since its next process would not be covered from its first instruction.
+ * programs: the executables that kernel__learn() learnt, as they are in the map `programs`, and
+ * each user's share of that map. A program is forgotten when it is the oldest of a user who has
+ * reached the limit, or when its call probes come off its file, since its next process would not be
+ * covered from its first instruction.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 
 struct program {
 	struct wire_program_key key;
-	uid_t uid; /* on whose account it is */
+	uid_t uid; /* whose account it is on */
 	const struct probe *suspend, *resume;
 	UT_hash_handle hh; /* in the order in which they were last learnt */
 };
@@ -78,7 +79,8 @@ static struct program *oldest_of(const struct programs *programs, uid_t uid)
 	return p;
 }
 
-/* Room for one more of his, if need be in place of those that he has had for longest. */
+/* Makes room for one more program of the user's, at the expense of the user's oldest ones if
+ * need be. */
 static int make_room(struct programs *programs, uid_t uid)
 {
 	struct program *oldest;
@@ -90,13 +92,13 @@ static int make_room(struct programs *programs, uid_t uid)
 	return err;
 }
 
-/* -ENOMEM: it is freed. */
+/* -ENOMEM: `p` has been freed. */
 static int insert(struct programs *programs, struct program *p)
 {
 	HASH_ADD(hh, programs->all, key, sizeof(p->key), p);
 	if (p->hh.tbl)
 		return 0;
-	/* uthash found no memory */
+	/* uthash ran out of memory */
 	bpf_map_delete_elem(programs->map, &p->key);
 	shares__leave(programs->shares, (uintptr_t)p, p->uid);
 	free(p);
@@ -134,7 +136,8 @@ int programs__learn(struct programs *programs, const struct wire_program_key *ke
 	struct program *p = find(programs, key);
 	int err;
 
-	/* what there is already needs no room, stays on its account, and is now the last to go */
+	/* a known program needs no room and stays on its account, and is now the last to be
+	 * forgotten */
 	if (p) {
 		HASH_DEL(programs->all, p);
 		err = insert(programs, p);

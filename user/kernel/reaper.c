@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Takes programs off in the background, several at a time, by closing their links. */
+/* Detaches programs in the background, several at a time, by closing their links. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "base/base.h"
 #include "kernel_priv.h"
 
-/* Each waits for the kernel's grace periods, which all of them share: so many take no longer than
- * one. */
+/* Each close waits for the kernel's grace periods, which all of them share, so this many take no
+ * longer than one. */
 #define REAPER_THREADS 128
 #define REAPER_MAX     (1U << 20)
 
@@ -67,8 +67,8 @@ void reaper__add(struct reaper *r, int fd)
 
 	pthread_mutex_lock(&r->lock);
 	if (ARRAY_RESERVE(r->todo, r->cap, r->n + 1, REAPER_MAX) == 0) {
-		/* a thread that was woken is idle until it runs, and may have been meant for others
-		 */
+		/* a thread that was woken counts as idle until it runs, and may have been woken
+		 * for an earlier entry */
 		if (r->n >= r->n_idle && r->n_threads < REAPER_THREADS &&
 		    pthread_create(&r->threads[r->n_threads], NULL, work, r) == 0)
 			r->n_threads++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * run_time: what the programs cost, by the kernel's own account of their run time. Keeping that
- * account doubles what a context switch of a process that is no target pays (two readings of the
- * clock for each program that runs), so it is kept for a tenth of the time, and scaled.
+ * account doubles the cost of a context switch of a process that is not a target (the clock is read
+ * twice for each program that runs), so it is kept for a tenth of the time, and scaled.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,13 +14,13 @@
 #include "kernel_priv.h"
 #include "safescope.skel.h"
 
-/* The account is kept for the first part of each of these, … */
+/* The account is kept for the first PART of each WHOLE, … */
 #define WHOLE_NS 1000000000ULL
 #define PART_NS	 100000000ULL
-/* (where a session is meant to last, and turns the account on and off with less ado, of these) */
+/* (for less of the time in sparse sessions, which are long, to switch it on and off less often) */
 #define SPARSE_WHOLE_NS 5000000000ULL
 #define SPARSE_PART_NS	250000000ULL
-/* … and for a short session, from which there is little, longer. */
+/* … and for longer at the start, since a short session has little else. */
 #define AT_FIRST_NS 500000000ULL
 
 #define ASK_AGAIN_NS 10000000000ULL
@@ -28,17 +28,21 @@
 struct run_time {
 	struct bpf_object *object;
 	struct keeper *keeper;
-	bool kept;   /* at present, for sure */
-	bool wanted; /* as the keeper was asked for it last */
+	bool kept;   /* at present, for certain */
+	bool wanted; /* what the keeper was last asked for */
 	bool failed; /* it cannot be kept (CAP_SYS_ADMIN, kernel/bpf/syscall.c, bpf_enable_stats())
 		      */
-	uint64_t asked; /* the keeper's number of that; 0: it is done, and seen to be */
+	uint64_t asked; /* the keeper's number of the last request; 0: it is done, and was seen to
+			   be */
 	uint64_t whole_ns, part_ns;
-	uint64_t next_ns; /* when it ends, or, where it is not kept, begins */
+	uint64_t next_ns; /* when the part ends, or, where the account is not kept, the next one
+			     begins */
 	uint64_t began_ns, since_ns, since_sum;
-	/* when the first time ended, in which much is begun, and what ran in it; 0: it has not */
+	/* when the first part ended, in which much is set up, and its run time; 0: it has not
+	 * ended */
 	uint64_t first_end_ns, first_sum;
-	uint64_t kept_ns, sum; /* of the later ones that have ended: how long, and what ran */
+	uint64_t kept_ns,
+		sum; /* of the later parts that have ended: their length, and their run time */
 };
 
 static bool read_one(struct bpf_program *prog, uint64_t *ret_ns, uint64_t *ret_runs)
@@ -84,8 +88,8 @@ static void end(struct run_time *r, uint64_t now)
 	r->kept = false;
 }
 
-/* The keeper, which may be busy, is not waited for. False: it takes nothing at the moment, and is
- * asked again; what is kept until then costs only. */
+/* Does not wait for the keeper, which may be busy. False: it takes no messages at the moment and
+ * will be asked again; an account kept on until then only costs time. */
 static bool ask(struct run_time *r, bool wanted, uint64_t now)
 {
 	int err = keeper__account(r->keeper, wanted, &r->asked);
@@ -111,7 +115,7 @@ int run_time__new(struct bpf_object *object, struct keeper *keeper, bool sparse,
 	r->whole_ns = sparse ? SPARSE_WHOLE_NS : WHOLE_NS;
 	r->part_ns = sparse ? SPARSE_PART_NS : PART_NS;
 	r->began_ns = time__monotonic_ns();
-	/* it has nothing else to do yet, and the loop begins late */
+	/* the keeper has nothing else to do yet, and the loop starts late */
 	if (ask(r, true, r->began_ns) && keeper__await(r->keeper, r->asked))
 		run_time__turn(r, time__monotonic_ns());
 	*ret_run_time = r;
@@ -153,7 +157,7 @@ bool run_time__sum(const struct run_time *r, uint64_t now, uint64_t *ret_ns)
 		until = now;
 		first = now > r->since_ns ? read_all(r) - r->since_sum : 0;
 	} else if (kept && r->kept && now > r->since_ns) {
-		/* one part that has just begun is too short a sample of all the rest */
+		/* a single part that has just begun is too short a sample of all the rest */
 		kept += now - r->since_ns;
 		sum += read_all(r) - r->since_sum;
 	}

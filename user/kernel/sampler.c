@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The sampler: a cpu-clock perf event on each CPU that is online.
+ * The sampler: a cpu-clock perf event on each online CPU.
  *
- * Its period varies, or a program that does the same again and again in a multiple of it (a request
- * that takes 1.8 ms, at 1103 Hz) would be sampled at the same places each time: all of its time is
- * with two functions then. cpu-clock has no random period of its own: it is an hrtimer that keeps
- * the one it has (kernel/events/core.c, perf_swevent_init_hrtimer(), perf_swevent_hrtimer()), and
- * starts again from the moment at which another one is set (__perf_event_period()).
+ * Its period varies. Otherwise a program that repeats something at a multiple of the period (a
+ * request that takes 1.8 ms, at 1103 Hz) would be sampled at the same places each time, and all of
+ * its time would be attributed to two functions. cpu-clock cannot randomise its period: it is an
+ * hrtimer that keeps the period it has (kernel/events/core.c, perf_swevent_init_hrtimer(),
+ * perf_swevent_hrtimer()), and restarts at the moment when another one is set
+ * (__perf_event_period()).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,26 +24,25 @@
 #include "kernel_priv.h"
 #include "safescope.skel.h"
 
-/* A CPU's period is another one after so many of them, but no sooner than after VARY_EVERY_NS: each
- * change interrupts the CPU. */
+/* A CPU's period changes after this many periods, but no sooner than after VARY_EVERY_NS, since
+ * each change interrupts the CPU. */
 #define VARY_PERIODS  16
 #define VARY_EVERY_NS 50000000ULL
-/* It is this part of the mean one shorter or longer, at the most. */
+/* Periods differ from the mean by at most the VARY_PARTth part of it. */
 #define VARY_PART 4
 
-/* Events are looked at so often. */
+/* How often events are checked. */
 #define LOOK_EVERY_NS 5000000000ULL
-/* … and of CPUs that are not there so many are tried: a virtual machine may have room for hundreds.
- */
+/* How many offline CPUs are tried at each check: a virtual machine may have room for hundreds. */
 #define ABSENT_AT_ONCE 4
 
-/* Of a CPU. */
+/* One CPU's event. */
 struct clock {
 	int fd;		 /* the event; -1: none, the CPU is offline */
-	uint32_t link;	 /* the keeper's number of what runs at it */
-	uint64_t count;	 /* ns that it had run for at the last look */
-	bool failed;	 /* that has been reported */
-	bool unreported; /* it came, and whoever learnt of it could not do what that asks for */
+	uint32_t link;	 /* the keeper's id of the link that runs the program */
+	uint64_t count;	 /* ns that the event had run for at the last check */
+	bool failed;	 /* a failure has been reported */
+	bool unreported; /* the CPU came online, and the callback for that failed */
 };
 
 struct sampler {
@@ -50,9 +50,9 @@ struct sampler {
 	struct keeper *keeper;
 	struct clock *clocks; /* by CPU */
 	int n;
-	int absent; /* the CPU from which on those that were not there are tried */
+	int absent; /* the CPU from which on offline ones are tried next */
 	uint64_t looked_ns;
-	uint64_t least_ns, range_ns; /* periods: from, and so much more */
+	uint64_t least_ns, range_ns; /* periods: the shortest, and how much longer they may be */
 	uint64_t vary_every_ns, varied_ns;
 	uint64_t random; /* never 0 */
 };
@@ -69,7 +69,7 @@ bool sampler__works(void)
 
 /* ── the period ──────────────────────────────────────────────────────────────────────────── */
 
-/* Good enough for what nobody gains by guessing (Marsaglia's xorshift). */
+/* Marsaglia's xorshift; good enough, since nobody gains by guessing the period. */
 static uint64_t next_random(struct sampler *s)
 {
 	s->random ^= s->random << 13;
@@ -84,9 +84,9 @@ static uint64_t next_period(struct sampler *s)
 }
 
 /*
- * So that there are as many samples as without: half a period is lost at each change, and of
- * periods between 1 - 1/VARY_PART and 1 + 1/VARY_PART that are kept equally long there are
- * 1 + 1/(3 VARY_PART²) times as many (the mean of 1/x).
+ * Keeps the mean sampling rate what it would be with a constant period: half a period is lost at
+ * each change, and periods between 1 - 1/VARY_PART and 1 + 1/VARY_PART, each kept equally long,
+ * yield 1 + 1/(3 VARY_PART²) times as many samples (the mean of 1/x).
  */
 static void choose_periods(struct sampler *s, uint32_t frequency_hz)
 {
@@ -106,7 +106,7 @@ void sampler__vary(struct sampler *s, uint64_t now_ns)
 	for (int cpu = 0; cpu < s->n; cpu++) {
 		uint64_t period = next_period(s);
 
-		/* of a CPU that has gone offline, it fails */
+		/* fails if the CPU has gone offline */
 		if (s->clocks[cpu].fd >= 0)
 			ioctl(s->clocks[cpu].fd, PERF_EVENT_IOC_PERIOD, &period);
 	}
@@ -196,8 +196,8 @@ int sampler__start(struct bpf_program *prog, uint32_t frequency_hz, struct keepe
 }
 
 /*
- * Whether an event still runs. The kernel takes a CPU's events off as it goes offline, which all
- * but one do when the machine is suspended, and does not put them back (kernel/events/core.c,
+ * True if the event still runs. The kernel removes a CPU's events when it goes offline, as all CPUs
+ * but one do when the machine is suspended, and does not restore them (kernel/events/core.c,
  * perf_event_exit_cpu()).
  */
 static bool goes_on(struct clock *c)
@@ -208,7 +208,8 @@ static bool goes_on(struct clock *c)
 	return len < 0 || (len == sizeof(c->count) && c->count != before);
 }
 
-/* The CPU is sampled whatever comes of it: it is reported again at a later look. */
+/* Calls `came`. If that fails the CPU is sampled all the same, and reported again at a later
+ * check. */
 static int report(struct clock *c, int cpu, int (*came)(void *ctx, int cpu), void *ctx)
 {
 	int err = came(ctx, cpu);
@@ -243,7 +244,7 @@ void sampler__look(struct sampler *s, uint64_t now_ns, int (*came)(void *ctx, in
 			log_verbose("cpu %d: is online, and is sampled from here on", cpu);
 		if (!err)
 			err = report(c, cpu, came, ctx);
-		/* it is asked again at the next look, and not once for each CPU */
+		/* the keeper is busy: try again at the next check, and not once for each CPU */
 		if (err == -ETIMEDOUT)
 			return;
 		if (err) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * unwind: the unwind rows in the kernel's maps. A file's rows are one array map, made when the
- * first process that maps the file is followed, and shared by all others; what nobody uses any
- * more goes when the room is needed. What is used is shared out between users (base/shares.h).
+ * first process that maps the file is followed, and shared by all others; unused rows are dropped
+ * when the room is needed. The room is divided between users (base/shares.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 #include "unwind/cfi.h"
 #include "safescope.skel.h"
 
-/* For the rows of all files together: those of 600 MB of libraries, half of them one user's. */
+/* Room for the rows of all files together: those of 600 MB of libraries. One user gets half. */
 #define UNWIND_MAX_BYTES (128ULL << 20)
 
 struct unwind_file {
@@ -30,30 +30,31 @@ struct unwind_file {
 	uint32_t rows;
 	uint32_t users;
 	bool known;
-	int err; /* it could not be read: nobody uses it; where that may pass it is read again */
+	int err; /* it could not be read, so nobody uses it; if the error is transient it is read
+		    again */
 	struct retry again;
 };
 
-/* A process. */
+/* One process. */
 struct unwind_user {
 	pid_t pid;
-	uid_t uid; /* on whose account */
+	uid_t uid; /* whose account it is on */
 	uint32_t *files;
 	size_t n, cap;
 	struct kernel_left_out left_out;
-	/* how much its user had when a file's rows were more than he may have: no other file is
-	 * read before he has less; 0: that has not happened */
+	/* the bytes that its user had when a file's rows exceeded the limit: no other file is
+	 * read until the user has fewer; 0: that has not happened */
 	uint64_t full_at;
 };
 
 struct unwind {
-	uint32_t generation; /* of the lists of mappings, over all processes */
-	struct unwind_file files[WIRE_UNWIND_FILES]; /* by number; 0 is not used */
+	uint32_t generation; /* of the lists of mappings, counted across all processes */
+	struct unwind_file files[WIRE_UNWIND_FILES]; /* by id; 0 is unused */
 	uint64_t bytes, rows;			     /* of all files */
-	struct shares *shares;			     /* of the files that are used, by number */
+	struct shares *shares;			     /* of the files in use, by id */
 	struct unwind_user *users;
 	size_t n_users, cap_users;
-	/* files whose rows are in a map of their own, but not in the map of maps yet */
+	/* files whose rows are in a map of their own that is not in the map of maps yet */
 	uint32_t new_ids[WIRE_UNWIND_FILES];
 	int new_fds[WIRE_UNWIND_FILES];
 	uint32_t n_new;
@@ -133,7 +134,7 @@ void unwind__forget(struct kernel *kernel, pid_t pid)
 
 /* ── files ───────────────────────────────────────────────────────────────────────────────── */
 
-/* Its rows, if they are not in the map of maps yet. */
+/* Drops the file's rows if they are not in the map of maps yet. */
 static void forget_new(struct unwind *u, uint32_t id)
 {
 	for (uint32_t i = 0; i < u->n_new; i++) {
@@ -159,7 +160,7 @@ static void evict(struct kernel *kernel, uint32_t id)
 	memset(f, 0, sizeof(*f));
 }
 
-/* Makes room among what nobody uses. */
+/* Makes room by evicting files that nobody uses. */
 static bool make_room(struct kernel *kernel, uint64_t bytes)
 {
 	struct unwind *u = kernel->unwind;
@@ -195,10 +196,10 @@ static uint32_t free_file(struct kernel *kernel)
 	return 0;
 }
 
-/* The rows as a map of their own; put_new() puts it into the map of maps. */
+/* Copies the rows into a map of their own; put_new() puts that into the map of maps. */
 static int upload(struct unwind *u, uint32_t id, const struct cfi_rows *rows)
 {
-	/* as in bpf/unwind.bpf.h: the kernel compares */
+	/* must be as in bpf/unwind.bpf.h: the kernel compares the flags */
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_INNER_MAP | BPF_F_MMAPABLE);
 	__u32 n = rows->n_buckets + rows->n_rows;
 	size_t bytes = n * sizeof(uint64_t);
@@ -225,9 +226,9 @@ static int upload(struct unwind *u, uint32_t id, const struct cfi_rows *rows)
 }
 
 /*
- * All at once: for each write to a map of maps the kernel waits until no program can use what was
- * there before (maybe_wait_bpf_programs in kernel/bpf/syscall.c), which takes ten milliseconds and
- * more.
+ * All maps are put in at once: at each write to a map of maps the kernel waits until no program can
+ * be using the old contents (maybe_wait_bpf_programs in kernel/bpf/syscall.c), which takes ten
+ * milliseconds or more.
  */
 static int put_new(struct kernel *kernel)
 {
@@ -239,7 +240,7 @@ static int put_new(struct kernel *kernel)
 	bool all = n && !bpf_map_update_batch(map, u->new_ids, u->new_fds, &n, NULL);
 	uint32_t left = 0;
 
-	/* what there is no room for in the kernel is tried again with whatever comes next */
+	/* if the kernel lacks memory for one, it is tried again together with the next new ones */
 	for (uint32_t i = 0; i < u->n_new; i++) {
 		int err2 =
 			all ? 0 : bpf_map_update_elem(map, &u->new_ids[i], &u->new_fds[i], BPF_ANY);
@@ -250,7 +251,8 @@ static int put_new(struct kernel *kernel)
 		}
 		err = err2;
 		if (!retry__is_worth_it(err2)) {
-			/* for those that map it from now on; who has it already finds no rows */
+			/* for processes that map it from now on; those that have it already find
+			 * no rows */
 			u->files[u->new_ids[i]].err = err2;
 			close(u->new_fds[i]);
 			continue;
@@ -262,7 +264,8 @@ static int put_new(struct kernel *kernel)
 	return err;
 }
 
-/* Whether the user may use rows that nobody else uses. Asked before they are made. */
+/* Whether the user may use rows that nobody else uses: 0, or an error. Asked before they are
+ * made. */
 static int ask(const struct unwind *u, struct unwind_user *user, uint64_t bytes)
 {
 	uint64_t has = shares__of(u->shares, user->uid).bytes;
@@ -274,20 +277,20 @@ static int ask(const struct unwind *u, struct unwind_user *user, uint64_t bytes)
 	return err;
 }
 
-/* There was no room for it, among the rows or the children. */
+/* True if there was no room for the file, among the rows or among the children. */
 static bool may_do_later(int err)
 {
 	return err == -EDQUOT || err == -ENOSPC || err == -EBUSY;
 }
 
-/* Whether its rows are to be made now. id 0: they never were. */
+/* True if the file's rows are to be made now. id 0: they were never made. */
 static bool is_due(const struct unwind *u, uint32_t id, uint64_t now)
 {
 	return !id ||
 	       (retry__is_worth_it(u->files[id].err) && !retry__waits(&u->files[id].again, now));
 }
 
-/* *id: of one that could not be read before; 0: it is new. */
+/* *id: a file that could not be read before; 0: a new one. */
 static int add_file(struct kernel *kernel, const struct target *target, struct unwind_user *user,
 		    size_t i, const struct target_code *code, uint32_t *id)
 {
@@ -314,7 +317,7 @@ static int add_file(struct kernel *kernel, const struct target *target, struct u
 		err = -ENOSPC;
 	if (!err)
 		err = upload(u, *id, &rows);
-	/* one without rows is remembered too, and one that cannot be read: it cost the loop its
+	/* also remembers files that have no rows or cannot be read: looking cost the loop its
 	 * time */
 	if (retry__is_worth_it(err))
 		retry__begin(&again, time__monotonic_ns(), RETRY_NS, RETRY_LONGEST_NS);
@@ -359,13 +362,13 @@ static int use_file(struct unwind *u, struct unwind_user *user, uint32_t id)
 	return 0;
 }
 
-/* Of several errors the one after which the next try comes soonest is the result. */
+/* Of several errors, the one after which the next try comes soonest is returned. */
 static int rank(int err)
 {
 	return err == -EBUSY ? 3 : retry__is_worth_it(err) ? 2 : err != 0;
 }
 
-/* -EAGAIN: `until` has come before rows were made of all files. */
+/* -EAGAIN: `until` passed before the rows of all files were made. */
 static int fill_maps(struct kernel *kernel, const struct target *target, uint64_t until,
 		     struct unwind_user *user, struct wire_unwind_maps *maps)
 {
@@ -434,7 +437,7 @@ int kernel__unwind(struct kernel *kernel, const struct target *target, uint64_t 
 		free(maps);
 		return err;
 	}
-	/* what it used before is kept until the new list is made */
+	/* the process's previous files are kept until the new list is made */
 	old = *user;
 	*user = (struct unwind_user){.pid = old.pid, .uid = old.uid, .full_at = old.full_at};
 	err = fill_maps(kernel, target, until_ns, user, maps);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Uprobes by file offset. uprobe_multi links where the kernel has them: attaching and detaching a
- * hundred takes milliseconds and CAP_BPF + CAP_PERFMON are enough; perf uprobes else, of which a
- * detach costs 100 ms each. libbpf 1.1 knows no multi links, so the raw system call makes them.
+ * Uprobes by file offset. Uses uprobe_multi links where the kernel has them: attaching and
+ * detaching a hundred takes milliseconds, and CAP_BPF + CAP_PERFMON are enough. Otherwise uses perf
+ * uprobes, each of which takes 100 ms to detach. libbpf 1.1 does not know multi links, so they are
+ * made with the raw system call.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -59,8 +60,8 @@ static int multi_link(int prog_fd, const char *path, uint64_t offset, pid_t pid)
 }
 
 /*
- * As libbpf's own probe does: a path that is no file must be refused with EBADF, and a pid of -1
- * with EINVAL. Kernels whose filter was by thread instead of by process accept the latter.
+ * The same test as libbpf's: a path that is not a file must be refused with EBADF, and a pid of -1
+ * with EINVAL. Kernels that filter by thread instead of by process accept the latter.
  */
 bool uprobe__has_multi(void)
 {
@@ -93,7 +94,7 @@ int uprobe__prepare(struct bpf_program *prog, bool multi)
 		prog, (enum bpf_attach_type)ATTACH_TRACE_UPROBE_MULTI);
 }
 
-/* The number of the uprobe PMU; it differs from kernel to kernel. */
+/* The type number of the uprobe PMU, which differs between kernels. */
 static int pmu_type(uint32_t *ret_type)
 {
 	char *text, *end;
@@ -120,7 +121,7 @@ static int perf_link(struct bpf_program *prog, const char *path, uint64_t offset
 
 	if (err)
 		return err;
-	/* of every process, it is opened for any one CPU */
+	/* for all processes, any one CPU can be given */
 	fd = (int)syscall(SYS_perf_event_open, &attr, pid ? pid : -1, pid ? -1 : 0, -1,
 			  PERF_FLAG_FD_CLOEXEC);
 	return fd < 0 ? -errno : perf__link(prog, fd, cookie_of(pid), ret_fd);

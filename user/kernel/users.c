@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* users: what each user's processes have of the kernel side's maps. */
+/* users: each user's share of the kernel side's maps. */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,15 +9,15 @@
 #include "process/proc.h"
 #include "safescope.skel.h"
 
-/* Calls that were open at the start end unseen: how many there are is counted anew. */
+/* Calls that were open at the start end without a report, so they are recounted this often. */
 #define RECOUNT_NS 1000000000ULL
-/* Entries of the threads of processes that have ended are rare: they are looked for this late. */
+/* Leftover entries of the threads of ended processes are rare, so the sweep may come this late. */
 #define SWEEP_LATE_NS 1000000000ULL
 
 struct users {
-	uid_t uid[WIRE_MAX_USERS]; /* of each slot that is used */
+	uid_t uid[WIRE_MAX_USERS]; /* of each slot in use */
 	bool used[WIRE_MAX_USERS];
-	struct kernel_refused before;		 /* what those were who had slots earlier */
+	struct kernel_refused before;		 /* totals of users whose slots were reused */
 	uint32_t open[WIRE_MAX_USERS], all_open; /* entries of open_at_start */
 	uint64_t recount_ns;
 };
@@ -45,7 +45,7 @@ static bool has_targets(const struct kernel *kernel, uint32_t slot)
 	return false;
 }
 
-/* A slot that nobody has, or that nobody needs any more. 0: there is none. */
+/* A slot that is unused, or that nobody needs any more. 0: there is none. */
 static uint32_t free_slot(const struct kernel *kernel)
 {
 	const struct wire_user *users = kernel->skel->bss->users;
@@ -123,7 +123,7 @@ void users__threads_left(struct kernel *kernel, bool go_on)
 {
 	uint64_t now = time__monotonic_ns();
 
-	/* nothing reports the ends of their threads, and it may be a target again soon */
+	/* the ends of its threads are not reported, and it may soon be a target again */
 	if (go_on)
 		kernel->threads_due_ns = now;
 	else if (!kernel->threads_due_ns)
@@ -136,7 +136,7 @@ static int sweep_thread(void *ctx, const void *key, void *value)
 	const struct wire_thread *thread = &((struct wire_thread_entry *)value)->th;
 	struct wire_target_entry target;
 
-	/* just being made: its process is not known yet */
+	/* the entry is just being made: its process is not known yet */
 	if (!thread->tgid) {
 		kernel->threads_due_ns = time__monotonic_ns();
 		return 0;
@@ -167,7 +167,7 @@ void users__sweep_threads(struct kernel *kernel)
 
 /* ── calls that were open at the start ───────────────────────────────────────────────────── */
 
-/* Also removes those of threads that are gone, whose ends were not reported. */
+/* Also removes entries of threads that are gone, whose ends were not reported. */
 static int count_open(void *ctx, const void *key, void *value)
 {
 	struct kernel *kernel = ctx;
