@@ -96,7 +96,7 @@ size_t rts_arch__n_exchanges(const uint8_t *code, size_t len)
 	for (size_t at = 0; at + 4 <= len; at++) {
 		const uint8_t *op = code + at + 1;
 
-		/* xchg %reg,mem, of eight bytes */
+		/* 8-byte xchg %reg,mem */
 		n += (code[at] & 0xf8) == 0x48 && op[0] == 0x87 && op[1] < 0xc0;
 		if (code[at] != 0xf0)
 			continue;
@@ -107,7 +107,7 @@ size_t rts_arch__n_exchanges(const uint8_t *code, size_t len)
 	return n;
 }
 
-/* Absolute, or relative to the operand's own end. */
+/* The operand is absolute, or relative to its own end. */
 void rts_arch__operand(const uint8_t *code, uint64_t addr, uint64_t ret_targets[2])
 {
 	int32_t value;
@@ -160,8 +160,8 @@ const uint8_t *rts_arch__find_safe_call(const uint8_t *p, const uint8_t *end)
 }
 
 /*
- * It reserves RESERVED_C_STACK_BYTES (16384): sub $0x4000,%rsp on the way in, add $0x4000,%rsp on
- * the way out; the jump into Haskell between them is jmp *%rax.
+ * StgRun reserves RESERVED_C_STACK_BYTES (16384): sub $0x4000,%rsp on the way in, add $0x4000,%rsp
+ * on the way out; the jump into Haskell between them is jmp *%rax.
  */
 size_t rts_arch__stgreturn(const uint8_t *code, size_t len)
 {
@@ -227,7 +227,7 @@ void rts_arch__counts(const uint8_t *code, size_t len, uint64_t addr, rts_arch_l
 	}
 }
 
-/* mov %rax,disp32(REG); of the registers any but rsp, which needs another form */
+/* mov %rax,disp32(REG), for any REG but rsp, which needs another encoding */
 bool rts_arch__stores_result(const uint8_t *code, size_t len, uint32_t field)
 {
 	for (size_t at = 0; at + 7 <= len; at++) {

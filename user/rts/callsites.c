@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds the sites of safe foreign calls by a byte pattern, checks each by decoding it, and counts.
- */
+/* Finds the sites of safe foreign calls by a byte pattern, checks each by decoding it, and
+ * counts the votes. */
 #include "callsites.h"
 
 #include <errno.h>
@@ -15,11 +15,12 @@
 #include "rts_find_priv.h"
 
 #define MAX_RANGES 64
-/* Looked at in one go; what has been read is given back, so that a big file takes little memory. */
+/* Scanned in one go; pages that have been read are released, so that a big file takes little
+ * memory. */
 #define CHUNK (8U << 20)
 /*
- * A file of nothing but patterns would keep the decoder busy for minutes. Debian's pandoc, 172 MB
- * of it, takes 9000 instructions.
+ * A file of nothing but patterns would keep the decoder busy for minutes. Debian's pandoc, with 172
+ * MB, takes 9000 instructions.
  */
 #define MAX_DECODED (2U << 20)
 
@@ -31,7 +32,8 @@ struct scan {
 	uint32_t decoded;
 };
 
-/* suspendThread and resumeThread are C functions, whose unwind rows begin where they do. */
+/* suspendThread and resumeThread are C functions: their unwind rows begin at their first
+ * instruction. */
 static bool is_c_function(struct elf_file *elf, uint64_t vaddr)
 {
 	const struct elf_fde *fdes;
@@ -50,7 +52,7 @@ static int consider(struct scan *s, const uint8_t *code, size_t len, uint64_t ad
 	s->decoded += call.insns;
 	if (err < 0 || !is_c_function(s->elf, call.suspend) || !is_c_function(s->elf, call.resume))
 		return 0;
-	/* A second such instruction before the same call is the same site. */
+	/* Another such instruction before the same call is the same site. */
 	if (s->n > 0 && s->sites[s->n - 1].site == call.site)
 		return 0;
 	err = ARRAY_RESERVE(s->sites, s->cap, s->n + 1, CALLSITES_MAX);
@@ -142,7 +144,7 @@ static void count_offsets(struct callsites *c)
 	}
 }
 
-/* Keeps the sites of the pair that most of them call. */
+/* Keeps the sites of the pair that most sites call. */
 static void elect(struct callsites *c)
 {
 	size_t start = 0, best = 0;
@@ -189,7 +191,7 @@ int callsites__scan(struct elf_file *elf, struct callsites *ret_sites)
 	for (size_t i = 0; i < n && err == 0; i++)
 		err = scan_range(&s, &ranges[i]);
 	insn__free(s.insn);
-	/* Without room for all of them, those that there are still vote. */
+	/* If there was no room for all sites, those that were kept still vote. */
 	if (err < 0 && err != -E2BIG) {
 		free(s.sites);
 		return err;
@@ -218,7 +220,7 @@ const struct callsite *callsites__at(const struct callsites *sites, uint64_t sit
 	return at < sites->n && sites->sites[at].site == site ? &sites->sites[at] : NULL;
 }
 
-/* The table has this version's offsets: without that, the code's own are wanted too. */
+/* True if the table has this version's offsets; if not, those in the code are needed too. */
 static bool is_known(const struct rts *rts)
 {
 	struct layout layout;
@@ -229,7 +231,7 @@ static bool is_known(const struct rts *rts)
 	       known;
 }
 
-/* Where the code itself has suspendThread and resumeThread; false: somewhere else. */
+/* True if the code itself has suspendThread and resumeThread where the debug file has them. */
 static bool code_confirms(const struct rts *rts)
 {
 	const struct callsites *c = &rts->callsites;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Confirms the finder's addresses and the layout on the live process. */
+/* Confirms the finder's addresses and the layout in the live process. */
 #include "check.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #define CLOSURE_TSO   52
 #define CLOSURE_STACK 53
 
-/* The process runs while it is read: a mismatch counts only if it shows again and again. */
+/* The process runs while it is read, so a mismatch counts only if it persists. */
 #define TRIES	    40
 #define TRY_WAIT_NS 500000
 
@@ -32,7 +32,8 @@ struct check_ctx {
 	struct task_list *list;
 };
 
-/* Type of the closure at addr; -1 if it or its info table cannot be read (or it is forwarded). */
+/* Type of the closure at addr; -1 if it or its info table cannot be read (or the closure is
+ * forwarded). */
 static int closure_type(pid_t pid, uint64_t addr)
 {
 	uint64_t info;
@@ -70,7 +71,8 @@ static void add_task(struct task_list *list, uint64_t task)
 	list->tasks[list->n++] = task;
 }
 
-/* Follows a list through `next` bytes into each element; the length is bounded by the room. */
+/* Follows a list whose elements have their link at offset `next`, for at most CHECK_MAX_TASKS
+ * elements. */
 static void add_list(pid_t pid, struct task_list *list, uint64_t head, uint16_t next)
 {
 	for (uint32_t i = 0; head && i < CHECK_MAX_TASKS; i++) {
@@ -101,8 +103,8 @@ static void add_of_cap(pid_t pid, const struct layout *l, uint64_t cap, struct t
 }
 
 /*
- * All Tasks are in one list, doubly linked (rts/Task.h: all_next, then all_prev): from any of
- * them all others are reached, also where `all_tasks` has no symbol.
+ * All Tasks are in one doubly linked list (rts/Task.h: all_next, then all_prev): from any of them
+ * all others can be reached, even if `all_tasks` has no symbol.
  */
 static void add_neighbours(pid_t pid, const struct layout *l, struct task_list *list)
 {
@@ -130,8 +132,8 @@ void check__tasks(pid_t pid, const struct rts *rts, const struct layout *layout,
 }
 
 /*
- * Task.incall.task is the Task. A Task may have no InCall at the moment: that neither confirms
- * nor refutes.
+ * Task.incall.task must be the Task itself. A Task may have no InCall at the moment, which neither
+ * confirms nor refutes the layout.
  */
 static bool task_agrees(pid_t pid, const struct layout *l, uint64_t task)
 {
@@ -142,7 +144,7 @@ static bool task_agrees(pid_t pid, const struct layout *l, uint64_t task)
 	       back == task;
 }
 
-/* How many Tasks this layout confirms; fills in the result if it is any. */
+/* How many Tasks confirm this layout. Fills in the result's fields on Tasks. */
 static uint32_t try_tasks(struct check_ctx *c, const struct layout *l, struct check_result *r)
 {
 	struct task_list *list = c->list;
@@ -157,14 +159,14 @@ static uint32_t try_tasks(struct check_ctx *c, const struct layout *l, struct ch
 	if (c->rts->threaded)
 		check__tls(c->pid, c->rts, l, list->tasks, agree, &tls);
 	r->tasks = agree;
-	/* A Task whose thread has ended keeps its id: not every one has to agree. */
+	/* A Task whose thread has ended keeps its id, so not every one has to agree. */
 	r->tls_checked = tls.agree * 2 > agree;
 	r->my_task_tls = r->tls_checked ? tls.offset : 0;
 	r->my_task_module = r->tls_checked ? tls.module : 0;
 	return c->rts->threaded && (tls.agree || c->rts->tls_known) ? tls.agree : agree;
 }
 
-/* The Haskell threads that the capabilities and suspended calls know of: each must be one. */
+/* Checks the TSOs that the capabilities and suspended calls refer to: current ones must be TSOs. */
 static bool check_tsos(struct check_ctx *c, const struct layout *l, struct check_result *r)
 {
 	r->tsos = 0;
@@ -174,7 +176,8 @@ static bool check_tsos(struct check_ctx *c, const struct layout *l, struct check
 		if (mem__read_u64(c->pid, slot, &before) < 0)
 			return false;
 		if (before && !check__tso(c->pid, l, before)) {
-			/* It may have moved in between, if the capability holds another one now. */
+			/* Not an error if the capability holds another one by now: the TSO may
+			 * have moved in between. */
 			if (mem__read_u64(c->pid, slot, &after) < 0 || after == before)
 				return false;
 		} else if (before) {
@@ -219,7 +222,8 @@ static void look(struct check_ctx *c, struct check_result *r)
 		}
 	}
 	if (most == 0) {
-		/* Amid hs_init: capabilities, but no thread yet that would run in them. */
+		/* In the middle of hs_init there are capabilities, but no thread to run in them
+		 * yet. */
 		r->verdict = c->list->n == 0 && !check__has_heap(c->images) ? CHECK_NOT_READY
 									    : CHECK_FAILED;
 		snprintf(r->why, sizeof(r->why),
@@ -246,7 +250,7 @@ static uint8_t read_rts_opts(const struct check_ctx *c)
 	return opts < RTS_OPTS_KINDS ? (uint8_t)(opts + 1) : 0;
 }
 
-/* In the child. */
+/* Runs in the child. */
 static int run(void *ctx, void *out)
 {
 	struct check_ctx *c = ctx;
@@ -258,7 +262,7 @@ static int run(void *ctx, void *out)
 	c->list = calloc(1, sizeof(*c->list));
 	if (!c->list)
 		return -ENOMEM;
-	/* May we read it at all? Any mapping will do. */
+	/* Checks that the process may be read at all; any mapping will do. */
 	for (size_t i = 0; i < c->images->n_maps; i++) {
 		err = mem__read_u64(c->pid, c->images->maps[i].start, &word);
 		if (err == -EPERM || err == -ESRCH)
@@ -283,7 +287,7 @@ static int run(void *ctx, void *out)
 	return 0;
 }
 
-/* A bool that a child wrote may be any byte. */
+/* A bool written by a child may be any byte. */
 static bool is_bool(const bool *value)
 {
 	uint8_t byte;
@@ -301,7 +305,7 @@ bool check_result__is_one(const struct check_result *r)
 	       memchr(r->why, 0, sizeof(r->why));
 }
 
-/* What the code's own operands show of the layout, if anything. */
+/* True unless the offsets in the code's operands, if any were found, contradict the layout. */
 static bool code_agrees(const struct rts *rts, const struct layout *l)
 {
 	const struct callsites_offsets *o = &rts->callsites.offsets;
@@ -311,7 +315,7 @@ static bool code_agrees(const struct rts *rts, const struct layout *l)
 		o->stackobj == l->wire.tso_stackobj && o->sp == l->wire.stack_sp);
 }
 
-/* The table has another layout than the code. */
+/* The result when the table's layout contradicts the code. */
 static void disagree(const struct rts *rts, const struct layout *l, struct check_result *r)
 {
 	const struct callsites_offsets *o = &rts->callsites.offsets;
@@ -325,8 +329,8 @@ static void disagree(const struct rts *rts, const struct layout *l, struct check
 		 l->wire.tso_stackobj, l->wire.stack_sp);
 }
 
-/* Chooses the layouts. *ret_other: none of the table's agrees with the code, this one for example.
- */
+/* Chooses the layouts. *ret_other: an example if none of the table's layouts agrees with the
+ * code. */
 static int prepare(struct check_ctx *c, const char *version, const struct layout **ret_other,
 		   bool *ret_version_known)
 {
@@ -351,7 +355,8 @@ static int prepare(struct check_ctx *c, const char *version, const struct layout
 	return 0;
 }
 
-/* What the child hands over, which read hostile memory; frees it. -EIO: it is no result. */
+/* Validates and takes the result of the child, which read hostile memory; frees it. -EIO: not a
+ * valid result. */
 static int believe(const struct check_ctx *c, void *out, struct check_result *ret_result)
 {
 	struct check_result *result = out;
@@ -359,7 +364,7 @@ static int believe(const struct check_ctx *c, void *out, struct check_result *re
 
 	if (check_result__is_one(result) &&
 	    (result->verdict != CHECK_OK || c->have[result->variant])) {
-		/* the offsets are the table's, whatever the child has of them */
+		/* the offsets are the table's, whatever the child wrote */
 		result->layout = c->layouts[result->variant];
 		*ret_result = *result;
 		err = 0;

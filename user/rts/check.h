@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Compares what the finder found with the live process, and learns what only the process can show:
- * which of the two Task layouts it has, where my_task lies, whether it is initialised. Nothing of
- * the process is used before this has passed.
+ * Compares the finder's results with the live process, and learns what only the process can show:
+ * which of the two Task layouts it has, where my_task is, whether the runtime is initialised.
+ * Nothing of the process is used before this check has passed.
  */
 #ifndef SAFESCOPED_RTS_CHECK_H
 #define SAFESCOPED_RTS_CHECK_H
@@ -31,44 +31,44 @@ struct check_result {
 	struct layout layout;
 	uint32_t n_caps;
 	uint64_t caps[CHECK_MAX_CAPS];
-	uint64_t capabilities;	 /* of the array or of the pointer to it; 0: not found */
-	uint64_t n_capabilities; /* of the variable; 0: not found */
+	uint64_t capabilities;	 /* address of the array, or of the pointer to it; 0: not found */
+	uint64_t n_capabilities; /* address of the variable; 0: not found */
 	bool caps_array;
 	enum rts_found caps_found;
-	bool tls_checked; /* my_task_tls is right for every Task looked at */
+	bool tls_checked; /* my_task_tls is right for most of the Tasks examined */
 	int64_t my_task_tls;
 	uint32_t my_task_module; /* see wire.h */
-	uint32_t tasks, tsos;	 /* how many were confirmed */
-	/* Which RTS options the program takes: its RtsOptsEnabledEnum plus one, 0: not known. */
+	uint32_t tasks, tsos;	 /* numbers of Tasks and TSOs confirmed */
+	/* Which RTS options the program accepts: its RtsOptsEnabledEnum plus one; 0: unknown. */
 	uint8_t rts_opts;
-	/* the nursery's and the run queue's places, and what was allocated, are where the layout
-	 * has them */
+	/* the layout's offsets for the nursery, the run queue and the allocation counter hold */
 	bool alloc_checked;
 	char why[160];
 };
 
 /*
- * Reads the process for at most timeout_ms. `version` chooses the layout. `patient`: what does not
- * hold is looked at again and again before it is believed. -ETIMEDOUT, -ESRCH, -EPERM; a layout
- * that does not hold is no error but CHECK_FAILED.
+ * Reads the process for at most timeout_ms. `version` selects the layout. `patient`: a check that
+ * fails is repeated before the failure is believed. -ETIMEDOUT, -ESRCH, -EPERM; a layout that does
+ * not hold is not an error but CHECK_FAILED.
  */
 int check__run(pid_t pid, const struct rts *rts, const struct images *images, const char *version,
 	       int timeout_ms, bool patient, struct check_result *ret_result,
 	       bool *ret_version_known);
 
-/* What comes of a child that looked: enumerations, truths, numbers and texts are such. */
+/* Validates a child's result: enumerations, bools, numbers and strings have valid values. */
 bool check_result__is_one(const struct check_result *result);
 /*
- * The same without waiting: *ret_check is to be freed, or taken. -EBUSY as guard__start().
+ * check__run() without waiting. *ret_check must be freed, or taken with check__take(). -EBUSY as
+ * from guard__start().
  */
 struct check;
 int check__start(pid_t pid, const struct rts *rts, const struct images *images, const char *version,
 		 int timeout_ms, bool patient, struct check **ret_check);
-/* -1, and 0: it is over already. As guard__fd() and guard__due_ns(). */
+/* As guard__fd(); -1: the result is there already. */
 int check__fd(const struct check *check);
-/* -EINPROGRESS: it goes on. Otherwise check__run()'s result, and the check is freed. */
+/* -EINPROGRESS: not finished. Otherwise returns what check__run() would, and frees the check. */
 int check__take(struct check *check, struct check_result *ret_result, bool *ret_version_known);
-/* NULL is fine. */
+/* NULL: does nothing. */
 void check__free(struct check *check);
 
 /* ── parts that the snapshot uses too; only inside of mem__guard() ───────────────────────── */
@@ -78,7 +78,7 @@ struct task_list {
 	uint32_t n;
 };
 
-/* All Tasks that can be reached, by all_tasks or from the capabilities. */
+/* All Tasks that are reachable from all_tasks or from the capabilities. */
 void check__tasks(pid_t pid, const struct rts *rts, const struct layout *layout,
 		  const uint64_t *caps, uint32_t n_caps, struct task_list *ret_list);
 

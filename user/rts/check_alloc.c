@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What samples of allocation rest on: each capability is in a block of its nursery, which is of
- * generation 0; its run queue holds Haskell threads; and all of them together have allocated no
- * less than the runtime counted at the last collection (rts/Stats.c, RTSStats.allocated_bytes).
+ * What samples of allocation rely on: each capability is in a block of its nursery, which is of
+ * generation 0; its run queue holds TSOs; and all capabilities together have allocated no less than
+ * the runtime counted at the last collection (rts/Stats.c, RTSStats.allocated_bytes).
  */
 #include "check_alloc_priv.h"
 
@@ -15,12 +15,12 @@
 #define BD_GEN		32
 #define GEN_NO		0
 #define BLOCK_SIZE	4096
-/* rts/include/RtsAPI.h, RTSStats: two counts of collections, then bytes */
+/* rts/include/RtsAPI.h, RTSStats: two numbers of collections, then bytes */
 #define STATS_ALLOCATED 8
-/* More words than any capability has allocated, fewer than an address is. */
+/* More words than any capability allocates, but less than an address. */
 #define MAX_WORDS (1ULL << 46)
 
-/* It runs: the block may be another one by the time that it is read. */
+/* The process runs: its current block may change before it is read. */
 static bool nursery_holds(pid_t pid, uint64_t cap, const struct layout *l)
 {
 	uint64_t bd, place[2], gen;
@@ -54,7 +54,7 @@ bool check__alloc(pid_t pid, const struct rts *rts, const struct check_result *r
 	if (!l->wire.cap_nursery || !l->wire.cap_run_queue || !l->wire.cap_total_allocated ||
 	    !l->wire.cap_n_run_queue)
 		return false;
-	/* first: it only grows */
+	/* read first, because it only grows */
 	if (rts->stats.addr && mem__read_u64(pid, rts->stats.addr + STATS_ALLOCATED, &counted) < 0)
 		return false;
 	for (uint32_t i = 0; i < r->n_caps; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The capabilities of a live process: by the symbols `capabilities` and `MainCapability`, and
- * where they are hidden (a stripped libHSrts*.so, a stripped executable) by looking through the
- * runtime's own variables (check_scan.c).
+ * The capabilities of a live process: by the symbols `capabilities` and `MainCapability`, and where
+ * these are missing (a stripped libHSrts*.so, a stripped executable) by scanning the runtime's own
+ * variables (check_scan.c).
  */
 #include "check_caps_priv.h"
 
@@ -31,7 +31,7 @@ static enum check_verdict by_array(pid_t pid, const struct rts *rts, const struc
 		return CHECK_NOT_READY;
 	got = check__take_array(pid, images, l, is_array ? array : first, want, r->caps);
 	if (got == 0) {
-		/* It changed from pointer to array and back within series (9.6.7, 9.10.2). */
+		/* It changed from pointer to array and back within a series (9.6.7, 9.10.2). */
 		got = check__take_array(pid, images, l, is_array ? first : array, want, r->caps);
 		is_array = !is_array;
 	}
@@ -67,7 +67,7 @@ enum check_verdict check__caps(pid_t pid, const struct rts *rts, const struct im
 	if (rts->threaded && rts->capabilities.addr)
 		return by_array(pid, rts, images, l, want ? want : 1, r);
 
-	/* One capability is MainCapability in every version (rts/Capability.c). */
+	/* A single capability is MainCapability in every version (rts/Capability.c). */
 	if (rts->main_cap.addr && (!rts->threaded || want == 1)) {
 		uint64_t code;
 

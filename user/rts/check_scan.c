@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The capabilities where no symbol names them: the runtime keeps its one MainCapability, or the
- * variable `capabilities` that leads to all of them, among its own variables (rts/Capability.c).
- * Both begin as zeros, so they are in .bss, which is small even where .data is not.
+ * Finds the capabilities where no symbol names them: among its variables (rts/Capability.c) the
+ * runtime has its only MainCapability, or `capabilities`, which leads to all of them. Both start
+ * out as zeros, so they are in .bss, which is small even where .data is not.
  */
 #include <string.h>
 
@@ -13,12 +13,12 @@
 #define SCAN_BUF 65536
 /* A static executable's .data may hold much else: Debian's pandoc has 12 MB of it. */
 #define SCAN_MAX (32U << 20)
-/* How far from `capabilities`, before it and after it, its neighbours in rts/Capability.c are
- * looked for. */
+/* How far before and after `capabilities` its neighbours in rts/Capability.c are searched for. */
 #define NEAR 64
 /* From 9.6 on some releases have the array itself there, with room for 256 (MAX_N_CAPABILITIES). */
 #define ARRAY_ROOM 256
-/* The runtime reserves its heap here, and that far (rts/sm/MBlock.c, getCommittedMBlocks). */
+/* The runtime reserves its heap here, with at least this size (rts/sm/MBlock.c,
+ * getCommittedMBlocks). */
 #define HEAP_START 0x4200000000ULL
 #define HEAP_MIN   (1ULL << 30)
 
@@ -27,9 +27,9 @@ struct scan {
 	const struct rts *rts;
 	const struct images *images;
 	const struct layout *l;
-	uint32_t want; /* n_capabilities; 0: not known */
+	uint32_t want; /* n_capabilities; 0: unknown */
 	uint64_t embedded;
-	struct check_result best; /* n_caps 0: nothing yet */
+	struct check_result best; /* n_caps 0: nothing found yet */
 };
 
 static bool is_code(const struct scan *s, uint64_t addr)
@@ -49,7 +49,8 @@ static bool is_data(const struct scan *s, uint64_t addr)
 	return map && map->read && map->write;
 }
 
-/* Task.cap of the capability's running_task leads back, if there is one. */
+/* True if Task.cap of the capability's running_task, if there is one, leads back to the
+ * capability. */
 static bool task_leads_back(const struct scan *s, uint64_t cap)
 {
 	uint64_t task, back;
@@ -67,7 +68,7 @@ static void try_embedded(struct scan *s, uint64_t addr)
 		s->embedded = addr;
 }
 
-/* The array and what follows it in its room: capabilities, then zeros. */
+/* True if the rest of the array's room, after its capabilities, is zeros. */
 static bool has_array_room(const struct scan *s, uint64_t addr, uint32_t got)
 {
 	uint64_t words[ARRAY_ROOM];
@@ -87,7 +88,8 @@ static void try_pointer(struct scan *s, uint64_t addr, uint64_t word)
 	bool is_array = false;
 
 	if (check__is_cap(s->pid, s->images, s->l, word, 0)) {
-		/* last_free_capability points at one as well: an array has its room after it. */
+		/* last_free_capability points to a capability as well, but only an array has its
+		 * room after it. */
 		got = check__take_array(s->pid, s->images, s->l, addr, max, caps);
 		is_array = true;
 		if (!has_array_room(s, addr, got))
@@ -98,7 +100,7 @@ static void try_pointer(struct scan *s, uint64_t addr, uint64_t word)
 	}
 	if (got == 0 || (s->want && got != s->want))
 		return;
-	/* One alone may be any pointer at capability 0: the layout's form decides. */
+	/* A single match may be any pointer to capability 0: the layout's form decides. */
 	if (got == 1 && is_array != s->l->caps_array)
 		return;
 	if (got < s->best.n_caps ||
@@ -115,7 +117,7 @@ static void scan_words(struct scan *s, uint64_t at, const uint64_t *words, size_
 	for (size_t w = 0; w < n; w++) {
 		if (!words[w])
 			continue;
-		/* The table of three of the runtime's functions that a capability begins with. */
+		/* A capability begins with a table of three of the runtime's functions. */
 		if (w + 2 < n && is_code(s, words[w]) && is_code(s, words[w + 1]) &&
 		    is_code(s, words[w + 2]))
 			try_embedded(s, at + 8 * w);
@@ -135,7 +137,7 @@ static void scan_range(struct scan *s, uint64_t start, uint64_t end)
 		if (mem__read(s->pid, at, words, len) < 0)
 			return;
 		scan_words(s, at, words, len / 8);
-		/* What begins at the end of one read is whole in the next. */
+		/* Reads overlap, so that what begins at the end of one is whole in the next. */
 		at += len == sizeof(words) ? len - 16 : len;
 	}
 }
@@ -163,12 +165,14 @@ bool check__scan_caps(pid_t pid, const struct rts *rts, const struct images *ima
 	struct scan s = {.pid = pid, .rts = rts, .images = images, .l = l, .want = want};
 
 	scan_variables(&s, true);
-	/* Before there is a heap there is nothing to find, but much in .data to be mistaken. */
+	/* Before there is a heap there is nothing to find, but much in .data that could be
+	 * mistaken for it. */
 	if (!s.embedded && s.best.n_caps == 0 && check__has_heap(images))
 		scan_variables(&s, false);
 	if (s.best.n_caps == 1 && s.embedded && s.best.caps[0] != s.embedded)
 		s.best.n_caps = 0;
-	/* One capability is MainCapability in every version; it is found next to its pointer. */
+	/* A single capability is MainCapability in every version, and is then found along with
+	 * its pointer. */
 	if (s.best.n_caps == 1 && !s.embedded)
 		return false;
 	if (s.best.n_caps == 0) {
@@ -198,7 +202,7 @@ bool check__has_heap(const struct images *images)
 	return false;
 }
 
-/* How often the file's C code refers to that address, relative to the instruction or absolute. */
+/* How often the file's C code refers to that address, relative to the instruction or absolutely. */
 static uint32_t references(const struct rts *rts, uint64_t addr)
 {
 	const struct elf_fde *fdes;
@@ -225,9 +229,9 @@ static uint32_t references(const struct rts *rts, uint64_t addr)
 }
 
 /*
- * n_capabilities has the number of capabilities and is next to `capabilities`; so does
- * enabled_capabilities, with the same number for most of the time, but most of the runtime's loops
- * go to n_capabilities.
+ * n_capabilities holds the number of capabilities and is next to `capabilities`.
+ * enabled_capabilities does too, with the same value most of the time, but most of the runtime's
+ * loops refer to n_capabilities.
  */
 uint64_t check__scan_n_caps(pid_t pid, const struct rts *rts, const struct check_result *r)
 {
@@ -253,8 +257,8 @@ uint64_t check__scan_n_caps(pid_t pid, const struct rts *rts, const struct check
 }
 
 /*
- * One capability: its number is its index, its flags are truth values, and it begins with the
- * table of three of the runtime's own functions (rts/include/stg/Regs.h, StgFunTable).
+ * Checks one capability: its number is its index, its flags are bools, and it begins with the table
+ * of three of the runtime's functions (rts/include/stg/Regs.h, StgFunTable).
  */
 bool check__is_cap(pid_t pid, const struct images *images, const struct layout *l, uint64_t cap,
 		   uint32_t no)
@@ -271,7 +275,6 @@ bool check__is_cap(pid_t pid, const struct images *images, const struct layout *
 	       images__at(images, code[2]);
 }
 
-/* Reads the array; how many of its first entries are capabilities. */
 uint32_t check__take_array(pid_t pid, const struct images *images, const struct layout *l,
 			   uint64_t array, uint32_t max, uint64_t *caps)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where a thread keeps my_task. In an executable it lies at one place below the thread pointer; a
- * library's block is reached through the thread's DTV, because a thread that was there before the
- * dlopen() has it on the heap. Which entry of the DTV, the loader has written into the library's
- * GOT. Whatever is found counts only if the Tasks' own ids prove it.
+ * Where a thread keeps my_task. In an executable it is at a fixed offset below the thread pointer.
+ * A library's block is reached through the thread's DTV, because a thread that existed before the
+ * dlopen() has it on the heap; the loader has written the index in the DTV into the library's GOT.
+ * Whatever is found counts only if the Tasks' own ids prove it.
  */
 #include <string.h>
 
@@ -15,10 +15,10 @@
 #include "stg.bpf.h"
 #include "rts.bpf.h"
 
-/* How far below the thread pointer it is looked for where no file has the length of the block. */
+/* How far below the thread pointer to search if no file has the length of the block. */
 #define TLS_SCAN  4096
 #define TLS_SLOTS 64
-/* A runtime has a few words of them at most. */
+/* A runtime has a few words of thread-local data at most. */
 #define TLS_BLOCK_MAX 512
 
 struct tls_mem {
@@ -40,7 +40,7 @@ static int read_mem(struct mem *mem, void *dst, u32 size, u64 addr)
 	return mem__read(((struct tls_mem *)mem)->pid, addr, dst, size);
 }
 
-/* How many Tasks' threads have there what points back at the Task. */
+/* Counts the Tasks whose thread has a pointer back to the Task at this place. */
 static void try_place(struct tls_search *s, uint32_t module, int64_t offset)
 {
 	const struct wire_target t = {.my_task_tls = (int32_t)offset, .my_task_module = module};
@@ -85,7 +85,7 @@ static void by_slots(struct tls_search *s)
 	}
 }
 
-/* Below the thread pointer of one Task's thread, no further than the block goes. */
+/* Searches below the thread pointer of one Task's thread, within its block if the size is known. */
 static void scan(struct tls_search *s, uint64_t task)
 {
 	uint64_t id, memsz, align, words[TLS_SCAN / 8];
@@ -100,7 +100,7 @@ static void scan(struct tls_search *s, uint64_t task)
 	}
 	if (mem__read_u64(s->mem.pid, task + s->l->wire.task_id, &id) < 0 || !id || (id & 7))
 		return;
-	/* The page below the thread pointer's own need not be mapped: try less and less. */
+	/* The page below the thread pointer's own may be unmapped: try ever smaller lengths. */
 	for (; len >= 8; len = len / 2 & ~(size_t)7)
 		if (mem__read(s->mem.pid, id - len, words, len) == 0)
 			break;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where the threads keep my_task. Only inside of mem__guard(). Shared by the files of this room
+ * Where the threads keep my_task. Only to be called inside mem__guard(). For the files of this room
  * only.
  */
 #ifndef SAFESCOPED_RTS_CHECK_TLS_PRIV_H
@@ -13,12 +13,13 @@
 #include "rts.h"
 
 struct check_tls {
-	uint32_t agree;	 /* Tasks that prove it */
-	uint32_t module; /* 0: relative to the fs base; else the number of the block in the DTV */
+	uint32_t agree;	 /* number of Tasks that prove it */
+	uint32_t module; /* 0: `offset` is relative to the fs base; else the index of the block in
+			    the DTV */
 	int64_t offset;
 };
 
-/* By Tasks whose layout is right. agree 0: not found. */
+/* Needs Tasks whose layout has been confirmed. agree 0: not found. */
 void check__tls(pid_t pid, const struct rts *rts, const struct layout *l, const uint64_t *tasks,
 		uint32_t n, struct check_tls *ret_tls);
 

@@ -9,14 +9,14 @@ enum rts_found {
 	FOUND_DYNSYM,
 	FOUND_DEBUGFILE,
 	FOUND_CALLSITES,
-	FOUND_THREADS, /* through a thread's my_task */
-	FOUND_TICKER,  /* the timer's thread, by its name: no place for a probe */
-	FOUND_MEMORY,  /* by looking through the runtime's variables */
+	FOUND_THREADS, /* by a thread's my_task */
+	FOUND_TICKER,  /* the timer's thread, by its name: nothing to probe */
+	FOUND_MEMORY,  /* by scanning the runtime's variables */
 	FOUND_STRINGS, /* by the strings that its code uses */
-	FOUND_CODE,    /* by what the code of another place does with it */
+	FOUND_CODE,    /* by what code found earlier does with it */
 };
 
-/* The word that reports have for it: "symtab", "ghc_ticker"; "none". */
+/* The word for it in reports: "symtab", "ghc_ticker", …; "none". */
 const char *rts_found__name(enum rts_found found);
 
 #endif

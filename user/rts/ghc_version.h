@@ -16,7 +16,7 @@ typedef uint64_t ghc_version_t;
 #define GHC_VERSION_MAX_MINOR 63U
 #define GHC_VERSION_MAX_PATCH 99999999U
 
-/* Of constants, for comparisons. */
+/* For comparisons with constants. */
 #define GHC_VERSION(major, minor, patch)                                                           \
 	((ghc_version_t)(major) << 60 | (ghc_version_t)(minor) << 54 | (ghc_version_t)(patch) << 27)
 
@@ -26,7 +26,7 @@ typedef uint64_t ghc_version_t;
  */
 int ghc_version__parse(const char *text, size_t len, ghc_version_t *ret_version);
 
-/* The same of a string; 0, which is below every release, if it is not a version. */
+/* The same for a NUL-terminated string; 0, which is below every release, if it is not a version. */
 ghc_version_t ghc_version__of(const char *text);
 
 #endif

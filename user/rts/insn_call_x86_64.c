@@ -6,17 +6,17 @@
 #include "base/base.h"
 #include "insn_x86_64_priv.h"
 
-#define SAFE_CALL_INSNS 96 /* a foreign function's arguments are set up in between */
+#define SAFE_CALL_INSNS 96 /* includes the setup of the foreign function's arguments */
 #define RELOAD_INSNS	12
 
 /* What is known while a safe call is decoded. */
 struct safe_walk {
 	struct insn_safe_call call;
-	unsigned int calls; /* seen so far */
-	uint32_t since;	    /* instructions since the last of them */
+	unsigned int calls; /* number seen so far */
+	uint32_t since;	    /* number of instructions since the last call */
 	bool rdi_is_base, esi_known;
 	uint64_t esi;
-	unsigned int tso, stack; /* the registers that hold them; 0: none yet */
+	unsigned int tso, stack; /* the registers that hold them; 0: not loaded yet */
 	bool base_loaded;
 };
 
@@ -30,7 +30,7 @@ static bool writes(const cs_insn *i, unsigned int reg64, unsigned int reg32)
 	return op->reg == reg64 || op->reg == reg32;
 }
 
-/* The arguments of suspendThread: BaseReg is in rdi, and esi is set to a constant. */
+/* Tracks the arguments of suspendThread: BaseReg in rdi, and a constant in esi. */
 static void track_arguments(const cs_insn *i, struct safe_walk *w)
 {
 	const cs_x86 *x86 = &i->detail->x86;
@@ -53,7 +53,7 @@ static void track_arguments(const cs_insn *i, struct safe_walk *w)
 	}
 }
 
-/* mov disp(%base),%reg; the register or 0. */
+/* Matches mov disp(%base),%reg; returns the register, or 0. */
 static unsigned int loads_from(const cs_insn *i, unsigned int base, uint32_t *ret_disp)
 {
 	const cs_x86_op *op = i->detail->x86.operands;
@@ -67,7 +67,7 @@ static unsigned int loads_from(const cs_insn *i, unsigned int base, uint32_t *re
 	return op[0].reg;
 }
 
-/* After resumeThread. True when Sp has been loaded. */
+/* Tracks the code after resumeThread. True once Sp has been loaded. */
 static bool track_reload(const cs_insn *i, struct safe_walk *w)
 {
 	const cs_x86_op *op = i->detail->x86.operands;

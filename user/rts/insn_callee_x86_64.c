@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * insn for x86-64: what a call through a register calls, by where the register was set. Without
- * optimisation GHC loads the address of a safe call's function at its block's start and keeps it in
- * a register that suspendThread leaves alone.
+ * insn for x86-64: the target of a call through a register, by where the register was set. Without
+ * optimisation GHC loads the address of a safe call's function at the start of the block and keeps
+ * it in a register that suspendThread preserves.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,11 +14,12 @@
 
 /* What a register holds. */
 struct held {
-	enum insn_call_kind kind; /* INSN_CALL_DIRECT, INSN_CALL_SLOT; 0: not known */
+	enum insn_call_kind kind; /* INSN_CALL_DIRECT, INSN_CALL_SLOT; 0: unknown */
 	uint64_t value;
 };
 
-/* rax to r15, whatever part of it is meant; REGS: another register. */
+/* Number of the general-purpose register, rax to r15, that `reg` is or is part of; REGS: another
+ * register. */
 static unsigned int number_of(unsigned int reg)
 {
 	static const uint16_t names[REGS][5] = {
@@ -47,13 +48,13 @@ static unsigned int number_of(unsigned int reg)
 	return REGS;
 }
 
-/* The System V ABI's: rbx, rsp, rbp, r12 to r15. */
+/* True for registers that calls preserve in the System V ABI: rbx, rsp, rbp, r12 to r15. */
 static bool is_kept(unsigned int n)
 {
 	return (n >= 3 && n <= 5) || n >= 12;
 }
 
-/* What an instruction puts into its first operand. */
+/* The value that an instruction puts into its first operand. */
 static struct held put_by(const cs_insn *i, const struct held regs[REGS])
 {
 	const cs_x86 *x = &i->detail->x86;
@@ -73,7 +74,7 @@ static struct held put_by(const cs_insn *i, const struct held regs[REGS])
 	return (struct held){i->id == X86_INS_LEA ? INSN_CALL_DIRECT : INSN_CALL_SLOT, relative};
 }
 
-/* False: it cannot be followed. */
+/* Tracks one instruction. False: control flow cannot be followed. */
 static bool step(struct insn *insn, const cs_insn *i, struct held regs[REGS])
 {
 	const cs_x86 *x = &i->detail->x86;
@@ -103,7 +104,7 @@ static bool step(struct insn *insn, const cs_insn *i, struct held regs[REGS])
 	return true;
 }
 
-/* From `code` on to the call, which must be met; what `reg` holds then. */
+/* Decodes from `code` up to the call, which must be hit exactly; returns what `reg` holds there. */
 static struct held look(struct insn *insn, const uint8_t *code, size_t len, uint64_t addr,
 			unsigned int reg)
 {
@@ -127,7 +128,8 @@ int insn__set_before(struct insn *insn, const uint8_t *code, size_t len, struct 
 
 	if (call->kind != INSN_CALL_REGISTER || reg == REGS)
 		return -ENOENT;
-	/* from the nearest place on: the first that knows is the one that sets it */
+	/* start ever farther back: the nearest start that yields a value is where the register
+	 * is set */
 	for (size_t back = 1; back <= window && back <= call->at; back++) {
 		struct held held = look(insn, code + len - back, back, call->at - back, reg);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* insn for x86-64: probe places and calls, by capstone. */
+/* insn for x86-64: places to probe and calls, with capstone. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +81,8 @@ bool insn_x86__ends_block(const struct insn *insn, const cs_insn *i)
 
 /* ── where to probe ──────────────────────────────────────────────────────────────────────── */
 
-/* By the bytes, as the kernel looks at them: any prefix but push's REX.B makes it another insn. */
+/* By the bytes, as the kernel does it: with any prefix other than push's REX.B it is another
+ * instruction. */
 static bool is_emulated(const uint8_t *code, size_t size)
 {
 	if (size == 1)
@@ -108,8 +109,8 @@ static bool relative_target(const cs_insn *i, uint64_t *ret_target)
 }
 
 /*
- * The lowest offset after the start that a jump in the code leads back to, `limit` if none: from
- * there on an instruction may run more than once in one call of the function.
+ * The lowest offset after the start that a jump in the code goes back to, or `limit` if none: from
+ * there on an instruction may run more than once per call of the function.
  */
 static size_t first_jumped_to(struct insn *insn, const uint8_t *code, size_t len, uint64_t addr,
 			      size_t limit)
@@ -130,7 +131,7 @@ static size_t first_jumped_to(struct insn *insn, const uint8_t *code, size_t len
 	return limit;
 }
 
-/* How an instruction moves rsp: *stack grows by what it pushes. False if that is not known. */
+/* Tracks how an instruction moves rsp: adds what it pushes to *stack. False if that is unknown. */
 static bool follow_stack(struct insn *insn, const cs_insn *i, uint32_t *stack)
 {
 	const cs_x86 *x86 = &i->detail->x86;
@@ -186,7 +187,7 @@ static bool writes_argument(struct insn *insn, const cs_insn *i)
 	return false;
 }
 
-/* AT&T, with the mnemonics that objdump prints. */
+/* AT&T syntax, with the mnemonics that objdump prints. */
 static void print(struct insn *insn, const uint8_t *code, size_t len, uint64_t addr,
 		  char out[PROBE_TEXT])
 {
@@ -208,7 +209,7 @@ static void print(struct insn *insn, const uint8_t *code, size_t len, uint64_t a
 		if (strncmp(mnemonic, plain[m], n) == 0 && strcmp(mnemonic + n, "q") == 0)
 			mnemonic = plain[m];
 	}
-	/* Longer texts are cut. */
+	/* Longer texts are truncated. */
 	snprintf(out, PROBE_TEXT, "%.11s%s%.35s", mnemonic, i->op_str[0] ? " " : "", i->op_str);
 }
 
@@ -379,10 +380,10 @@ int insn__find_call_before(struct insn *insn, const uint8_t *code, size_t len, u
 			   struct insn_call *ret_call)
 {
 	/*
-	 * The same bytes may end in calls of several lengths (the displacement of a long one looks
-	 * like a short one): what compilers emit most comes first. 5: call rel32; 6: call
-	 * *slot(%rip); 7: call *slot; then those through registers, of which three bytes with a
-	 * prefix end in two that name another register.
+	 * The same bytes may end in calls of several lengths (the displacement of a long one may
+	 * look like a short one), so those that compilers emit most are tried first. 5: call rel32;
+	 * 6: call *slot(%rip); 7: call *slot; then calls through registers. Three bytes with a
+	 * prefix come before two, since the last two bytes would name another register.
 	 */
 	static const size_t sizes[] = {5, 6, 7, 3, 2, 4, 8};
 	size_t s;

@@ -30,8 +30,8 @@ int layout__find(const char *version, bool threaded, bool profiled, enum layout_
 			if (ghc_version__parse(p, len, &v) < 0)
 				return -EINVAL;
 			p += len;
-			/* Rows of the other variant count too: they show which release is nearest.
-			 */
+			/* Rows of the other variant count too: they show which release is
+			 * nearest. */
 			if (v <= want && (!at_or_below || v > below ||
 					  (v == below && (int)row->noclk == (int)variant))) {
 				at_or_below = row;

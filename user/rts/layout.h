@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Offsets into the structs of GHC's runtime, by release and way. The table is generated; a release
- * is added to it by `scripts/gen-layouts --add "$(ghc --print-libdir)"`. What it states about a
+ * Offsets into the structs of GHC's runtime, by release and way. The table is generated;
+ * `scripts/gen-layouts --add "$(ghc --print-libdir)"` adds a release to it. What it claims about a
  * process is used only after check.c has confirmed it.
  */
 #ifndef SAFESCOPED_RTS_LAYOUT_H
@@ -15,7 +15,7 @@
 
 struct layout {
 	struct wire_layout wire;
-	/* what only user space reads; 0: this way has no such field */
+	/* read by user space only; 0: this way has no such field */
 	uint16_t cap_suspended_ccalls;
 	uint16_t cap_spare_workers;
 	uint16_t cap_returning_tasks;
@@ -26,9 +26,9 @@ struct layout {
 };
 
 /*
- * rts/include/rts/OSThreads.h (9.2 and later): a Condition holds a clockid_t only where configure
- * found pthread_condattr_setclock. Without it every Task field after `cond` lies 8 bytes lower,
- * and nothing in the file shows which of the two a runtime was built with.
+ * rts/include/rts/OSThreads.h (9.2 and later): a Condition contains a clockid_t only if configure
+ * found pthread_condattr_setclock. Without it every Task field after `cond` is 8 bytes lower, and
+ * nothing in the file shows which variant a runtime was built with.
  */
 enum layout_variant { LAYOUT_CLK = 0, LAYOUT_NOCLK = 1, LAYOUT_VARIANTS = 2 };
 
@@ -39,9 +39,9 @@ struct layout_row {
 };
 
 /*
- * The layout of a version ("9.0.2"). A version that is not in the table gets the row of the
- * nearest release at or below it, else of the lowest one, and *ret_known false. -EINVAL: not a
- * version; -ENOENT: this release and way has no such variant.
+ * The layout of a version ("9.0.2"). A version that is not in the table gets the row of the nearest
+ * release at or below it, or of the lowest one, and *ret_known false. -EINVAL: not a version;
+ * -ENOENT: this release and way has no such variant.
  */
 int layout__find(const char *version, bool threaded, bool profiled, enum layout_variant variant,
 		 struct layout *ret_layout, bool *ret_known);

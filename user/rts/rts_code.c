@@ -12,7 +12,6 @@ const uint8_t *code__bytes(const struct code *c, size_t i, size_t *ret_len)
 	return elf__at(c->elf, c->fdes[i].start, *ret_len);
 }
 
-/* rts_arch__branches() for all code of one function. */
 void code__each_branch(const struct code *c, size_t i, rts_arch_branch_fn fn, void *ctx)
 {
 	size_t len;
@@ -32,7 +31,7 @@ static void each_load(const struct code *c, size_t i, rts_arch_load_fn fn, void 
 		rts_arch__loads(code, len, c->fdes[i].start, fn, ctx);
 }
 
-/* What is looked for in a function, and how often it was seen. */
+/* What to look for in a function, and how often it was seen. */
 struct look {
 	const struct elf_file *elf;
 	uint64_t vaddr;
@@ -75,7 +74,6 @@ bool code__loads_string(const struct code *c, size_t i, const char *string, size
 	return look.seen > 0;
 }
 
-/* How many branches of a function lead to vaddr. */
 size_t code__calls(const struct code *c, size_t i, uint64_t vaddr)
 {
 	struct look look = {.vaddr = vaddr};
@@ -92,10 +90,11 @@ static size_t loads(const struct code *c, size_t i, uint64_t vaddr)
 	return look.seen;
 }
 
-/* How often a function refers to vaddr: code__calls() or loads(). */
+/* How often function i refers to vaddr: code__calls() or loads(). */
 typedef size_t (*refers_fn)(const struct code *c, size_t i, uint64_t vaddr);
 
-/* The one function that refers to vaddr, or does so at one place only; n if none or several. */
+/* The only function that refers to vaddr, with at_one_place only if it does so once; n if none
+ * or several do. */
 static size_t only_one(const struct code *c, refers_fn refers, uint64_t vaddr, bool at_one_place)
 {
 	size_t found = c->n;
@@ -112,19 +111,16 @@ static size_t only_one(const struct code *c, refers_fn refers, uint64_t vaddr, b
 	return found;
 }
 
-/* The one function that loads the string at vaddr. */
 size_t code__user_of(const struct code *c, uint64_t vaddr)
 {
 	return only_one(c, loads, vaddr, false);
 }
 
-/* The one function that calls that at vaddr, at one place. */
 size_t code__caller_of(const struct code *c, uint64_t vaddr)
 {
 	return only_one(c, code__calls, vaddr, true);
 }
 
-/* The function that starts at vaddr; n if there is none. */
 size_t code__starts_at(const struct code *c, uint64_t vaddr)
 {
 	return elf_fdes__starting_at(c->fdes, c->n, vaddr);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the C functions of a file refer to, for strategies that find one of them by others. Shared
- * by the files of this room only.
+ * What the C functions of a file refer to, for strategies that find one function through others.
+ * For the files of this room only.
  */
 #ifndef SAFESCOPED_RTS_CODE_PRIV_H
 #define SAFESCOPED_RTS_CODE_PRIV_H
@@ -13,26 +13,27 @@
 #include "arch_priv.h"
 #include "elf/elf.h"
 
-/* By their unwind rows, ascending. */
+/* The C functions, as their unwind rows show them; ascending. */
 struct code {
 	struct elf_file *elf;
 	const struct elf_fde *fdes;
 	size_t n;
 };
 
-/* All code of function i; NULL: the file has not all of it. */
+/* All code of function i; NULL: the file does not have all of it. */
 const uint8_t *code__bytes(const struct code *c, size_t i, size_t *ret_len);
 /* The function that starts at vaddr; n if there is none. */
 size_t code__starts_at(const struct code *c, uint64_t vaddr);
 /* Calls fn for each call and unconditional jump of function i. */
 void code__each_branch(const struct code *c, size_t i, rts_arch_branch_fn fn, void *ctx);
-/* How many of these lead to vaddr. */
+/* How many of these branch to vaddr. */
 size_t code__calls(const struct code *c, size_t i, uint64_t vaddr);
-/* Whether function i passes this string, `size` bytes with its NUL, as a first argument. */
+/* True if function i passes this string, `size` bytes with its NUL, as a first argument. */
 bool code__loads_string(const struct code *c, size_t i, const char *string, size_t size);
-/* The one function that passes the string at vaddr as a first argument; n if none or several. */
+/* The only function that passes the string at vaddr as a first argument; n if none or several
+ * do. */
 size_t code__user_of(const struct code *c, uint64_t vaddr);
-/* The one function that calls that at vaddr, at one place; n if none or several. */
+/* The only function that calls vaddr, in one place only; n if none or several do. */
 size_t code__caller_of(const struct code *c, uint64_t vaddr);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Chooses the file that holds the GHC runtime and runs the finder's strategies over it. */
+/* Chooses the file that holds the GHC runtime and runs the finder's strategies on it. */
 #include "rts_find_priv.h"
 
 #include <ctype.h>
@@ -12,15 +12,15 @@
 #include "confine/confine.h"
 #include "process/debugfile.h"
 
-/* Order of a strategy matters: what one has found the next leaves alone. */
+/* Their order matters: what one has found later ones leave alone. */
 static void (*const strategies[])(struct rts *rts) = {
 	rts_symbols__find, rts_callsites__find, rts_shape__check, rts_stgrun__find,   rts_gc__find,
 	rts_gc__clock,	   rts_gc__stats,	rts_tick__find,	  rts_probed__choose,
 };
 
 /*
- * Where to look first: the executable, then the libraries that GHC names libHSrts…, then all
- * others (a Haskell library loaded by a C program may be called anything).
+ * The order of search: the executable, then the libraries that GHC names libHSrts…, then all others
+ * (a Haskell library loaded by a C program may have any name).
  */
 static int preference(const struct image *image)
 {
@@ -50,13 +50,13 @@ static void shift(struct rts *rts, uint64_t by)
 /* ── read aside ──────────────────────────────────────────────────────────────────────────── */
 
 struct rts_out {
-	struct rts rts; /* its pointers mean nothing */
+	struct rts rts; /* its pointers are invalid outside the child */
 	struct callsite sites[];
 };
 
 #define OUT_SIZE (sizeof(struct rts_out) + CALLSITES_MAX * sizeof(struct callsite))
 
-/* In the child. Addresses are as in the file. */
+/* Runs in the child. Addresses are as in the file. */
 static int read_rts(void *ctx, void *ret_out)
 {
 	struct rts_out *out = ret_out;
@@ -78,12 +78,12 @@ static int read_rts(void *ctx, void *ret_out)
 		memcpy(out->sites, rts.callsites.sites,
 		       rts.callsites.n * sizeof(*rts.callsites.sites));
 	out->rts = rts;
-	/* where this is not a child's */
+	/* in case this does not run in a child */
 	rts__free(&rts);
 	return 0;
 }
 
-/* A bool that a child wrote may be any byte. */
+/* A bool written by a child may be any byte. */
 static bool is_bool(const bool *value)
 {
 	uint8_t byte;
@@ -150,7 +150,7 @@ static int take(const struct rts_out *out, struct rts *ret_rts)
 	return 0;
 }
 
-/* -ENOENT: the file holds no runtime; -ENOMEM, and elf__aside()'s errors. */
+/* -ENOENT: the file does not hold a runtime; -ENOMEM, and elf__aside()'s errors. */
 static int analyse(pid_t pid, struct image *image, struct rts **ret_rts)
 {
 	const struct elf_fde *fdes;
@@ -159,16 +159,16 @@ static int analyse(pid_t pid, struct image *image, struct rts **ret_rts)
 	void *out;
 	int err;
 
-	/* most files hold none, and need no debug file */
+	/* most files hold no runtime, and need no debug file */
 	err = rts__maybe_in(image->elf);
 	if (err <= 0)
 		return err ? err : -ENOENT;
-	/* without one less would be found, for all processes; but what only this one's place of the
-	 * file leads to is not waited for */
+	/* without the debug file less would be found, for all processes; but do not wait for one
+	 * that only this process's path of the file leads to */
 	err = debugfile__look(pid, image);
 	if (err && !image->file->debug_tried)
 		return err;
-	/* here, so that they are read once: they will be wanted again, and the child has them */
+	/* read here, where they are kept for later use, and inherited by the child */
 	err = elf__fdes(image->elf, &fdes, &n_fdes);
 	/* without them less would be found, for good */
 	if (retry__is_worth_it(err))
@@ -195,9 +195,9 @@ static void free_rts(void *rts)
 }
 
 /*
- * What a file holds, with its addresses as in the file; NULL: no runtime. And the same as it was
- * found without a debug file: where one process has the file there may be none, while another's
- * place of it leads to one, which is for all of them then.
+ * What a file holds, with addresses as in the file; NULL: no runtime. `early` is what was found
+ * without a debug file: one process's path of the file may not lead to one while another's does,
+ * and then it is used for all of them.
  */
 static const struct slot_key rts_key = {.free = free_rts};
 static const struct slot_key early_rts_key = {.free = free_rts};
@@ -207,15 +207,15 @@ static bool has_debug(const struct image *image)
 	return image->debug && !image->debug_is_own;
 }
 
-/* There is nothing more for probes to be found. */
+/* True if everything that probes need has been found. */
 static bool is_whole(const struct rts *rts)
 {
 	return rts->suspend.addr && rts->resume.addr && rts->gc_start.addr && rts->gc_end.addr;
 }
 
 /*
- * What was found before, for whichever process. False: nobody has looked, or there is a debug file
- * by now; *ret_rts is what is known without it, or NULL.
+ * What was found earlier, for any process. False: nobody has looked yet, or a debug file has turned
+ * up; *ret_rts is then what is known without it, or NULL.
  */
 static bool is_known(pid_t pid, struct image *image, const struct rts **ret_rts)
 {
@@ -227,21 +227,21 @@ static bool is_known(pid_t pid, struct image *image, const struct rts **ret_rts)
 	*ret_rts = known ? known : early;
 	if (looked || !looked_early)
 		return looked;
-	/* its own place of the file may lead to one; another's is there already */
+	/* this process's path of the file may lead to one, or another process's has */
 	if (early && (image->file->debug || !is_whole(early)))
 		(void)debugfile__look(pid, image);
 	return !early || !has_debug(image);
 }
 
-/* What retry__shows_nothing(): there may be an answer later. Else what is found is known from now
- * on. */
+/* An error of retry__shows_nothing(): there may be an answer later. Otherwise the result is kept
+ * with the file. */
 static int find(pid_t pid, struct image *image, const struct rts **ret_rts)
 {
 	struct file *file = image->file;
 	struct rts *made = NULL;
 	int err;
 
-	/* another process may have more luck */
+	/* another process may be luckier */
 	if (!image->elf)
 		return -ENOEXEC;
 	if (file__rests(file))
@@ -257,8 +257,8 @@ static int find(pid_t pid, struct image *image, const struct rts **ret_rts)
 	return 0;
 }
 
-/* What the file was found to hold, now or before, moved to where this process has it. -ENOEXEC: no
- * runtime; what retry__shows_nothing(): why nobody could look. */
+/* What the file holds, found now or earlier, relocated to where this process maps it. -ENOEXEC:
+ * no runtime; an error of retry__shows_nothing(): why the file could not be examined. */
 static int look_into(pid_t pid, struct image *image, struct rts *rts)
 {
 	const struct rts *in_file = NULL;
@@ -271,7 +271,7 @@ static int look_into(pid_t pid, struct image *image, struct rts *rts)
 	rts->image = image;
 	rts->dynamic = !image->is_exe;
 	shift(rts, image->bias);
-	/* where a library's thread-local block lies is not in the file */
+	/* the file does not show where a library's thread-local block is */
 	if (rts->dynamic)
 		rts->tls_known = false;
 	return 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The ends of a collection in a runtime without symbols (rts/Stats.c, 8.10 to 9.14). stat_endGC
- * prints the line of `+RTS -S`, whose format nothing else has; GarbageCollect alone calls it, and
- * also stat_startGC, which rings the bell of `+RTS -B` ("\a"). stat_startGCSync does no more than
- * to note the clock that stat_startGC reads. All of that must be so, or nothing is taken: a probe
- * in another function would report collections that never were. The statistics that stat_endGC
- * keeps are found by it.
+ * The start and end of a collection in a runtime without symbols (rts/Stats.c, 8.10 to 9.14).
+ * stat_endGC prints the line of `+RTS -S`, whose format nothing else has; only GarbageCollect calls
+ * it. GarbageCollect also calls stat_startGC, which rings the bell of `+RTS -B` ("\a").
+ * stat_startGCSync only stores the time of the clock that stat_startGC reads. Unless all of that
+ * holds, nothing is used: a probe in another function would report collections that did not happen.
+ * The statistics that stat_endGC keeps are found through it.
  */
 #include <string.h>
 
@@ -20,13 +20,13 @@
 /* GarbageCollect has 5 to 8 kB, stat_startGC less than 200 bytes. */
 #define MAX_CALLER (64U << 10)
 #define MAX_BELL   1024
-/* Functions that ring it and are called by no other; more are not looked at. */
+/* More functions than this that ring the bell: give up. */
 #define MAX_RINGERS 8
 
-/* A gc_thread is about 700 bytes, and as many again for each generation. */
+/* A gc_thread is about 700 bytes, plus as many for each generation. */
 #define MAX_FIELD 4096
 
-/* The search for the one function that is called by `caller`, and nowhere else, and rings. */
+/* The search for the one function that rings the bell and is called by `caller` and nobody else. */
 struct bell {
 	const struct code *c;
 	size_t caller, found, ringers;
@@ -61,7 +61,8 @@ static size_t bell_of(const struct code *c, size_t caller)
 	return b.given_up ? c->n : b.found;
 }
 
-/* The one function that only notes the clock that `start` reads too; n if none or several. */
+/* The only function that just stores the time of the clock that `start` reads too; n if none or
+ * several. */
 static size_t sync_of(const struct code *c, size_t start)
 {
 	size_t found = c->n;
@@ -131,14 +132,13 @@ void rts_gc__clock(struct rts *rts)
 	if (!code || !rts_arch__note(code, len, c.fdes[sync].start, &note) ||
 	    !code__calls(&c, start, note.clock) || note.field > MAX_FIELD)
 		return;
-	/* stat_startGC notes the clock that stat_startGCSync reads, in the field after that one's
-	 */
+	/* stat_startGC stores the time of the same clock in the field after stat_startGCSync's */
 	code = code__bytes(&c, start, &len);
 	if (code && rts_arch__stores_result(code, len, note.field + 8))
 		rts->gct_clock = note.field;
 }
 
-/* stat_endGC has two. */
+/* stat_endGC increments two. */
 #define MAX_COUNTS 8
 
 struct counts {
@@ -156,7 +156,7 @@ static bool on_count(void *ctx, uint64_t target)
 	return true;
 }
 
-/* The one place where two counts lie side by side; 0: there is none, or more than one. */
+/* The only address at which two counters are side by side; 0: none, or several. */
 static uint64_t pair_of(const struct counts *counts)
 {
 	uint64_t found = 0;
@@ -175,8 +175,8 @@ static uint64_t pair_of(const struct counts *counts)
 }
 
 /*
- * RTSStats begins with the number of collections and that of major ones (rts/include/RtsAPI.h), and
- * stat_endGC counts them. The live check (check_alloc.c) reads what is there once more.
+ * RTSStats begins with the numbers of all and of major collections (rts/include/RtsAPI.h), which
+ * stat_endGC increments. The live check (check_alloc.c) verifies the address once more.
  */
 void rts_gc__stats(struct rts *rts)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who calls whom in a file, by which the runtime's functions are distinguished from other C code.
+ * The call graph of a file, by which the runtime's functions are distinguished from other C code.
  * The linker keeps most of an archive's code together, next to suspendThread, but hot, cold and
- * exit code goes elsewhere (gcc's .text.hot has the collector's evacuate and scavenge), and next to
- * the runtime may lie the code of other archives (libffi, gmp, a package's cbits). What the runtime
- * calls and what calls the runtime is the runtime's; libraries are called and do not call back,
- * users of the runtime call it and are not called.
+ * exit code goes elsewhere (gcc's .text.hot has the collector's evacuate and scavenge), and the
+ * code of other archives (libffi, gmp, a package's cbits) may be next to the runtime. A function
+ * that both calls the runtime and is called by it is the runtime's: libraries are called and do not
+ * call back, users of the runtime call it and are not called.
  */
 #include "rts_graph_priv.h"
 
@@ -20,7 +20,8 @@
 
 #define MAX_CALLS  (8U << 20)
 #define MAX_ROUNDS 64
-/* Functions in a row between two of the runtime's that are taken for its own. */
+/* Up to this many functions in a row between two of the runtime's are counted as the runtime's
+ * too. */
 #define MAX_BETWEEN 24
 
 struct call {
@@ -30,26 +31,25 @@ struct call {
 struct rts_graph {
 	const struct elf_fde *fdes;
 	size_t n;
-	struct call *calls; /* ascending by from */
+	struct call *calls; /* ascending by `from` */
 	size_t n_calls, cap;
-	struct call *takes; /* the same: who takes whose address */
+	struct call *takes; /* the same for functions whose address is taken */
 	size_t n_takes, takes_cap;
 };
 
-/* The function that starts at vaddr; n if there is none. */
 static size_t starts_at(const struct rts_graph *g, uint64_t vaddr)
 {
 	return elf_fdes__starting_at(g->fdes, g->n, vaddr);
 }
 
-/* Of which function the calls are collected. */
+/* The function whose calls are being collected. */
 struct caller {
 	struct rts_graph *graph;
 	size_t index;
 	int err;
 };
 
-/* A branch to a function's start; bytes that are none seldom look like one. */
+/* A branch to the start of a function; bytes that are not a branch seldom look like one. */
 static bool on_branch(void *ctx, uint64_t target, uint64_t next)
 {
 	struct caller *c = ctx;
@@ -66,7 +66,7 @@ static bool on_branch(void *ctx, uint64_t target, uint64_t next)
 	return true;
 }
 
-/* A function's address, to be called through a pointer. */
+/* The address of a function, to be called through a pointer. */
 static bool on_address(void *ctx, uint64_t target)
 {
 	struct caller *c = ctx;
@@ -104,7 +104,7 @@ static bool follows(const struct rts_graph *g, size_t i)
 }
 
 /*
- * In [lo, hi]: marks what marked functions call, and over again (`callees`), or what calls them.
+ * Within [lo, hi], transitively marks what marked functions call (`callees`), or what calls them.
  * True if it marked any.
  */
 static bool spread(const struct rts_graph *g, uint8_t *mark, size_t lo, size_t hi, bool callees)
@@ -130,7 +130,8 @@ static bool spread(const struct rts_graph *g, uint8_t *mark, size_t lo, size_t h
 	return any;
 }
 
-/* The run of code that `seed` lies in: what it calls there, what calls that, all between. */
+/* Marks, in the run of adjacent code around `seed`, its callees and callers, and everything
+ * between them. */
 static void mark_run(const struct rts_graph *g, uint8_t *mark, size_t seed)
 {
 	size_t lo = seed, hi = seed;
@@ -148,7 +149,7 @@ static void mark_run(const struct rts_graph *g, uint8_t *mark, size_t seed)
 	memset(mark + lo, 1, hi - lo + 1);
 }
 
-/* Elsewhere: called by the runtime, and calls it. */
+/* Marks functions anywhere else that are called by the runtime and call it. */
 static void mark_elsewhere(const struct rts_graph *g, uint8_t *mark, uint8_t *called)
 {
 	bool more = true;
@@ -241,7 +242,7 @@ int rts_graph__mark(struct rts_graph *graph, const uint64_t *seeds, size_t n_see
 
 int rts_graph__enclose(const struct rts_graph *graph, const uint8_t *mark, uint8_t *among)
 {
-	/* of each: 1 a caller among them, 2 another one */
+	/* for each function: bit 0: a caller in among[], bit 1: another caller */
 	uint8_t *callers = malloc(graph->n + 1);
 	bool more = true;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Names functions of the runtime by the strings that they use: messages of failures, of traces and
- * of reports, which strip leaves. rts_strings_table_priv.h lists which functions use a string in
- * the releases that it was made from. Compilers put a function into another one as they please, so
- * a name is given only if all strings of a function agree on it, and no other function has it. Some
- * that use none are then known by standing between two that do.
+ * Names functions of the runtime by the strings that they use: messages of failures, traces and
+ * reports, which strip leaves. rts_strings_table_priv.h lists which functions use a string in the
+ * releases that it was generated from. Compilers inline functions as they please, so a name is
+ * given only if all strings of a function agree on it and no other function has it. Some functions
+ * without strings are then named because they come between two named ones in the call graph.
  */
 #include "rts_named_priv.h"
 
@@ -18,9 +18,8 @@
 
 struct rts_string {
 	const char *text;
-	/* Of the functions that use it; the second may be 0, or the first again: two objects of the
-	 * archive have a function of that name.
-	 */
+	/* Numbers of the functions that use it. The second may be 0, or the same as the first:
+	 * two objects of the archive then have a function of that name. */
 	uint16_t names[2];
 };
 
@@ -28,16 +27,17 @@ struct rts_string {
 
 #define MAX_TEXT 128
 #define MAX_USES (1U << 20)
-/* Functions that are compiled twice: the one that works alone is called the same and a 1. */
+/* Functions that are compiled twice: the version for a collector that works alone has a 1
+ * appended to its name. */
 #define ALONE '1'
 
-/* A function uses a string. */
+/* A use of a string by a function. */
 struct use {
 	uint32_t function;
 	uint16_t string;
 };
 
-/* Segments that are not written: strings are in one of them. */
+/* A segment that is not writable, which strings may be in. */
 struct range {
 	const char *data;
 	uint64_t vaddr, size;
@@ -53,10 +53,10 @@ struct search {
 	uint16_t *names;
 	struct range ranges[MAX_RANGES];
 	size_t n_ranges;
-	uint64_t lo, hi;  /* of all ranges */
+	uint64_t lo, hi;  /* bounds of all ranges */
 	struct use *uses; /* ascending by function */
 	size_t n_uses, cap;
-	uint32_t function; /* that is read now */
+	uint32_t function; /* being read at the moment */
 	int err;
 };
 
@@ -99,7 +99,7 @@ static void find_ranges(struct search *s)
 	}
 }
 
-/* The listed string at vaddr; how many there are if it is none. */
+/* The index of the listed string at vaddr; the number of strings if it is not listed. */
 static size_t string_at(const struct search *s, uint64_t vaddr)
 {
 	size_t n = ARRAY_SIZE(rts_strings);
@@ -165,7 +165,7 @@ static bool has(const uint16_t names[2], uint16_t name)
 	return name && (names[0] == name || names[1] == name);
 }
 
-/* The names that all strings of the function at *at agree on; *at moves on to the next one. */
+/* The names that all strings of the function at *at agree on; advances *at to the next function. */
 static void agree(const struct search *s, const uint16_t *users, size_t *at, uint16_t names[2])
 {
 	uint32_t function = s->uses[*at].function;
@@ -175,7 +175,7 @@ static void agree(const struct search *s, const uint16_t *users, size_t *at, uin
 	for (; *at < s->n_uses && s->uses[*at].function == function; (*at)++) {
 		const struct rts_string *string = &rts_strings[s->uses[*at].string];
 
-		/* it is in functions that nobody measured */
+		/* more functions use it than in the measured releases */
 		if (users[s->uses[*at].string] > 1 + (string->names[1] != 0))
 			continue;
 		if (!any)
@@ -191,7 +191,7 @@ static void agree(const struct search *s, const uint16_t *users, size_t *at, uin
 		names[1] = 0;
 }
 
-/* Whether names[1] is the same function as names[0], compiled for a collector that works alone. */
+/* True if names[1] is the same function as names[0], compiled for a collector that works alone. */
 static bool is_pair(const uint16_t names[2])
 {
 	const char *one = rts_named__text(names[0]), *other = rts_named__text(names[1]);
@@ -200,7 +200,7 @@ static bool is_pair(const uint16_t names[2])
 	return one && other && !strncmp(one, other, len) && other[len] == ALONE && !other[len + 1];
 }
 
-/* Of two functions that share their strings. */
+/* Two functions that share their strings. */
 struct twins {
 	uint16_t names[2];
 	size_t functions[2];
@@ -256,7 +256,8 @@ static void swap(struct twins *t)
 	t->functions[1] = first;
 }
 
-/* How often a function calls those whose name ends, or does not end, in a 1 that makes a twin. */
+/* How many finished twins have their member `which` (0: parallel, 1: alone) called by a
+ * function. */
 static size_t calls_twins(const struct search *s, const struct twins *twins, size_t function,
 			  size_t which)
 {
@@ -268,7 +269,7 @@ static size_t calls_twins(const struct search *s, const struct twins *twins, siz
 	return n;
 }
 
-/* Functions of a collector that works alone call others that do. */
+/* Functions of a collector that works alone call others of that kind. */
 static bool by_callees(const struct search *s, const struct twins *twins, struct twins *t)
 {
 	bool with[2], alone[2];
@@ -286,8 +287,7 @@ static bool by_callees(const struct search *s, const struct twins *twins, struct
 	return false;
 }
 
-/* Collectors that work side by side take each object atomically (rts/sm/Evac.c, copy_tag and
- * copyPart). */
+/* Parallel collectors claim each object atomically (rts/sm/Evac.c, copy_tag and copyPart). */
 static bool by_exchanges(const struct search *s, struct twins *t)
 {
 	size_t count[2], len;
@@ -309,7 +309,7 @@ static void distinguish(struct search *s, struct twins *twins)
 	bool more = true;
 
 	for (size_t i = 0; i < MAX_TWINS; i++) {
-		/* a runtime that is not threaded has one of each */
+		/* a non-threaded runtime has only one of each */
 		if (twins[i].n == 1)
 			s->names[twins[i].functions[0]] = twins[i].names[0];
 		twins[i].done = twins[i].n == 2 &&
@@ -369,8 +369,8 @@ static bool is_twofold(uint16_t name)
 }
 
 /*
- * A name that two functions have is neither's, unless the runtime has two, or one is a part of the
- * other (gcc's .cold).
+ * A name that two functions have is dropped from both, unless the runtime has two of that name, or
+ * one is a part of the other (gcc's .cold).
  */
 static void drop_doubles(struct search *s)
 {
@@ -394,7 +394,7 @@ static void drop_doubles(struct search *s)
 
 /* ── by who calls whom ───────────────────────────────────────────────────────────────────── */
 
-/* What is found so is no mark for others: that is for what strings show. */
+/* Functions named in this way do not help to name others: only names from strings do. */
 static int by_relations(const struct search *s)
 {
 	uint16_t *found = calloc(s->n + 1, sizeof(*found));
@@ -405,7 +405,7 @@ static int by_relations(const struct search *s)
 		const uint16_t *r = rts_relations[k];
 		size_t i = rts_graph__between(s->graph, s->names, r[1], r[2]);
 
-		/* two that contradict each other */
+		/* two relations contradict each other */
 		if (i != s->n)
 			found[i] = found[i] && found[i] != r[0] ? UINT16_MAX : r[0];
 	}

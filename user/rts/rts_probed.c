@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where in the runtime's functions a probe may go: decided once for a file, by whoever reads it. */
+/* Where the runtime's functions can be probed: decided once per file, by the process that reads
+ * it. */
 #include <errno.h>
 #include <string.h>
 
@@ -67,7 +68,7 @@ void rts_probed__choose(struct rts *rts)
 	insn__free(insn);
 }
 
-/* A bool that a child wrote may be any byte. */
+/* A bool written by a child may be any byte. */
 static bool is_bool(const bool *value)
 {
 	uint8_t byte;

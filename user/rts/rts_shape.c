@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Whether the code at a place that a symbol gave is that of the function it should be. A symbol may
- * be forged, or of another build, and a probe in mid-instruction breaks every process that maps the
- * file. What is asked of each function its source has in all versions from 8.10 to 9.14, and
- * compilers cannot leave out.
+ * Checks that the code at a symbol's address is that of the expected function. A symbol may be
+ * forged, or of another build, and a probe in the middle of an instruction breaks every process
+ * that maps the file. What is required of each function is in its source in all versions from 8.10
+ * to 9.14, and cannot be optimised away.
  */
 #include <string.h>
 
@@ -18,9 +18,9 @@
 
 struct shape {
 	const struct elf_file *elf;
-	/* what is looked for */
+	/* what to look for */
 	uint32_t disps[2];
-	const char *string; /* its end, with the NUL */
+	const char *string; /* the end of the string, with its NUL */
 	size_t string_size;
 	uint64_t callee;
 	/* what was seen */
@@ -29,7 +29,7 @@ struct shape {
 	uint32_t calls;
 };
 
-/* The string that is looked for is all of the text, or its end. */
+/* True if the string at vaddr is, or ends in, the one to look for. */
 static bool is_string(const struct shape *s, uint64_t vaddr)
 {
 	const uint8_t *p = elf__at(s->elf, vaddr, s->string_size);
@@ -56,7 +56,7 @@ static bool see(void *ctx, const struct insn_seen *seen)
 	return true;
 }
 
-/* Decodes the function that begins at the place; false: none begins there. */
+/* Decodes the function that begins at the place; false: no function begins there. */
 static bool look(struct insn *insn, const struct rts *rts, const struct rts_place *place,
 		 struct shape *shape, size_t *ret_len)
 {
@@ -77,7 +77,8 @@ static bool look(struct insn *insn, const struct rts *rts, const struct rts_plac
 	return true;
 }
 
-/* rts/Schedule.c: both take the thread out of, or put it into, the capability's rCurrentTSO. */
+/* rts/Schedule.c: both functions access the capability's rCurrentTSO, to suspend or resume its
+ * thread. */
 static bool moves_thread(struct insn *insn, const struct rts *rts, const struct rts_place *place)
 {
 	struct shape s = {0};
@@ -111,7 +112,7 @@ static bool prints_line(struct insn *insn, const struct rts *rts, const struct r
 	return look(insn, rts, place, &s, &len) && s.string_seen;
 }
 
-/* rts/Stats.c: notes the clock, and nothing else. */
+/* rts/Stats.c: stores the time, and does nothing else. */
 static bool notes(struct insn *insn, const struct rts *rts, const struct rts_place *place)
 {
 	struct shape s = {0};
@@ -120,7 +121,7 @@ static bool notes(struct insn *insn, const struct rts *rts, const struct rts_pla
 	return look(insn, rts, place, &s, &len) && s.calls == 1 && !s.branches && len <= MAX_NOTE;
 }
 
-/* rts/Timer.c: calls handleProfTick first thing. */
+/* rts/Timer.c: its first call is of handleProfTick. */
 static bool ticks(struct insn *insn, const struct rts *rts, const struct rts_place *place)
 {
 	struct shape s = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * StgRun is the door from C into Haskell code, and schedule() calls it at one place: the return
- * address of that call is a constant of the process, by which the C frames below Haskell code are
- * found (rts/StgCRun.c).
+ * StgRun is the way from C into Haskell code, and schedule() calls it in one place (rts/StgCRun.c).
+ * The return address of that call is constant in a process, and is used to find the C frames below
+ * Haskell code.
  */
 #include "arch_priv.h"
 #include "base/base.h"
@@ -47,7 +47,7 @@ static uint64_t stgreturn(const struct elf_file *elf, const struct elf_fde *fdes
 
 struct calls {
 	uint64_t target;
-	uint64_t ret; /* the return address of the one that was seen; 0: none yet */
+	uint64_t ret; /* return address of the call seen; 0: none yet */
 	bool several;
 };
 
@@ -62,7 +62,8 @@ static bool on_call(void *ctx, uint64_t target, uint64_t next)
 	return !c->several;
 }
 
-/* The one direct call of `target` in code that has unwind rows; 0 if there is none or several. */
+/* The return address of the only direct call of `target` in code with unwind rows; 0 if none or
+ * several. */
 static uint64_t only_call(const struct elf_file *elf, const struct elf_fde *fdes, size_t n,
 			  uint64_t target)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Version and way of a GHC runtime from its strings. rts/RtsMessages.c has the version as the
- * argument before its message's format, rts/RtsUtils.c (printRtsInfo) the way before the key "RTS
- * way"; compilers emit the strings of one function side by side (seen with gold, bfd and lld, from
- * 9.0 to 9.10), and `strip` leaves them. mold has an order of its own: see
- * by_reference().
+ * Version and way of a GHC runtime, from its strings. rts/RtsMessages.c has the version as an
+ * argument, before its message's format; rts/RtsUtils.c (printRtsInfo) has the way before the key
+ * "RTS way". Compilers emit the strings of one function side by side (seen with gold, bfd and lld,
+ * from 9.0 to 9.10), and `strip` leaves them. mold orders them differently: see by_reference().
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@
 #include "rts_find_priv.h"
 
 #define STRING_RANGES 64
-/* Bytes of code between two arguments of one call. */
+/* How many bytes of code apart two arguments of one call may be. */
 #define REFERENCE_NEAR 48
 
 static const char message[] = "    (GHC version %s for %s)\n";
@@ -40,7 +39,7 @@ static bool is_way(const char *s, size_t len)
 	return true;
 }
 
-/* The string that ends right before `at`, if it is a good one. */
+/* The string that ends right before `at`, if good() accepts it. */
 static bool string_before(const char *data, size_t at, bool (*good)(const char *, size_t),
 			  char out[RTS_NAME_LEN])
 {
@@ -64,7 +63,7 @@ struct elf_range_at {
 	uint64_t size, vaddr;
 };
 
-/* Looks for `anchor` and takes the good string before it. */
+/* Searches for `anchor` and takes the string before it that good() accepts. */
 static bool search(const struct elf_range_at *range, const char *anchor, size_t anchor_len,
 		   bool (*good)(const char *, size_t), char out[RTS_NAME_LEN], uint64_t *ret_anchor)
 {
@@ -87,7 +86,7 @@ static bool search(const struct elf_range_at *range, const char *anchor, size_t 
 	return false;
 }
 
-/* The good string that an operand refers to. */
+/* The string accepted by good() that an operand refers to. */
 static bool refers_to_good(const struct elf_file *elf, const uint8_t *operand, uint64_t vaddr,
 			   bool (*good)(const char *, size_t), char out[RTS_NAME_LEN])
 {
@@ -107,9 +106,9 @@ static bool refers_to_good(const struct elf_file *elf, const uint8_t *operand, u
 }
 
 /*
- * A linker that merges equal strings puts the version next to another user of it (Debian's pandoc:
- * next to base's System.Info). The function that loads the anchor's address loads its neighbour's
- * within a few instructions.
+ * A linker that merges equal strings may put the version next to another user of the string (in
+ * Debian's pandoc, next to base's System.Info). The function that loads the anchor's address also
+ * loads that of its neighbour within a few instructions.
  */
 static bool by_reference(struct elf_file *elf, uint64_t anchor, bool (*good)(const char *, size_t),
 			 char out[RTS_NAME_LEN])
@@ -146,7 +145,7 @@ void rts_strings__set_way(struct rts *rts, const char *way)
 	rts->threaded = strstr(way, "_thr") != NULL;
 	rts->debug = strstr(way, "_debug") != NULL;
 	rts->profiled = false;
-	/* "p" is a part of its own: rts_p, rts_thr_p, rts_thr_debug_p */
+	/* "p" is a component of its own: rts_p, rts_thr_p, rts_thr_debug_p */
 	for (const char *p = strchr(way, '_'); p; p = strchr(p + 1, '_'))
 		if (strncmp(p, "_p", 2) == 0 && (p[2] == '\0' || p[2] == '_'))
 			rts->profiled = true;
@@ -204,9 +203,9 @@ static void from_comment(const struct elf_file *elf, struct rts *rts)
 }
 
 /*
- * Where the runtime's strings can be: .rodata, and beside it .rodata.str… (mold keeps the strings
- * that may be merged in sections of their own); without such sections, or with too many, all that
- * is not written.
+ * Where the runtime's strings can be: .rodata and .rodata.str… (mold keeps mergeable strings in
+ * sections of their own); if there are no such sections, or too many, all segments that are not
+ * writable.
  */
 static size_t string_ranges(const struct elf_file *elf, struct elf_range_at *ranges, size_t max)
 {
@@ -232,7 +231,7 @@ static size_t string_ranges(const struct elf_file *elf, struct elf_range_at *ran
 	return n;
 }
 
-/* Looks for `anchor` in all ranges and for the good string before it. */
+/* search() in all ranges. */
 static bool search_all(const struct elf_range_at *ranges, size_t n, const char *anchor, size_t len,
 		       bool (*good)(const char *, size_t), char out[RTS_NAME_LEN],
 		       uint64_t *ret_anchor)
@@ -243,7 +242,7 @@ static bool search_all(const struct elf_range_at *ranges, size_t n, const char *
 	return false;
 }
 
-/* The first place in the range where the tail ends a string, from *at on; NULL: there is none. */
+/* The first string in the range, from *at on, that ends in the tail; NULL: none. */
 static const char *next_tail(const struct elf_range_at *range, size_t *at, const char *tail,
 			     size_t size)
 {
@@ -278,7 +277,8 @@ uint64_t rts_strings__ending_in(const struct elf_file *elf, const char *tail, si
 	return found == 1 ? vaddr : 0;
 }
 
-/* Up to this many bytes of strings are looked through at once: it takes a millisecond or two. */
+/* Up to this many bytes of strings are searched in this process, which takes a millisecond or
+ * two. */
 #define MAYBE_INLINE (8U << 20)
 
 static int search_message(void *ctx, void *out)
@@ -307,7 +307,8 @@ int rts__maybe_in(const struct elf_file *elf)
 
 	for (size_t i = 0; i < n; i++)
 		bytes += ranges[i].size;
-	/* no parser: only the time that it takes is somebody else's */
+	/* this parses nothing: only the size, and so the time it takes, is under somebody else's
+	 * control */
 	if (bytes <= MAYBE_INLINE) {
 		err = search_message((void *)elf, &found);
 		return err ? err : found;
@@ -333,7 +334,7 @@ bool rts_strings__read(struct elf_file *elf, const char *base, struct rts *rts)
 	    message_at)
 		by_reference(elf, message_at, is_version, rts->version);
 	if (message_at) {
-		/* The key is short: only with its NUL on both sides is it the key. */
+		/* The key is short: it counts only with a NUL on both sides. */
 		if (!search_all(ranges, n, way_key, sizeof(way_key), is_way, way, &key_at) &&
 		    key_at)
 			by_reference(elf, key_at, is_way, way);
@@ -341,8 +342,8 @@ bool rts_strings__read(struct elf_file *elf, const char *base, struct rts *rts)
 	for (size_t i = 0; i < n; i++)
 		elf__done_with(elf, ranges[i].vaddr, ranges[i].size);
 	/*
-	 * A program may hold the format without being GHC's (ours does): only with its argument
-	 * next to it, or with the runtime's symbol, it is the runtime.
+	 * A program other than GHC's may contain the format (ours does): it is the runtime only if
+	 * the argument is next to it, or with the runtime's symbol.
 	 */
 	if (!message_at ||
 	    (!rts->version[0] && !way[0] && elf__find_symbol(elf, "suspendThread", &sym, NULL) < 0))

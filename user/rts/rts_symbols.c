@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The finder's first strategy: the runtime's symbols, of its file or of a separate debug file. */
+/* The finder's first strategy: the runtime's symbols, from its file or from a separate debug
+ * file. */
 #include <linux/elf.h>
 #include <string.h>
 
@@ -78,7 +79,7 @@ static int on_symbol(void *ctx, const struct elf_sym *sym)
 	return 0;
 }
 
-/* A shared library's block lies wherever the loader put it. */
+/* Only for executables: the loader puts a shared library's block anywhere. */
 static void executable_tls(struct rts *rts, uint64_t value)
 {
 	uint64_t memsz, align;
@@ -100,7 +101,8 @@ void rts_symbols__find(struct rts *rts)
 
 	elf__symbols(rts->image->elf, ELF_SYMTAB, on_symbol, &c);
 	c.found = FOUND_DEBUGFILE;
-	/* what is found is for all processes of the file, and for probes */
+	/* results are used for all processes of the file, and for probes, so not with a
+	 * process's own file */
 	if (rts->image->debug && !rts->image->debug_is_own)
 		elf__symbols(rts->image->debug, ELF_SYMTAB, on_symbol, &c);
 	c.found = FOUND_DYNSYM;

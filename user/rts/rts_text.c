@@ -16,23 +16,24 @@
 #include "rts_named_priv.h"
 #include "rts_names_table_priv.h"
 
-/* Functions in a row that no list knows and that still lie inside the runtime. */
+/* Up to this many unlisted functions in a row between listed ones count as the runtime's. */
 #define MAX_UNLISTED 24
-/* A name that is shorter may be anybody's ("copy", "sweep"): its neighbours must be listed too. */
+/* A shorter name may be anybody's ("copy", "sweep"): its neighbours must be listed too. */
 #define SPECIFIC_NAME 9
 #define NEIGHBOURS    4
-/* More than padding between two functions: code without unwind rows lies there. */
+/* A gap between functions larger than this is not padding but code without unwind rows. */
 #define MAX_PADDING 64
 
-/* All of the runtime's Cmm code has some 100 kB. */
+/* The runtime's Cmm code has some 100 kB in all. */
 #define MAX_CMM (256U << 10)
 
 struct rts_text {
 	const struct elf_fde *fdes;
 	size_t n;
-	uint8_t *part;	    /* enum rts_part of each */
-	uint16_t *name;	    /* rts_named_priv.h; 0 where there are symbols */
-	uint64_t stgreturn; /* 0: not known */
+	uint8_t *part; /* enum rts_part of each FDE */
+	uint16_t
+		*name; /* number of each FDE's name, see rts_named_priv.h; 0 if there are symbols */
+	uint64_t stgreturn; /* 0: unknown */
 };
 
 enum listed { UNLISTED = 0, LISTED_RTS, LISTED_GC };
@@ -52,7 +53,7 @@ static enum listed listed(const char *name)
 	return UNLISTED;
 }
 
-/* Collector functions of versions that the list was not made from (rts/sm, 9.2 to 9.14). */
+/* Collector functions of versions that the list was not generated from (rts/sm, 9.2 to 9.14). */
 static bool is_gc_name(const char *name)
 {
 	static const char *const prefixes[] = {"evacuate",   "scavenge",   "nonmoving", "traverse_",
@@ -91,7 +92,7 @@ static int on_symbol(void *ctx, const struct elf_sym *sym)
 	i = fde_at(m->text, sym->value);
 	if (i == m->text->n || m->text->fdes[i].start != sym->value)
 		return 0;
-	/* evacuate.part.0, scavenge_block.cold: compilers' parts of a function */
+	/* evacuate.part.0, scavenge_block.cold: parts that compilers split off a function */
 	len = strcspn(sym->name, ".");
 	if (len == 0 || len >= sizeof(name))
 		return 0;
@@ -112,7 +113,7 @@ static bool adjacent(const struct elf_fde *a, const struct elf_fde *b)
 	return b->start - a->end <= MAX_PADDING;
 }
 
-/* A short name counts if the runtime is around it. */
+/* A short name counts only if there are specific names of the runtime around it. */
 static bool is_anchor(const struct marks *m, size_t i)
 {
 	if (m->listed[i] == UNLISTED)
@@ -157,7 +158,8 @@ static void classify(struct marks *m)
 	}
 }
 
-/* Without a symbol table: by strings and by who calls whom, beginning with what is known. */
+/* Without a symbol table: classifies by strings and by who calls whom, starting from what is
+ * known. */
 static int by_calls(struct rts_text *t, const struct rts *rts, uint8_t *mark, uint8_t *gc)
 {
 	uint64_t bias = rts->image->bias;
@@ -192,7 +194,7 @@ static size_t size_of(size_t n)
 	return (n + 1) * (sizeof(uint8_t) + sizeof(uint16_t));
 }
 
-/* Names, then parts. */
+/* The names come first, then the parts. */
 static void lay_out(struct rts_text *t, void *out)
 {
 	t->name = out;
@@ -210,7 +212,7 @@ static bool has_table(const struct image *image)
 	return elf__n_symbols(image->elf, ELF_SYMTAB) > 1 || (image->debug && !image->debug_is_own);
 }
 
-/* In the child. */
+/* Runs in the child. */
 static int read_text(void *ctx, void *out)
 {
 	const struct job *job = ctx;
@@ -260,7 +262,7 @@ int rts_text__new(const struct rts *rts, struct rts_text **ret_text)
 	err = elf__fdes(rts->image->elf, &t->fdes, &t->n);
 	if (retry__shows_nothing(err))
 		goto out;
-	/* Without rows everything is unknown, which is no error. */
+	/* Without unwind rows everything is unknown, which is not an error. */
 	if (err)
 		t->n = 0;
 	if (rts->stgreturn)
@@ -290,7 +292,7 @@ void rts_text__free(struct rts_text *text)
 {
 	if (!text)
 		return;
-	free(text->name); /* and the parts */
+	free(text->name); /* includes the parts */
 	free(text);
 }
 
@@ -308,8 +310,8 @@ bool rts_text__is_cmm(const struct rts_text *text, uint64_t vaddr)
 	    !is_rts(text, after - 1))
 		return false;
 	/*
-	 * Hot functions of the runtime may lie before all Haskell code, but not StgRun. The Cmm
-	 * code is the last of the archive's since 9.4, and what C libraries bring comes next.
+	 * Hot functions of the runtime, but not StgRun, may come before all Haskell code. Since 9.4
+	 * the Cmm code comes last in the archive, and is followed by what C libraries bring.
 	 */
 	return is_rts(text, after) || (text->stgreturn && vaddr > text->stgreturn);
 }
@@ -319,7 +321,7 @@ const char *rts_text__name(const struct rts_text *text, uint64_t vaddr)
 	size_t i = fde_at(text, vaddr);
 	const char *name = i == text->n ? NULL : rts_named__text(text->name[i]);
 
-	/* it has no rows of its own, but a symbol table has it */
+	/* StgReturn has no unwind rows of its own, but a symbol table would have it */
 	if (name && vaddr >= text->stgreturn && fde_at(text, text->stgreturn) == i)
 		return "StgReturn";
 	return name;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The function that the runtime's timer calls, in a non-threaded runtime without symbols: it has no
- * thread for its timer, by whose name ticks are known otherwise, but a signal (SIGVTALRM by
- * timer_create(); rts/posix/Itimer.c, in 9.0 and before). initTicker makes the timer and says
- * "timer_create" if that fails; initTimer (rts/Timer.c) alone calls it, and gives it one function's
- * address: handle_tick.
+ * Finds the function that the timer calls in a non-threaded runtime without symbols. In such a
+ * runtime the timer has no thread, by whose name ticks are otherwise recognised, but a signal
+ * (SIGVTALRM by timer_create(); rts/posix/Itimer.c, in 9.0 and before). initTicker creates the
+ * timer and prints "timer_create" if that fails; only initTimer (rts/Timer.c) calls it, and passes
+ * it the address of a single function: handle_tick.
  */
 #include <string.h>
 
@@ -16,7 +16,7 @@
 /* initTimer has 60 bytes. */
 #define MAX_INIT_TIMER 512
 
-/* The functions whose address one takes. */
+/* The functions whose address initTimer takes. */
 struct taken {
 	const struct code *c;
 	size_t function, n;
