@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* completion: from the table of options to bash and zsh. */
+/* completion: generates bash and zsh completion from the table of options. */
 #include "completion.h"
 
 #include <ctype.h>
@@ -15,10 +15,10 @@
 
 #define LANES "thread,capability,haskell"
 
-/* What argp adds to the table. */
+/* Options that argp adds to the table. */
 static const char *const by_argp[] = {"--help", "--usage", "--version"};
 
-/* The values in what the usage text calls the value: "FILE|auto|none" has two. */
+/* The literal values in the value's name: "FILE|auto|none" has two. */
 static void put_words(const char *arg)
 {
 	const char *between = "";
@@ -37,7 +37,7 @@ static bool has_words(const struct option_row *row)
 	return strstr(row->arg, "|") && row->arg[strcspn(row->arg, "abcdefghijklmnopqrstuvwxyz")];
 }
 
-/* A list of names with commas (and blanks) between them, with blanks only. */
+/* Prints a list of names separated by commas (and blanks), with blanks only. */
 static void put_list(const char *list)
 {
 	const char *between = "";
@@ -149,7 +149,7 @@ static void print_bash(void)
 
 /* ── zsh ─────────────────────────────────────────────────────────────────────────────────── */
 
-/* The beginning of what the option does, for a list with one line each, as _arguments has it. */
+/* The beginning of the option's description, in one line, in the form that _arguments expects. */
 static void put_zsh_doc(const char *doc)
 {
 	const char *more = strstr(doc, " (");

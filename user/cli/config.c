@@ -19,7 +19,7 @@ static void cut_blanks(char *text)
 		text[--len] = '\0';
 }
 
-/* Cuts the line into its parts, in place. False: there is nothing in it. */
+/* Splits the line into its parts, in place. False: there is nothing in it. */
 static bool take_line(char *text, struct config_line *ret_line)
 {
 	char *value;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * config: a configuration file, as lines of names and values. A line is `NAME`, `NAME VALUE` or
- * `NAME = VALUE`; the value is the rest of the line without the blanks around it. Empty lines, and
- * those whose first character other than a blank is `#`, are left out. Private to the cli room.
+ * `NAME = VALUE`; the value is the rest of the line without surrounding blanks. Empty lines and
+ * lines whose first non-blank character is `#` are skipped. Private to the cli room.
  */
 #ifndef SAFESCOPED_CLI_CONFIG_H
 #define SAFESCOPED_CLI_CONFIG_H
@@ -14,24 +14,24 @@
 #define CONFIG_MAX_LINES 10000
 
 struct config_line {
-	unsigned number; /* in the file, from 1 */
+	unsigned number; /* line number in the file, from 1 */
 	const char *name;
-	const char *value; /* NULL: there is none */
+	const char *value; /* NULL: none */
 };
 
 struct config {
-	char *text; /* what the lines point into */
+	char *text; /* the buffer that the lines point into */
 	struct config_line *lines;
 	size_t n;
 };
 
 /*
- * The caller frees it. -EFBIG: larger than CONFIG_MAX_BYTES, or more than CONFIG_MAX_LINES that
- * are not empty; -EINVAL: not a regular file; -EILSEQ: a NUL byte, as no text has; else open()'s
- * and read()'s errors.
+ * Reads the file; the caller frees the result. -EFBIG: larger than CONFIG_MAX_BYTES, or more than
+ * CONFIG_MAX_LINES non-empty lines; -EINVAL: not a regular file; -EILSEQ: a NUL byte, so not text;
+ * otherwise errors of open() and read().
  */
 int config__read(const char *path, uid_t user, struct config **ret_config);
-/* The same of bytes in memory. */
+/* The same for bytes in memory. */
 int config__parse(const char *data, size_t len, struct config **ret_config);
 void config__free(struct config *config);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* `safescoped --diff A B`: two sessions compared; no kernel, no privilege. */
+/* `safescoped --diff A B`: compares two sessions; needs no kernel and no privileges. */
 #include "modes.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 struct side {
 	const char *path;
 	struct diff_report *report;
-	char *folded; /* NULL: of a report, which has no stacks */
+	char *folded; /* NULL: a report, which has no stacks */
 };
 
 struct diff_mode {
@@ -178,7 +178,7 @@ static int check_stacks(const struct diff_mode *mode)
 	return 0;
 }
 
-/* Why nothing can be compared for each of these. */
+/* Explains why there is nothing to compare per `per`. */
 static void report_none(const struct diff_mode *mode, const char *per)
 {
 	for (int side = 0; side < 2 && !strcmp(per, "gc"); side++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* --doctor: what this kernel, these privileges and a process allow, and what the rest needs. */
+/* --doctor: what this kernel, these privileges and a process allow, and what is missing for the
+ * rest. */
 #include "modes.h"
 
 #include <ctype.h>
@@ -21,7 +22,7 @@
 enum need { NEEDED, OPTIONAL };
 
 struct doctor {
-	bool lacking; /* something that is needed is missing */
+	bool lacking; /* something needed is missing */
 };
 
 __attribute__((format(printf, 5, 6))) static void report(struct doctor *d, bool ok, enum need need,
@@ -48,7 +49,7 @@ struct cap_use {
 	enum need need;
 };
 
-/* Without CAP_SYS_ADMIN, which is nearly root, all of them are enough. */
+/* All of these but CAP_SYS_ADMIN, which is nearly root, are enough. */
 static const struct cap_use caps[] = {
 	{"CAP_BPF", "loads the BPF programs", CAP_BPF, NEEDED},
 	{"CAP_PERFMON", "samples, and attaches to the scheduler", CAP_PERFMON, NEEDED},
@@ -64,7 +65,7 @@ static const struct cap_use caps[] = {
 	{"CAP_SYS_ADMIN", "measures the programs' own run time", CAP_SYS_ADMIN, OPTIONAL},
 };
 
-/* The line that gives the program what it lacks, for all who may start it. */
+/* The command that gives the program the capabilities it lacks, for everyone who may run it. */
 static void report_setcap(struct doctor *d, bool lacking)
 {
 	char line[512] = "setcap ", self[PATH_MAX];
@@ -114,7 +115,7 @@ static void report_uprobes(struct doctor *d, const struct kernel_features *f)
 			       : "a kernel built with CONFIG_UPROBE_EVENTS has them");
 }
 
-/* Only the kernel's verifier decides it for certain. */
+/* Only the kernel's verifier can decide this for certain. */
 static void report_programs(struct doctor *d, const struct kernel_features *f)
 {
 	const struct kernel_opts opts = {
@@ -129,7 +130,7 @@ static void report_programs(struct doctor *d, const struct kernel_features *f)
 		kernel__close(kernel);
 }
 
-/* Values that upstream's kernel does not know: CAP_PERFMON is not enough with some of them. */
+/* Values unknown to the upstream kernel: with some of them CAP_PERFMON is not enough. */
 static bool asks_for_more(const struct kernel_features *f)
 {
 	return f->perf_paranoid > 2 && !f->perf_event && !kernel__has_cap(f, CAP_SYS_ADMIN);
@@ -256,7 +257,7 @@ static void report_found(struct doctor *d, struct target *target)
 			    : "not found: C code called from Haskell is recognised by registers");
 }
 
-/* Only what has reached the disk by a session's end can be joined with it. */
+/* Only what has reached the disk by the end of a session can be joined with it. */
 static void report_eventlog(struct doctor *d, const char *path, const char *ghc)
 {
 	bool old = ghc[0] && ghc_version__of(ghc) < GHC_VERSION(9, 2, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* --list: the GHC processes of this host, and what can be found out about each from outside. */
+/* --list: the GHC processes of this host, and what can be found out about each from the outside. */
 #include "modes.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ struct row {
 	const char *linking, *symbols;
 	unsigned names; /* target__name_sources() */
 	uint32_t threads;
-	uint64_t cpu_ns; /* that it used so far */
+	uint64_t cpu_ns; /* CPU time used so far */
 	char eventlog[256];
 	const char *profilable; /* "yes", "not yet", "no" */
 	char why[512];
@@ -60,7 +60,7 @@ static void name_user(uid_t uid, char *out, size_t size)
 		snprintf(out, size, "%u", uid);
 }
 
-/* What a process's Haskell code has names from, in the order in which they are asked. */
+/* Sources of names for a process's Haskell code, in the order in which they are consulted. */
 static const struct {
 	enum name_source source;
 	const char *title, *key;
@@ -98,7 +98,7 @@ static int describe(struct row *r, struct target *target, enum target_verdict ve
 	return 0;
 }
 
-/* A process about which nothing can be found out is listed all the same, with the reason. */
+/* A process about which nothing can be found out is listed nevertheless, with the reason. */
 static int describe_refused(struct row *r, pid_t pid)
 {
 	r->pid = r->ns_pid = pid;
@@ -125,14 +125,14 @@ static int on_process(void *ctx, pid_t pid)
 		return err;
 	r = &list->rows[list->n];
 	memset(r, 0, sizeof(*r));
-	/* left empty if they cannot be read */
+	/* left empty if it cannot be read */
 	(void)cgroup__of(pid, &r->cgroup);
 	if (proc__stat(pid, 0, &stat) == 0)
 		r->cpu_ns = proc__ticks_to_ns(stat.cpu_ticks);
 	opts.reason = r->why;
 	opts.reason_size = sizeof(r->why);
 	err = target__open(pid, &opts, &target, &verdict);
-	/* it ended meanwhile, or became another program */
+	/* it has ended, or become another program */
 	if (err == -ESRCH || err == -ENOEXEC)
 		return 0;
 	if (err) {
@@ -145,7 +145,7 @@ static int on_process(void *ctx, pid_t pid)
 	return err;
 }
 
-/* As reports have them: who used the CPU most comes first. */
+/* As in reports: the process with the most CPU time comes first. */
 static int by_cpu(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
@@ -155,7 +155,7 @@ static int by_cpu(const void *a, const void *b)
 
 /* ── printing ────────────────────────────────────────────────────────────────────────────── */
 
-/* That is asked first; "" without any. */
+/* The first source to be consulted; "" if there is none. */
 static const char *first_source(const struct row *r)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
@@ -188,7 +188,7 @@ static void put_row(struct table *t, const struct row *r)
 	table__cell(t, r->profilable);
 }
 
-/* Below the table, as too long for a column: where it runs. */
+/* Where the process runs, which is too long for a column; printed below the table. */
 static void put_place(const struct row *r, FILE *out)
 {
 	char service[2 * sizeof(r->cgroup.service)], container[2 * sizeof(r->cgroup.container)];
@@ -339,7 +339,7 @@ static int print_to(const struct list *list, const struct options *options, FILE
 	return err ? err : output__flush(out);
 }
 
-/* A user's file stays, unless it is empty or such a list. -EEXIST, with a line. */
+/* Keeps a user's file, unless it is empty or a list of ours. -EEXIST, with a log line. */
 static int may_replace(const char *path, const struct options *options)
 {
 	char head[32] = "";

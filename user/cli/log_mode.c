@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* log_mode: `safescoped --eventlog FILE`: no kernel, no privilege, no process. */
+/* log_mode: `safescoped --eventlog FILE`: needs no kernel, no privileges, no process. */
 #include "modes.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "timeline/timeline.h"
 
 #define MARKER	  24 /* bytes of a block marker */
-#define ADDRS_MAX 64 /* functions by which it is found where an executable was mapped */
+#define ADDRS_MAX 64 /* functions used to find out where the executable was mapped */
 
 struct log_mode {
 	const struct options *options;
@@ -28,12 +28,12 @@ struct log_mode {
 	struct outputs *outputs;
 	struct progress progress;
 	int signal_fd;
-	uint64_t end_ns;  /* when a stream is read no longer, by --duration; 0: when it ends */
+	uint64_t end_ns;  /* when to stop reading a stream, by --duration; 0: when it ends */
 	bool interrupted; /* by a signal */
-	bool partial;	  /* something that was asked for is missing */
+	bool partial;	  /* something asked for is missing */
 };
 
-/* An el_input's stop. */
+/* The stop callback of an el_input. */
 static bool is_over(void *ctx)
 {
 	struct log_mode *m = ctx;
@@ -101,7 +101,7 @@ static int read_input(struct log_mode *m)
 	m->in = el_input__open_path(m->path, is_over, m);
 	if (m->in < 0)
 		return report_unreadable(m, m->in);
-	/* a file is read to its end */
+	/* a file is always read to its end */
 	if (!fstat(m->in, &st) && S_ISREG(st.st_mode))
 		m->end_ns = 0;
 	err = log_alone__read(&how, m->in, &m->read);
@@ -133,7 +133,7 @@ static int check_log(const struct log_mode *m)
 	return -ENODATA;
 }
 
-/* What was asked for by --from and --to must be there. */
+/* The markers and times of --from and --to must exist in the log. */
 static int check_window(struct log_mode *m)
 {
 	const struct el_window *w = log_models__window(m->read.models);
@@ -191,7 +191,7 @@ static int open_symbols(struct log_mode *m)
 	return 0;
 }
 
-/* Ticks without times: there is nothing to draw on a time axis. */
+/* A report has ticks but no times, so there is nothing to draw on a time axis. */
 static void warn_timeless(const struct log_mode *m)
 {
 	const struct output_opts *out = &m->options->output;
@@ -237,7 +237,7 @@ static void fill_report(struct log_mode *m, struct join_log *log)
 	log->no_ticks = !p->has_ticks;
 }
 
-/* Whether something of the log is missing. */
+/* True if parts of the log are missing. */
 static bool has_losses(const struct log_mode *m)
 {
 	const struct log_models *models = m->read.models;
@@ -277,7 +277,7 @@ static int make_picture(struct log_mode *m)
 
 /* ── the whole ───────────────────────────────────────────────────────────────────────────── */
 
-/* The output's default name: the log's own, without its suffixes. */
+/* The default name of the output: the log's own, without its suffixes. */
 static void name_of(const char *path, char *out, size_t size)
 {
 	const char *base = path__base(path);

@@ -47,7 +47,7 @@ static int run(struct options **options)
 
 struct opened {
 	struct show *show;
-	char *page; /* the file; NULL: there is none (yet) */
+	char *page; /* the written file; NULL: none (yet) */
 };
 
 static void remember_page(void *ctx, const struct export_format *format, const char *path)
@@ -60,7 +60,7 @@ static void remember_page(void *ctx, const struct export_format *format, const c
 	opened->page = strdup(path);
 }
 
-/* What ends the program then is no failure of its own: its exit status is the session's. */
+/* A failure to show the page changes the exit status only if the session itself succeeded. */
 static int run_and_show(struct options **options)
 {
 	struct output_opts *output = &(*options)->output;
@@ -82,7 +82,7 @@ static int run_and_show(struct options **options)
 
 /* ── memory for capstone, which writes to what it asked for without looking whether it got it ── */
 
-/* What has been attached is gone with the process. */
+/* Whatever is attached goes with the process. */
 static void *or_end(void *memory, size_t size)
 {
 	if (!memory && size) {
@@ -119,9 +119,9 @@ static void give_capstone_memory(void)
 }
 
 /*
- * Where standard input, output or error was closed by whoever started us, a file that is opened
- * would get its number, and what is said to people. This one can only be read, and is empty: what
- * is written there fails as before.
+ * If whoever started us closed standard input, output or error, the next file opened would get that
+ * number, and receive our messages. /dev/null opened read-only takes the number instead, so that
+ * writes to it fail as before.
  */
 static void hold_standard_fds(void)
 {
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
 	signals__ignore_harmless();
 	if (!service__wanted(options))
 		signals__release();
-	/* before anything is done as root that was meant for somebody else */
+	/* before doing anything as root that was meant for another user */
 	if (output__owner(&owner, &group))
 		code = EX_USAGE;
 	else

@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 
-/* NULL: it is not among them. */
+/* NULL: not among them. */
 static const pid_t *find(const struct named *named, pid_t pid)
 {
 	for (size_t i = 0; i < named->n; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * named: the processes of --pid, from when a service begins on. It has several sessions, one after
- * the other: who has ended is not looked for in the next one, nor is another process that has the
- * number by then taken for it.
+ * named: the processes of --pid, from the start of a service on. A service has several sessions,
+ * one after the other. A process that has ended is not looked for in later sessions, nor is another
+ * one that has reused its pid mistaken for it.
  */
 #ifndef SAFESCOPED_CLI_NAMED_H
 #define SAFESCOPED_CLI_NAMED_H
@@ -16,16 +16,16 @@
 struct named {
 	size_t n;
 	pid_t pids[OPTIONS_MAX_PIDS];
-	int fds[OPTIONS_MAX_PIDS]; /* -1: it is not known whether it has ended */
+	int fds[OPTIONS_MAX_PIDS]; /* pidfd; -1: unknown whether the process has ended */
 };
 
-/* Those of the options take the place of what was there; who is among them already stays who he is.
- */
+/* Replaces the processes with those of the options; those that were already known keep their
+ * identity. */
 void named__take(struct named *named, const struct options *o);
 void named__close(struct named *named);
-/* Whether each process of the options is there, or was named before. Prints a line if not. */
+/* True if each process of the options exists, or was already known. Prints a line if not. */
 bool named__has_or_finds(const struct named *named, const struct options *o);
-/* Those that have not ended; where all have: all of them, which a session cannot begin with. */
+/* Those that have not ended; if all have, all of them, with which no session can begin. */
 size_t named__running(const struct named *named, pid_t ret_pids[OPTIONS_MAX_PIDS]);
 
 #endif

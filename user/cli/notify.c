@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* notify: the service manager, by libsystemd. */
+/* notify: talks to the service manager through libsystemd. */
 #include "notify.h"
 
 #include <systemd/sd-daemon.h>
@@ -18,7 +18,7 @@ void notify__status(const char *status)
 
 void notify__reloading(void)
 {
-	/* the time tells this reload's READY=1 from an earlier one's (sd_notify(3)) */
+	/* the time distinguishes this reload's READY=1 from an earlier one's (sd_notify(3)) */
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu\nSTATUS=Reading the configuration",
 		   (unsigned long long)(time__monotonic_ns() / 1000));
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * notify: what a service manager learns of the daemon, by sd_notify(3). Where none is
- * (NOTIFY_SOCKET is not set) nothing happens. Private to the cli room.
+ * notify: informs the service manager of the daemon's state, by sd_notify(3). Does nothing without
+ * a service manager (NOTIFY_SOCKET is unset). Private to the cli room.
  */
 #ifndef SAFESCOPED_CLI_NOTIFY_H
 #define SAFESCOPED_CLI_NOTIFY_H
 
 #include <stdint.h>
 
-/* It works, or has taken its new configuration; `status` is what systemctl shows. */
+/* The daemon is running, or has taken its new configuration. systemctl shows `status`. */
 void notify__ready(const char *status);
-/* What systemctl shows, of one that is ready. */
+/* Changes the status that systemctl shows of a running daemon. */
 void notify__status(const char *status);
-/* It reads its configuration; notify__ready() follows, whatever became of it. */
+/* The daemon is reading its configuration; notify__ready() must follow in any case. */
 void notify__reloading(void);
 void notify__stopping(void);
-/* It is alive; has to come more often than … */
+/* Pings the watchdog; must be called more often than every … */
 void notify__alive(void);
-/* … this, in ns; 0: nobody waits for it. */
+/* … this many ns; 0: there is no watchdog. */
 uint64_t notify__alive_every_ns(void);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Keys of options that have no letter. */
+/* Keys of options without a letter. */
 enum {
 	OPT_SYMBOLS = 1000,
 	OPT_FORCE,
@@ -61,8 +61,8 @@ enum {
 	OPT_OPEN,
 };
 
-/* What a completion offers for the value, besides the words in `arg`; and where an option may be
- * given. */
+/* What completion offers for the value, in addition to the words in `arg`; and where an option
+ * may be given. */
 enum option_flags {
 	OPTION_FILE = 1 << 0,
 	OPTION_DIR = 1 << 1,
@@ -72,32 +72,31 @@ enum option_flags {
 	OPTION_LANES = 1 << 5,	 /* … of the kinds of lanes */
 	/* Only on the command line, not in the configuration file. */
 	OPTION_NOT_IN_FILE = 1 << 6,
-	OPTION_MANY = 1 << 7, /* each time that it is given adds to what it was before */
+	OPTION_MANY = 1 << 7, /* may be given several times, and each adds to the earlier ones */
 	OPTION_LIVE = 1 << 8, /* only a session can honour it: --replay refuses it */
 };
 
 struct option_row {
-	const char *name; /* without the dashes; NULL: it has a letter only, or is a heading */
-	int key;	  /* the letter, or OPT_…; 0: a heading, the text in `doc` */
-	const char *arg;  /* what the usage text calls its value; those of its parts, separated by
-			     `|`, that are in lower case are values. NULL: it has none */
+	const char *name; /* without the dashes; NULL: only a letter, or a heading */
+	int key;	  /* the letter, or OPT_…; 0: a heading, whose text is `doc` */
+	const char *arg;  /* the value's name in the usage text; those of its parts, separated by
+			     `|`, that are in lower case are literal values. NULL: no value */
 	unsigned flags;
 	const char *doc;
-	int group;	 /* of the usage text */
-	const char *def; /* the value that holds where the option is not given; NULL: none, or
-			    it depends on others */
+	int group;	 /* group in the usage text */
+	const char *def; /* the default value; NULL: none, or it depends on other options */
 };
 
 #define OPTION_MAX_ROWS 128
 
-/* The rows in the order of the usage text; the array's end has neither name, key nor doc. */
+/* The rows in the order of the usage text; the last one has neither name, key nor doc. */
 extern const struct option_row option_rows[];
 
-/* The option of that name; NULL: there is none. */
+/* The option of that name, or NULL. */
 const struct option_row *option_table__find(const char *name);
-/* The first one with that key: others are further names for it. */
+/* The first option with that key, or NULL; others with the same key are aliases. */
 const struct option_row *option_table__of_key(int key);
-/* Whether the row is an option that may be written as --NAME. */
+/* True if the option may be written as --NAME. */
 bool option_table__is_long(const struct option_row *row);
 /* … as -X. */
 bool option_table__has_letter(const struct option_row *row);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The command line, by glibc's argp, and the configuration file that it names. */
+/* The command line, parsed with glibc's argp, and the configuration file that it names. */
 #include <argp.h>
 #include <errno.h>
 #include <stdio.h>
@@ -40,12 +40,12 @@ struct setting {
 	const char *arg; /* NULL: none */
 };
 
-/* As it was given; a configuration that is read again comes before the same one. */
+/* As given. It is applied again after each reading of the configuration. */
 struct command_line {
 	struct setting *v;
 	size_t n, cap;
 	char **command;
-	const char *diff_with; /* what follows --diff A; NULL: nothing */
+	const char *diff_with; /* the argument after --diff A; NULL: none */
 	bool dashes;	       /* there was a -- */
 };
 
@@ -86,7 +86,7 @@ static error_t take_argument(struct command_line *line, struct argp_state *state
 {
 	char text[512];
 
-	/* what follows -- is taken as a whole, by ARGP_KEY_ARGS */
+	/* arguments after -- are taken all at once, by ARGP_KEY_ARGS */
 	if (state->quoted && state->next > state->quoted)
 		return ARGP_ERR_UNKNOWN;
 	if (has_key(line, OPT_DIFF) && !line->diff_with) {
@@ -104,7 +104,7 @@ static error_t take_option(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		/* getopt has printed what is wrong; argp would add a line of advice */
+		/* getopt has printed the error; argp would add a line of advice */
 		state->err_stream = fopen("/dev/null", "we") ?: state->err_stream;
 		return 0;
 	case 'h':
@@ -128,7 +128,7 @@ static error_t take_option(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* What a row explains, with its default. The texts live as long as the program. */
+/* The row's explanation, with its default. The texts are never freed. */
 static const char *explain(const struct option_row *row)
 {
 	char *text;
@@ -151,7 +151,7 @@ static void make_argp_options(struct argp_option *out, size_t room)
 	out[n] = (struct argp_option){0};
 }
 
-/* Read once, as the process has one command line; argp's table refers to the rows for good. */
+/* Called once: a process has one command line, and argp keeps pointers to the rows. */
 static const struct command_line *read_command_line(int argc, char **argv)
 {
 	static struct argp_option options[OPTION_MAX_ROWS];
@@ -182,7 +182,7 @@ bool options__given(const struct option_input *in, int key)
 	return in->given[place_of(key)];
 }
 
-/* An option that was given: by the table's defaults a replay is not changed. */
+/* An option that was explicitly given: the table's defaults do not count as changing a replay. */
 static int set_given(struct option_input *in, const struct option_row *row, const char *arg)
 {
 	in->given[place_of(row->key)] = true;
@@ -213,7 +213,7 @@ static int set_line(struct option_input *in, const struct config_line *line)
 	return set_given(in, row, line->value);
 }
 
-/* All that is wrong in it is noted. */
+/* Records all errors in the file. */
 static int set_file(struct option_input *in)
 {
 	struct options *o = in->o;
@@ -231,12 +231,13 @@ static int set_file(struct option_input *in)
 			       : err == -EFBIG	? "too large for a configuration"
 			       : err == -EILSEQ ? "not a text"
 						: strerror(-err));
-		/* one that has been read, but is none, is wrong like any other */
+		/* a file that could be read but is not a configuration counts as wrong, not as
+		 * unreadable */
 		return err == -EFBIG || err == -EILSEQ ? -EINVAL : -EIO;
 	}
 	for (size_t i = 0; i < o->config->n; i++)
 		wrong |= set_line(in, &o->config->lines[i]);
-	/* what does not go together is the file's as a whole */
+	/* conflicts between options are reported for the file as a whole */
 	in->line = 0;
 	return wrong ? -EINVAL : 0;
 }
@@ -259,7 +260,7 @@ static int set_command_line(struct option_input *in, const struct command_line *
 	in->file = NULL;
 	for (size_t i = 0; i < line->n && !err; i++)
 		err = set_given(in, option_table__of_key(line->v[i].key), line->v[i].arg);
-	/* else a script whose command is an empty variable would profile the whole host */
+	/* otherwise a script whose command is an empty variable would profile the whole host */
 	if (!err && line->dashes && !line->command)
 		err = options__wrong(in, "--: a command belongs after it");
 	in->file = file;
@@ -277,8 +278,8 @@ static int make_options(const struct command_line *line, struct option_input *in
 	o->command = line->command;
 	o->diff[1] = line->diff_with;
 	o->config_path = config_of(line);
-	/* what is wrong with it is reported where files are written; the service's own file is as
-	 * the service sees it, whoever runs sudo */
+	/* an owner that cannot be found is reported where files are written; the service's own
+	 * file is read as the service reads it, whoever runs sudo */
 	if (output__find_owner(&o->push.owner, &group) ||
 	    (o->config_path && !strcmp(o->config_path, OPTIONS_CONFIG_PATH)))
 		o->push.owner = (uid_t)-1;
@@ -295,7 +296,7 @@ static int make_options(const struct command_line *line, struct option_input *in
 	return err ? err : options__check(in);
 }
 
-/* -EINVAL: what is wrong is in `wrong`; -EIO: why the file cannot be read is. */
+/* -EINVAL: the errors are in `wrong`; -EIO: `wrong` has the reason why the file cannot be read. */
 static int make(const struct command_line *line, struct buf *wrong, struct options **ret_options)
 {
 	struct option_input in = {.o = calloc(1, sizeof(*in.o)), .wrong = *wrong};
@@ -321,7 +322,7 @@ int options__read_config(const char *path, struct buf *wrong, struct options **r
 	return make(&line, wrong, ret_options);
 }
 
-/* Prints what is wrong. */
+/* make(), and prints the errors. */
 static int make_loudly(const struct command_line *line, struct options **ret_options)
 {
 	struct buf wrong = {};
@@ -333,7 +334,7 @@ static int make_loudly(const struct command_line *line, struct options **ret_opt
 
 	while (rest && *rest)
 		log_error("%s", strsep(&rest, "\n"));
-	/* what is wrong is known, and there was no room to write it down */
+	/* there are errors, but no memory to record them */
 	if (err && wrong.err)
 		err = -ENOMEM;
 	buf__free(&wrong);
@@ -342,7 +343,7 @@ static int make_loudly(const struct command_line *line, struct options **ret_opt
 
 struct options *options__parse(int argc, char **argv)
 {
-	/* messages begin with the program's name, not with the path by which it was started */
+	/* messages begin with the program's name, not with the path used to start it */
 	static char name[] = "safescoped";
 	const struct command_line *line;
 	struct options *o;
@@ -358,7 +359,8 @@ struct options *options__parse(int argc, char **argv)
 	if (err)
 		exit(err == -EIO ? EXIT_FAILED : EX_USAGE);
 	if (has_key(line, OPT_CHECK_CONFIG)) {
-		/* they are as much a part of it; where files go may be made only by the service */
+		/* these files are part of the configuration; output directories may only exist
+		 * once the service runs */
 		err = push__check(&o->push);
 		options__free(o);
 		exit(err ? EX_USAGE : EXIT_COMPLETE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Options that do not go together, and what follows from those that were given. */
+/* Detects options that conflict, and derives options from others. */
 #include <string.h>
 
 #include "options_priv.h"
@@ -67,7 +67,7 @@ static int check_windows(struct option_input *in)
 	return 0;
 }
 
-/* A log without a process is looked at by itself. */
+/* A log given without a process is shown by itself. */
 static int check_eventlog(struct option_input *in)
 {
 	struct options *o = in->o;
@@ -163,7 +163,7 @@ static int check_mode(struct option_input *in)
 	return 0;
 }
 
-/* --open needs one html page, in a file; it is added to what is written. */
+/* --open needs an html page in a file, and adds that format. */
 static int check_open(struct option_input *in)
 {
 	const struct options *o = in->o;
@@ -188,7 +188,7 @@ static int check_open(struct option_input *in)
 	return 0;
 }
 
-/* Whether files are wanted: not where a push, or a daemon's metrics, is all that was asked for. */
+/* True if files are wanted: not if only a push, or a daemon's metrics, was asked for. */
 static bool writes_files(const struct options *o)
 {
 	bool elsewhere = o->push.n || (o->metrics && o->config_path && o->window_ns);

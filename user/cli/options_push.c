@@ -35,7 +35,7 @@ static int set_path(struct option_input *in, const char *what, const char *arg, 
 	return 0;
 }
 
-/* What belongs to the --push before it. */
+/* An option that belongs to the --push before it. */
 static int set_of_last(struct option_input *in, int key, const char *arg)
 {
 	struct push_opts *push = &in->o->push;

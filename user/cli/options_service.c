@@ -10,7 +10,7 @@
 
 #define WINDOW_LEAST_NS 100000000ULL
 
-/* Of a daemon, where the configuration has nothing else. */
+/* A daemon's defaults, if the configuration does not set them. */
 #define DAEMON_WINDOW_NS    60000000000ULL
 #define DAEMON_FREQUENCY_HZ 19
 #define DAEMON_KEEP_BYTES   (1ULL << 30)
@@ -136,14 +136,14 @@ int options__set_service(struct option_input *in, int key, const char *arg)
 	}
 }
 
-/* Where the service manager has made a place for it, and no other one was asked for. For a day, and
- * not without limit. */
+/* Uses the directory made by the service manager, if no other one was asked for. Windows are
+ * kept for a day there, and not without a limit of bytes. */
 static void use_state_directory(struct options *o)
 {
 	const char *state = getenv("STATE_DIRECTORY");
 	struct output_opts *out = &o->output;
 
-	/* several, which ours has not */
+	/* several directories: not from our unit */
 	if (out->path || !state || !*state || strchr(state, ':'))
 		return;
 	if (!out->n_formats && (o->push.n || o->metrics))

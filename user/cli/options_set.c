@@ -8,7 +8,7 @@
 #include "debuginfod/debuginfod.h"
 #include "options_priv.h"
 
-/* As hostname(7) has it, with its domain. */
+/* The limit of hostname(7), including the domain. */
 #define HOST_NAME_LENGTH 253
 
 static int set_pids(struct option_input *in, const char *arg)
@@ -37,7 +37,7 @@ static int set_pids(struct option_input *in, const char *arg)
 	return 0;
 }
 
-/* The word's number in the list, which ends with NULL. */
+/* The index of the word in the list, which ends with NULL. */
 static int parse_word(struct option_input *in, const char *what, const char *arg, size_t len,
 		      const char *const *words, unsigned *ret_number)
 {
@@ -57,7 +57,7 @@ static int parse_word(struct option_input *in, const char *what, const char *arg
 	return options__wrong(in, "%s %.*s: %s", what, (int)len, arg, all);
 }
 
-/* Steps over the next part of a comma-separated list; false: there are no more. */
+/* Takes the next part of a comma-separated list; false: none is left. */
 static bool next_part(const char **list, const char **ret_part, size_t *ret_len)
 {
 	*ret_part = *list;
@@ -141,7 +141,7 @@ static int set_stacks(struct option_input *in, const char *arg)
 	return err;
 }
 
-/* One end of the part of a log: a time, or else the beginning of a marker. */
+/* One end of the part of a log: a time, or otherwise the beginning of a marker. */
 static int set_end(struct option_input *in, const char *what, const char *arg, uint64_t *ns,
 		   const char **marker)
 {
@@ -321,7 +321,7 @@ int options__set(struct option_input *in, int key, const char *arg)
 		o->top = true;
 		return 0;
 	case OPT_CONFIG:
-		/* looked at before the others */
+		/* handled before the other options */
 		return 0;
 	default:
 		return options__set_view(in, key, arg);

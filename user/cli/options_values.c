@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Values of options: numbers and times, and what is noted of a wrong one. */
+/* Values of options: numbers and times, and the recording of errors in them. */
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@ int options__wrong(struct option_input *in, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	/* a line each: what was given may hold anything */
+	/* one line per error: the value may contain newlines */
 	for (char *c = text; *c; c++)
 		if (*c == '\n')
 			*c = ' ';
@@ -31,7 +31,7 @@ int options__wrong(struct option_input *in, const char *fmt, ...)
 
 /* ── times ───────────────────────────────────────────────────────────────────────────────── */
 
-/* Takes a number with its unit from the text; one without a unit is seconds. */
+/* Takes a number with its unit from the text; without a unit it is seconds. */
 static bool take_time(const char **arg, double *ret_ns, double *ret_unit_ns)
 {
 	static const struct {
@@ -69,7 +69,8 @@ bool options__parse_time(const char *arg, uint64_t *ret_ns)
 	double sum = 0, ns, unit, before = INFINITY;
 
 	do {
-		/* a number without a unit stands alone; a larger unit is before a smaller one */
+		/* a number without a unit must stand alone; larger units come before smaller
+		 * ones */
 		if (!take_time(&arg, &ns, &unit) || (sum > 0 && arg[-1] <= '9') || unit >= before)
 			return false;
 		before = unit;

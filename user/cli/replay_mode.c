@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* `safescoped --replay FILE`: the output of a session that was kept; no kernel, no privilege. */
+/* `safescoped --replay FILE`: the output of a saved session; needs no kernel and no privileges. */
 #include "modes.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static int open_capture(const char *path, FILE **ret_in)
 struct replay_mode {
 	const struct options *options;
 	struct joined_logs logs;
-	struct twins *twins;	 /* NULL: none are given */
+	struct twins *twins;	 /* NULL: none given */
 	struct outputs *outputs; /* NULL: not planned yet */
 	struct push *push;	 /* NULL: nothing is pushed */
 	int exit_code;
@@ -82,7 +82,7 @@ static void finish_push(struct replay_mode *mode)
 	mode->push = NULL;
 }
 
-/* -ECANCELED: nothing can be written, and that has been reported. */
+/* -ECANCELED: nothing can be written, which has been reported. */
 static int write_picture(struct replay_mode *mode, const struct picture *pic)
 {
 	size_t n = picture__n_targets(pic);
@@ -99,7 +99,7 @@ static int write_picture(struct replay_mode *mode, const struct picture *pic)
 		err = outputs__write_window(mode->outputs, pic);
 	else
 		err = outputs__write(mode->outputs, pic, NULL, NULL);
-	/* the reader has seen enough */
+	/* the reader of a pipe has seen enough */
 	if (err == -EPIPE)
 		err = 0;
 	if (!err && mode->push)
@@ -154,7 +154,7 @@ int replay_mode__run(const struct options *options)
 	int err;
 
 	signals__ignore_pipe();
-	/* the first window may be minutes of reading away */
+	/* checked first, since the first window may be minutes of reading away */
 	if (outputs__check(&options->output) || twins__new(options, &mode.twins))
 		return EXIT_FAILED;
 	if (mode.twins) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * service: each session runs in a child. When the off file appears the child ends, and everything
- * that it attached goes with it; when the file is removed another child begins. So it is with a new
- * configuration: the child writes the window so far and ends, and the next one has the new options.
+ * that it attached goes with it; when the file is removed another child is started. A new
+ * configuration works likewise: the child writes the window so far and ends, and the next one gets
+ * the new options.
  */
 #include "service.h"
 
@@ -29,41 +30,41 @@
 #include "session/session.h"
 
 #define LOOK_EVERY_MS 200
-/* Of the child, beside EXIT_…; with EXIT_PARTIAL where it was not complete. */
+/* Exit codes of the child, besides EXIT_…; combined with EXIT_PARTIAL if it was incomplete. */
 #define EXIT_SWITCHED_OFF 16
 #define EXIT_RENEWED	  32
 /*
- * For the service manager's watchdog the service is alive as long as its child is. That reports
- * itself each second from its loop; before and after that it looks at all processes, or writes its
- * last window, and reports nothing for so long.
+ * For the service manager's watchdog the service is alive as long as its child is. The child
+ * reports each second from its loop. Before the loop it looks at all processes, and after it it
+ * writes its last window; for these times it may be silent for longer.
  */
 #define STILL_LEAST_NS 2000000000ULL
 #define BEGINNING_NS   300000000000ULL
 #define ENDING_NS      60000000000ULL
-/* What has ended soon after a session's begin may do so again: the next one waits for twice as
- * long, unless it was a long one. */
+/* A process that ended soon after a session's begin may end soon again: the wait before the next
+ * renewal doubles, and is reset after a long session. */
 #define RENEW_FIRST_NS 20000000000ULL
 #define RENEW_MOST_NS  3600000000000ULL
-/* Figures of a service that is switched off are the same for so long. */
+/* For how long the metrics of a service that is switched off are considered fresh. */
 #define OFF_FRESH_NS 1000000000ULL
 
 struct service {
 	struct options **options;
-	struct options *next; /* those of the next child; NULL: the same */
+	struct options *next; /* options for the next child; NULL: the same */
 	struct named named;
 	uint64_t began_ns;
 	int signal_fd;
-	pid_t pid; /* the child; 0: there is none */
+	pid_t pid; /* the child; 0: none */
 	int pidfd;
-	int alive_fd;		 /* what it reports by */
-	uint64_t alive_until_ns; /* unless it reports itself again */
+	int alive_fd;		 /* the pipe by which the child reports */
+	uint64_t alive_until_ns; /* until when it counts as alive without another report */
 	uint64_t notified_ns, notify_every_ns;
 	uint64_t renew_after_ns;	/* see struct session_opts */
-	bool waits_for_ready;		/* the service manager does */
+	bool waits_for_ready;		/* the service manager waits for notify__ready() */
 	bool ending;			/* the child has been signalled to end */
-	bool stopping;			/* by a signal: no other child begins */
-	const char *state;		/* as it was reported last; NULL: not yet */
-	struct metrics_server *metrics; /* NULL: none */
+	bool stopping;			/* a signal ended the service: no other child is started */
+	const char *state;		/* the last state reported; NULL: none yet */
+	struct metrics_server *metrics; /* NULL: no metrics are served */
 };
 
 bool service__wanted(const struct options *options)
@@ -83,7 +84,7 @@ static uint64_t end_of(const struct service *sv)
 
 static const char profiling[] = "Profiling", switched_off[] = "Switched off";
 
-/* One of these; what has been reported before is not reported again. */
+/* `state` is one of the above; a state that has been reported is not reported again. */
 static void report_state(struct service *sv, const char *state)
 {
 	if (sv->waits_for_ready)
@@ -105,13 +106,13 @@ static void report_alive(struct service *sv)
 	sv->notified_ns = now;
 }
 
-/* What the child has reported since. */
+/* Reads what the child has reported. */
 static void take_reports(struct service *sv)
 {
 	char reports[64];
 	ssize_t n = read(sv->alive_fd, reports, sizeof(reports));
 
-	/* one that ends has longer, and is not what a reload waits for */
+	/* an ending child was given longer, and is not what a reload waits for */
 	if (n <= 0 || sv->ending)
 		return;
 	sv->alive_until_ns = time__monotonic_ns() + MAX(STILL_LEAST_NS, sv->notify_every_ns);
@@ -146,8 +147,8 @@ static void open_metrics_again(struct service *sv)
 			 (*sv->options)->config_path);
 }
 
-/* Where metrics cannot be served at their address, the service goes on without them, and tries
- * again whenever the configuration is read. */
+/* If metrics cannot be served at their address, the service goes on without them, and tries
+ * again when the configuration is next read. */
 static void use_next(struct service *sv)
 {
 	bool moved;
@@ -186,8 +187,8 @@ static bool can_read_archives(const struct options *o)
 	return true;
 }
 
-/* Whether a session can begin with them, as far as can be known while another one goes on: one that
- * cannot would end the service. Prints why not. */
+/* True if a session can begin with these options, as far as can be known while another one is
+ * running: an unusable one would end the service. Prints the reason if not. */
 static bool is_usable(const struct service *sv, const struct options *o)
 {
 	if (service__wanted(o))
@@ -198,14 +199,14 @@ static bool is_usable(const struct service *sv, const struct options *o)
 	return false;
 }
 
-/* Whether to begin anew though nothing has changed: the address of the metrics may be free now, or
- * who served them has ended. */
+/* True if a new child is needed even if nothing has changed: the metrics' address may be free by
+ * now, or the process that served them has ended. */
 static bool lacks_metrics(const struct service *sv)
 {
 	return !sv->next && (*sv->options)->metrics && !serves_metrics(sv);
 }
 
-/* False: it goes on as it is. */
+/* False: the session goes on unchanged. */
 static bool read_again(struct service *sv)
 {
 	struct options *next = NULL;
@@ -213,7 +214,7 @@ static bool read_again(struct service *sv)
 
 	if (err == -ENOMEM)
 		log_error("no memory");
-	/* where one is waiting for the session's end, that is what there will be */
+	/* options that wait for the session's end are the ones to compare with */
 	if (!err && !lacks_metrics(sv) && options__same(sv->next ? sv->next : *sv->options, next)) {
 		log_info("%s: nothing has changed", next->config_path);
 		options__free(next);
@@ -231,13 +232,14 @@ static bool read_again(struct service *sv)
 	return true;
 }
 
-/* Whether the signal means that. A terminal that is gone ends us, as it does other programs. */
+/* True if the signal asks for a reload. The hangup of a terminal ends us, as it does other
+ * programs. */
 static bool is_reload(const struct service *sv, const struct signal_taken *taken)
 {
 	return taken->number == SIGHUP && !taken->by_terminal && (*sv->options)->config_path;
 }
 
-/* nohup, which whoever has the configuration read again need not know of. */
+/* Ignores hangups under nohup, which does not affect reloads. */
 static bool is_hangup_ignored(const struct service *sv, const struct signal_taken *taken)
 {
 	return taken->number == SIGHUP && !is_reload(sv, taken) && signals__ignores_hangup();
@@ -245,7 +247,7 @@ static bool is_hangup_ignored(const struct service *sv, const struct signal_take
 
 /* ── without a child ─────────────────────────────────────────────────────────────────────── */
 
-/* A scrape finds that nothing is profiled, and why. */
+/* Answers scrapes while switched off: nothing is profiled, and why. */
 static void answer_metrics(struct service *sv, uint64_t now)
 {
 	struct metrics *metrics = NULL;
@@ -265,8 +267,8 @@ static void answer_metrics(struct service *sv, uint64_t now)
 	buf__free(&text);
 }
 
-/* `was_off`: a session has just been switched off. False: a signal, or the end of the time, ended
- * it all. */
+/* `was_off`: a session has just been switched off. False: a signal, or the end of the duration,
+ * ended the service. */
 static bool wait_for_removal(struct service *sv, bool was_off, bool *ret_waited)
 {
 	struct pollfd p = {.fd = sv->signal_fd, .events = POLLIN};
@@ -281,7 +283,7 @@ static bool wait_for_removal(struct service *sv, bool was_off, bool *ret_waited)
 		if (end_ns && now >= end_ns)
 			return false;
 		answer_metrics(sv, now);
-		/* what was switched off by it has reported that */
+		/* a session that was switched off has reported that itself */
 		if (!was_there && !was_off)
 			log_info("%s exists: nothing is profiled until it is removed",
 				 (*sv->options)->off_path);
@@ -322,8 +324,8 @@ static void take_signal(struct service *sv)
 		notify__reloading();
 		sv->waits_for_ready = true;
 		if (!read_again(sv)) {
-			/* of one that ends the reload before this is still to be waited for, and of
-			 * the first one its begin */
+			/* a child that is ending is still awaited by an earlier reload, and the
+			 * first one has yet to begin */
 			if (!sv->ending && sv->state)
 				report_state(sv, profiling);
 			return;
@@ -331,7 +333,7 @@ static void take_signal(struct service *sv)
 		taken.number = SIGTERM;
 	} else if (taken.number != SIGUSR1) {
 		notify__stopping();
-		/* whoever ends it wants no other one, whatever the session is ended by */
+		/* a signal to end wins over a later reload or renewal */
 		sv->stopping = true;
 		options__free(sv->next);
 		sv->next = NULL;
@@ -340,12 +342,13 @@ static void take_signal(struct service *sv)
 		sv->alive_until_ns = time__monotonic_ns() + ENDING_NS;
 		sv->ending = true;
 	}
-	/* the terminal sends its own signals to the child, too */
+	/* the terminal sends its own signals to the child as well */
 	if (!taken.by_terminal)
 		kill(sv->pid, taken.number);
 }
 
-/* The child has ended. One that was killed could report nothing itself. */
+/* Returns the exit code of the child that has ended. Reports one that was killed and could not
+ * do so itself. */
 static int code_of(int status)
 {
 	int number;
@@ -359,7 +362,7 @@ static int code_of(int status)
 	return EXIT_FAILED;
 }
 
-/* Until the child ends; its exit code. */
+/* Waits until the child ends; returns its exit code. */
 static int wait_for_end(struct service *sv)
 {
 	struct pollfd fds[] = {{.fd = sv->signal_fd, .events = POLLIN},
@@ -379,7 +382,7 @@ static int wait_for_end(struct service *sv)
 		if (fds[2].revents & POLLIN)
 			take_reports(sv);
 		else if (fds[2].revents)
-			/* it ends, and has closed it */
+			/* it is ending, and has closed its end */
 			fds[2].fd = -1;
 		report_alive(sv);
 		take_signal(sv);
@@ -388,7 +391,7 @@ static int wait_for_end(struct service *sv)
 
 static void report_to_parent(void *ctx)
 {
-	/* a pipe that is full has the same meaning */
+	/* if the pipe is full, the parent will wake up anyway */
 	(void)!write(*(const int *)ctx, "", 1);
 }
 
@@ -403,7 +406,7 @@ static _Noreturn void be_child(struct service *sv, pid_t parent, int alive_fd)
 	close(sv->signal_fd);
 	close(sv->alive_fd);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	/* it may have ended before that */
+	/* the parent may have ended before the prctl() */
 	if (getppid() != parent)
 		_exit(EXIT_FAILED);
 	session_mode__opts(o, &opts);
@@ -415,7 +418,7 @@ static _Noreturn void be_child(struct service *sv, pid_t parent, int alive_fd)
 	opts.alive = report_to_parent;
 	opts.alive_ctx = &alive_fd;
 	opts.renew_after_ns = sv->renew_after_ns;
-	/* the time that it was off counts, too */
+	/* the time spent switched off counts towards the duration */
 	if (end_ns)
 		opts.duration_ns = end_ns > now ? end_ns - now : 1;
 	code = session__run(&opts);
@@ -473,7 +476,7 @@ int service__run(struct options **options)
 		.waits_for_ready = true,
 	};
 	int code = 0;
-	/* something was amiss with a session before the last one */
+	/* an earlier session was incomplete */
 	bool partial = false, began = false, off = false, waited;
 	int err = signals__open(&sv.signal_fd);
 
@@ -489,8 +492,8 @@ int service__run(struct options **options)
 	while (!err && wait_for_removal(&sv, off, &waited)) {
 		bool renewed;
 
-		/* whoever starts it learns what is wrong; later nobody is there to start it again
-		 */
+		/* at the start, whoever starts the service sees errors; later nobody is there to
+		 * restart it */
 		(*options)->output.place_may_come = began || waited;
 		(*options)->push.place_may_come = began || waited;
 		began = true;
@@ -503,7 +506,7 @@ int service__run(struct options **options)
 		code = 0;
 		if (sv.stopping)
 			break;
-		/* who served them may be what had ended */
+		/* the process that has ended may be the one that served them */
 		if (renewed && !sv.next && !serves_metrics(&sv))
 			open_metrics_again(&sv);
 		use_next(&sv);
@@ -512,6 +515,6 @@ int service__run(struct options **options)
 	metrics_server__free(sv.metrics);
 	named__close(&sv.named);
 	fd__close(&sv.signal_fd);
-	/* who was switched off all the time has profiled nothing */
+	/* a service that was switched off all the time has profiled nothing */
 	return !code && (partial || !began) ? EXIT_PARTIAL : code;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From the options to a session. What of them is only for the command line is taken out here. */
+/* Turns the options into those of a session, without what concerns only the command line. */
 #include <string.h>
 
 #include "base/base.h"
@@ -51,7 +51,7 @@ void session_mode__opts(const struct options *o, struct session_opts *ret_opts)
 	};
 }
 
-/* Also where it is no service of ours, a manager may have started it as one. */
+/* A service manager may also have started a session that is not a service of ours. */
 static void report_alive(void *ctx)
 {
 	bool *was_ready = ctx;

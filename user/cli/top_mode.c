@@ -7,7 +7,7 @@
 #include "top/top.h"
 
 struct top_mode {
-	const struct options *options; /* as given: what reports are */
+	const struct options *options; /* as given, for reports */
 	struct options screen;	       /* the same, with the screen as its only output */
 	int (*run)(struct options **options);
 };
@@ -54,14 +54,14 @@ int top_mode__run(const struct options *options, int (*run_inside)(struct option
 	};
 	struct outputs *outputs;
 
-	/* before the screen is taken: where reports would go */
+	/* checks where reports would go before the screen is taken */
 	if (outputs__plan(&options->output, "", 0, &outputs))
 		return EXIT_FAILED;
 	outputs__free(outputs);
 	mode.screen.output.formats[0] = &export_top;
 	mode.screen.output.n_formats = 1;
 	mode.screen.output.path = "-";
-	/* read again, it would have other outputs */
+	/* reading the configuration again would bring back other outputs */
 	mode.screen.config_path = NULL;
 	return top__run(&opts);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* twins: which file names the code of a replay's process, found by the executable's build-id. */
+/* twins: which file names the code of a replayed process, found by the executable's build-id. */
 #include "twins.h"
 
 #include <dirent.h>
@@ -16,26 +16,26 @@
 
 #define MAX_TWINS 1024
 
-/* The file of one build-id. */
+/* The file for one build-id. */
 struct known {
 	char build_id[64];
 	struct twin *twin; /* NULL: there is none */
 };
 
 struct twins {
-	const char *dir;	    /* NULL: none was given */
-	struct debuginfod *servers; /* NULL: there are none */
+	const char *dir;	    /* NULL: not given */
+	struct debuginfod *servers; /* NULL: none */
 	struct names_helpers *helpers;
-	bool force; /* the given file is every process's */
+	bool force; /* use the given file for every process */
 	struct twin *given;
 	const char *given_path;
 	bool given_used;
 	struct known *known;
 	size_t n, cap;
-	size_t n_in_dir, n_downloaded; /* of those */
+	size_t n_in_dir, n_downloaded; /* numbers of known twins from these */
 };
 
-/* What is not there is an error before anything is read, and not names that are missing. */
+/* A missing directory is an error before anything is read, rather than missing names. */
 static int check_dir(const char *dir)
 {
 	DIR *opened = opendir(dir);
@@ -113,11 +113,11 @@ static bool is_of(const struct twin *twin, const char *build_id)
 	return twin && twin__build_id(twin, id) && !strcmp(id, build_id);
 }
 
-/* NULL: the directory has none. A build-id is hex digits (elf.h). */
+/* NULL: not in the directory. A build-id is hex digits (elf.h). */
 static struct twin *look_up(const struct twins *twins, const char *build_id)
 {
 	static const char *const forms[] = {
-		"%s/.build-id/%.2s/%s.debug", /* GDB's, in /usr/lib/debug */
+		"%s/.build-id/%.2s/%s.debug", /* GDB's layout, in /usr/lib/debug */
 		"%s/%.2s/%s.debug",	      "%s/%.2s%s.debug", "%s/%.2s%s",
 		"%s/%.2s%s/debuginfo", /* the debuginfod client's cache */
 		"%s/%.2s%s/executable",
@@ -185,14 +185,14 @@ static struct twin *twin_of(struct twins *twins, const struct target_info *info)
 	return (twins->dir || twins->servers) && *build_id ? of_build_id(twins, build_id) : NULL;
 }
 
-/* Only the executable's code, and only what the session had no better name for. */
+/* True for code of the executable that the session had no better name for. */
 static bool is_wanted(const struct target_info *info, const struct code_name *name)
 {
 	return name->file && info->exe && !strcmp(name->file, path__base(info->exe)) &&
 	       name->source != NAME_IPE && name->source != NAME_DWARF && name->source != NAME_EXACT;
 }
 
-/* NULL: there is none that has a better name. */
+/* NULL: there is none with a better name. */
 static struct twin *for_name(struct twins *twins, const struct target_info *info,
 			     const struct code_name *name, uint64_t *ret_bias)
 {
@@ -211,7 +211,7 @@ void twins__name(void *ctx, const struct target_info *info, uint64_t frame, stru
 		twin__name(twin, bias, frame, name);
 }
 
-/* "[prog]+0x1234": where the function begins in the file. */
+/* "[prog]+0x1234": the offset in the file at which the function begins. */
 static void rename_function(struct twins *twins, const struct target_info *info,
 			    struct target_site *site)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Files that have the symbols which a replayed session did not have: --symbols, --symbols-dir.
+ * Files with the symbols that a replayed session lacked: --symbols, --symbols-dir, debuginfod.
  * Private to the cli room.
  */
 #ifndef SAFESCOPED_CLI_TWINS_H
@@ -11,16 +11,17 @@
 
 struct twins;
 
-/* *ret_twins: NULL without such options. What is wrong is printed: --symbols cannot be used. */
+/* *ret_twins: NULL without such options. Prints a line if --symbols or --symbols-dir cannot be
+ * used. */
 int twins__new(const struct options *options, struct twins **ret_twins);
 void twins__free(struct twins *twins);
 
-/* Hooks of a replay (capture.h); ctx is the twins. */
+/* Hooks of a replay (capture.h); ctx is the struct twins. */
 void twins__name(void *ctx, const struct target_info *info, uint64_t frame, struct code_name *name);
 void twins__site(void *ctx, const struct target_info *info, uint64_t addr,
 		 struct target_site *site);
 
-/* Prints a line for a file of --symbols that was of no process of the replay. */
+/* Warns about options whose files matched no process of the replay. */
 void twins__report(const struct twins *twins);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* answer: what a server's answer means. Runs in the sender. */
+/* answer: interprets a server's answer. Runs in the sender. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -22,7 +22,7 @@ static void read_success(const struct answer_body *body, struct sender_answer *a
 {
 	Otlp__ExportResponse *r;
 
-	/* an empty one is an empty message, of which some servers do not name the type */
+	/* an empty body is an empty message, whose type some servers do not give */
 	if (!body->otlp || !body->len)
 		return;
 	r = is_type(body, "application/x-protobuf")
@@ -39,7 +39,7 @@ static void read_success(const struct answer_body *body, struct sender_answer *a
 	otlp__export_response__free_unpacked(r, NULL);
 }
 
-/* Why, as far as it says so in a way that is known. */
+/* The reason, if it is given in a known format. */
 static void read_error(const struct answer_body *body, struct sender_answer *a)
 {
 	Otlp__Status *status = is_type(body, "application/x-protobuf")

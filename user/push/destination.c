@@ -13,25 +13,26 @@
 #include "push_priv.h"
 
 #define CA_MAX (4U << 20)
-/* A collector takes 20 MiB before they are gzipped (confighttp's max_request_body_size): there is
- * room for what the last sample adds. */
+/* A collector accepts 20 MiB before compression (confighttp's max_request_body_size): this
+ * leaves room for what the last sample adds. */
 #define OTLP_MOST (8ULL << 20)
-/* What ends the first line of each, with "BEGIN " or "BEGIN TRUSTED " before it. */
+/* What the first line of each certificate ends with, after "BEGIN " or "BEGIN TRUSTED ". */
 #define PEM_MARK "CERTIFICATE-----"
-/* A server that fails at one file in particular would keep all others waiting. */
+/* How many HTTP 500 answers a file gets before it is given up: a server that fails at one file
+ * in particular would keep all others waiting. */
 #define MOST_500 5U
 /*
- * So it is where only this file takes too long, or is too much for something on the way. After so
- * many failures the one after it is tried; while those are taken, and the first one is not, it has
- * so many attempts left.
+ * The same goes for a file that alone takes too long, or is too large for something on the way.
+ * After every TRIES_ALONE failures of the first file the one after it is tried. While such others
+ * are accepted and the first one is not, it has MOST_BESIDE attempts left.
  */
 #define TRIES_ALONE 4U
 #define MOST_BESIDE 4U
-/* Of outages that follow one that was reported so lately only those have a line that last so long.
- */
+/* An outage that follows a reported one within OUTAGE_AGAIN_NS is reported only if it lasts for
+ * OUTAGE_LONG_NS. */
 #define OUTAGE_AGAIN_NS 3600000000000ULL
 #define OUTAGE_LONG_NS	60000000000ULL
-/* Taken in one turn: an honest sender has one for each file. */
+/* The most answers read in one turn: an honest sender has one per file. */
 #define MOST_ANSWERS 16
 
 struct destination {
@@ -39,25 +40,25 @@ struct destination {
 	struct push_headers headers;
 	char *ca;
 	struct sender_opts sending;
-	struct confine_peer *peer; /* NULL: there is none any more */
+	struct confine_peer *peer; /* NULL: it has ended */
 	struct queue *queue;
-	bool busy; /* with the file that the queue holds */
+	bool busy; /* sending the file that the queue holds */
 	uint64_t task;
-	uint64_t due_ns; /* not before then; 0: at once */
-	unsigned failed; /* attempts in a row */
+	uint64_t due_ns; /* do not send before then; 0: send at once */
+	unsigned failed; /* failed attempts in a row */
 	struct outage {
-		uint64_t began_ns;    /* of the first of them */
-		uint64_t reported_ns; /* when one was last; 0: none was */
-		bool reported;	      /* this one is */
+		uint64_t began_ns;    /* of the first failed attempt */
+		uint64_t reported_ns; /* when an outage was last reported; 0: never */
+		bool reported;	      /* the current one has been reported */
 	} outage;
-	/* of the first file: such answers, failures in a row, those while others were taken */
+	/* for the first file: HTTP 500 answers, failures, failures while others were accepted */
 	unsigned n_500, n_failed, n_beside;
-	bool beside;	   /* it is the second one that was sent last */
-	bool takes_others; /* the last one that was sent beside the first was taken */
-	bool strange;	   /* an answer was not the protocol's; reported */
-	bool lost_queue;   /* it could not be read last; reported */
+	bool beside;	   /* the second file, not the first, was sent last */
+	bool takes_others; /* the last file sent beside the first one was accepted */
+	bool strange;	   /* an answer did not follow the protocol, which has been reported */
+	bool lost_queue; /* the queue could not be read at the last look, which has been reported */
 	uint64_t delivered, failures, refused, rejected;
-	uint64_t dropped_before; /* by when the queue was empty last */
+	uint64_t dropped_before; /* value of `dropped` when the queue was last empty */
 };
 
 /* ── what an answer means ────────────────────────────────────────────────────────────────── */
@@ -74,8 +75,8 @@ static const char *status_text(const struct sender_answer *a, char *text, size_t
 }
 
 /*
- * Whether a count that was `before` is worth a line: as it begins, and then each tenth time as
- * many. Some of what is counted is the server's word: these may be any numbers.
+ * True if a count that was `before` should be logged: when it becomes nonzero, and then at each
+ * power of ten. Some counts come from the server, and may be any number.
  */
 static bool is_worth_a_line(uint64_t before, uint64_t now)
 {
@@ -86,7 +87,7 @@ static bool is_worth_a_line(uint64_t before, uint64_t now)
 	return before < n && n <= now;
 }
 
-/* What is refused now is refused for ever, but for what these statuses mean. */
+/* Refusals are final, except for these statuses. */
 static bool is_worth_another_try(struct destination *d, const struct sender_answer *a)
 {
 	if (a->outcome != SENDER_ANSWERED)
@@ -105,11 +106,11 @@ static bool is_worth_another_try(struct destination *d, const struct sender_answ
 	}
 }
 
-/* It takes what it is sent, or refuses it. */
+/* To be called when a file is done with, because it was accepted or refused. */
 static void goes_on(struct destination *d)
 {
 	queue__let_go(d->queue, true);
-	/* beside one that it does not take, that still waits */
+	/* a file sent beside the first one does not end the first one's failures */
 	if (!d->beside) {
 		d->failed = 0;
 		d->outage.reported = false;
@@ -117,7 +118,7 @@ static void goes_on(struct destination *d)
 	d->due_ns = 0;
 }
 
-/* It is tried again, but not before a pause is over. */
+/* Schedules another attempt after a pause, whose length it returns. */
 static uint64_t put_off(struct destination *d, const struct sender_answer *a, uint64_t now)
 {
 	uint32_t random = 0;
@@ -168,7 +169,7 @@ static void on_refused(struct destination *d, const struct sender_answer *a, uin
 		log_warn("push to %s: refused for good: %s (%" PRIu64 " so far)", d->url.shown, why,
 			 d->refused);
 	if (a->outcome == SENDER_ANSWERED && a->status == 500) {
-		/* given up: the server may fail at the next one, too */
+		/* the file is given up, but the server may fail at the next one, too */
 		queue__let_go(d->queue, true);
 		put_off(d, a, now);
 	} else {
@@ -176,28 +177,28 @@ static void on_refused(struct destination *d, const struct sender_answer *a, uin
 	}
 }
 
-/* Whether it is the first file's own fault, and once too often. */
+/* True if the failure is due to the first file itself, and its attempts are used up. */
 static bool is_hopeless(struct destination *d, const struct sender_answer *a)
 {
 	unsigned status = a->outcome == SENDER_ANSWERED ? a->status : 0;
 
 	if (d->beside) {
-		/* the server is down, or slow, for all of them */
+		/* another file failed too: the server is down, or slow, for all of them */
 		d->takes_others = false;
 		d->n_beside = 0;
 		return false;
 	}
-	/* these have a limit of their own */
+	/* HTTP 500 has a limit of its own */
 	if (status == 500)
 		return false;
 	d->n_failed++;
-	/* a server that has too much to do refuses one by chance, and takes the next */
+	/* an overloaded server refuses files at random, and accepts the next */
 	if (status == 429 || status == 503)
 		return false;
 	return d->takes_others && ++d->n_beside >= MOST_BESIDE;
 }
 
-/* A server that takes most of what it is sent, but not all at once, would fill the log. */
+/* A server that accepts most files, but not all at the first attempt, would fill the log. */
 static void report_outage(struct destination *d, const char *why, uint64_t now)
 {
 	struct outage *o = &d->outage;
@@ -231,8 +232,8 @@ static void on_failed(struct destination *d, const struct sender_answer *a, uint
 
 static void take_answer(struct destination *d, const struct sender_answer *a, uint64_t now)
 {
-	/* of an attempt that was given up; or it died without one, and still finds what it was
-	 * given since */
+	/* either an answer to an attempt that was given up, or the sender died without a task:
+	 * the task that it was given since is still in its socket */
 	if (!d->busy || a->id != d->task) {
 		d->failures += a->outcome == SENDER_DIED;
 		return;
@@ -253,7 +254,7 @@ static void take_answers(struct destination *d, uint64_t now)
 	struct sender_answer answer;
 	int err;
 
-	/* one that has been taken over may send without end */
+	/* a compromised sender may send without end */
 	for (int i = 0;
 	     i < MOST_ANSWERS && d->peer && (err = sender__answer(d->peer, &answer)) != -EAGAIN;
 	     i++) {
@@ -271,7 +272,7 @@ static void take_answers(struct destination *d, uint64_t now)
 	}
 }
 
-/* The next file: mostly the first. */
+/* Holds the file to be sent next: usually the first one. */
 static int hold_next(struct destination *d, uint64_t now, int *ret_fd)
 {
 	bool turn = d->takes_others || (d->n_failed && d->n_failed % TRIES_ALONE == 0), again;
@@ -298,7 +299,8 @@ static void send_next(struct destination *d, uint64_t now)
 	if (d->busy || !d->peer || now < d->due_ns)
 		return;
 	err = hold_next(d, now, &fd);
-	/* there is something, and that may last: at once would be in each turn */
+	/* there are files, but the error may persist: without a pause it would recur at each
+	 * turn */
 	if (err && err != -ENOENT)
 		d->due_ns = now + BACKOFF_FIRST_NS;
 	if (err)
@@ -339,7 +341,7 @@ void destination__look(struct destination *d)
 	uint64_t before = queue__state(d->queue).dropped, dropped;
 	int err = queue__look(d->queue);
 
-	/* it is looked at twice for each window, as long as somebody needs to mend it */
+	/* the queue is looked at twice per window, for as long as it takes somebody to fix it */
 	if (err && !d->lost_queue)
 		log_error("push to %s: its queue cannot be read: %s", d->url.shown, strerror(-err));
 	else if (!err && d->lost_queue)
@@ -355,8 +357,8 @@ void destination__look(struct destination *d)
 
 /* ── what is put ─────────────────────────────────────────────────────────────────────────── */
 
-/* at: of the request that OTLP's is; NULL: it is pprof, of `source`. What has nothing in it is not
- * queued, as of a window in which all were idle. */
+/* `at`: the position in the OTLP request; NULL: pprof, from `source`. A file without content is
+ * not queued, as for a window in which all processes were idle. */
 static int put_file(const struct destination *d, unsigned n, const char *query,
 		    const struct picture *pic, const struct export_opts *opts,
 		    struct export_cursor *at, struct pprof_source *source)
@@ -387,7 +389,7 @@ static int put_file(const struct destination *d, unsigned n, const char *query,
 	return err;
 }
 
-/* Pyroscope has a request for each process. */
+/* Pyroscope gets one request per process. */
 static int put_processes(const struct destination *d, const struct picture *pic,
 			 const struct export_opts *opts)
 {
@@ -497,7 +499,7 @@ static int open_sender(struct destination *d, const struct push_opts *opts)
 	d->sending = (struct sender_opts){
 		.url = d->url.request,
 		.content_type = otlp ? "application/x-protobuf" : "application/octet-stream",
-		/* of pprof it is a part of the format */
+		/* for pprof, compression is part of the format */
 		.content_encoding = otlp ? "gzip" : NULL,
 		.headers = &d->headers,
 		.ca = d->ca,
@@ -511,7 +513,8 @@ static int open_sender(struct destination *d, const struct push_opts *opts)
 	return err;
 }
 
-/* What it adds to requests, and whom it trusts. Prints a line on failure; the caller frees. */
+/* Reads the files with request headers and trusted certificates. Prints a line on failure; the
+ * caller frees. */
 static int read_files(const struct push_to *to, const struct push_opts *opts,
 		      struct push_headers *ret_headers, char **ret_ca)
 {
@@ -570,7 +573,7 @@ int destination__open(const struct push_to *to, const struct push_opts *opts,
 		err = open_queue(d, opts);
 	if (!err)
 		err = open_sender(d, opts);
-	/* from here on only the sender knows them */
+	/* from here on only the sender has the headers, which may be credentials */
 	if (d)
 		push_headers__free(&d->headers);
 	if (err) {

@@ -34,7 +34,7 @@ uint64_t push_file__stamp(uint64_t stamp, const char *path)
 		parts[5] = (uint64_t)st.st_ctim.tv_sec;
 		parts[6] = (uint64_t)st.st_ctim.tv_nsec;
 	}
-	/* FNV-1a, by words */
+	/* FNV-1a, on 64-bit words */
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		stamp = (stamp ^ parts[i]) * 0x100000001b3ULL;
 	return stamp;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* headers: what a file adds to each request: credentials, tenants. */
+/* headers: the headers from a file that are added to each request: credentials, tenants. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static bool is_token(const char *s, size_t len)
 	return len > 0;
 }
 
-/* A value has no control characters but tabs: no line of it begins another header. */
+/* A value must have no control characters but tabs, so that no line break starts another header. */
 static bool is_header(const char *line)
 {
 	size_t name = strcspn(line, ":");
@@ -40,7 +40,7 @@ static bool is_header(const char *line)
 	return true;
 }
 
-/* Whether it describes the message itself, which only the sender knows. */
+/* True for headers that describe the message itself, which only the sender knows. */
 static bool is_framing(const char *line)
 {
 	static const char *const names[] = {"Content-Length", "Content-Type", "Content-Encoding",
@@ -67,7 +67,7 @@ static int parse(const char *path, struct push_headers *h)
 			line[--len] = '\0';
 		if (!*line || *line == '#')
 			continue;
-		/* the line itself may be a secret */
+		/* does not print the line, which may be a secret */
 		if (!is_header(line)) {
 			log_error("%s: line %u is no header: Name: value", path, number);
 			return -EINVAL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * labels: the query of a request to Pyroscope's /ingest: whose profile it is, and of what time. A
- * process is an application with labels: name{label=value,label=value}.
+ * labels: the query of a request to Pyroscope's /ingest: which process the profile is of, and of
+ * what time. A process is an application with labels: name{label=value,label=value}.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 
 #define LABEL_MAX 200
 
-/* RFC 3986, section 2.3: others are written as numbers. */
+/* RFC 3986, section 2.3: all but unreserved characters are percent-encoded. */
 static void put_encoded(struct buf *to, const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -29,8 +29,8 @@ static void put_encoded(struct buf *to, const char *text, size_t len)
 	}
 }
 
-/* Between the braces there are neither quotes nor escapes: what would end a value is `_` instead.
- */
+/* There are no quotes or escapes between the braces: characters that would end a value become
+ * `_`. */
 static void put_value(struct buf *to, const char *value)
 {
 	char *safe = text__escaped(value);
@@ -79,7 +79,7 @@ int push_labels__query(const struct picture *pic, const struct pic_target *targe
 	put_label(ret_query, "container", target->container, &first);
 	put_label(ret_query, "pod", target->pod, &first);
 	put_encoded(ret_query, "}", 1);
-	/* whole seconds, in which all of it lies */
+	/* whole seconds that enclose the session */
 	buf__addf(ret_query, "&from=%" PRIu64 "&until=%" PRIu64 "&format=pprof",
 		  session->start_unix_ns / 1000000000, (until + 999999999) / 1000000000);
 	return ret_query->err;

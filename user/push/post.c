@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* post: one request by libcurl, and what the answer has. Runs in the sender. */
+/* post: one request with libcurl, and its answer. Runs in the sender. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,16 +13,16 @@
 #include "push_priv.h"
 
 #define CONNECT_TIMEOUT_MS 10000L
-/* What an answer may have: a longer one is not waited for. */
+/* The limit for an answer's body; the rest of a longer one is not awaited. */
 #define ANSWER_MAX 65536
 
 struct post {
 	const struct sender_opts *opts;
 	CURL *curl;
 	struct curl_slist *headers;
-	/* of the request that is made */
+	/* the request at hand */
 	int fd;
-	off_t begin, size, at; /* of the body, in the file */
+	off_t begin, size, at; /* of the body, within the file */
 	char query[PUSH_QUERY_MAX];
 	uint8_t answer[ANSWER_MAX];
 	size_t answer_len;
@@ -43,7 +43,7 @@ static size_t read_body(char *to, size_t size, size_t n, void *ctx)
 	return (size_t)got;
 }
 
-/* A connection that had been closed meanwhile: the body is sent again. */
+/* libcurl rewinds the body when it has to send it again on a new connection. */
 static int seek_body(void *ctx, curl_off_t offset, int origin)
 {
 	struct post *p = ctx;
@@ -61,7 +61,7 @@ static size_t take_answer(char *data, size_t size, size_t n, void *ctx)
 
 	memcpy(p->answer + p->answer_len, data, len);
 	p->answer_len += len;
-	/* less than there is: libcurl ends the transfer */
+	/* a short count makes libcurl end the transfer */
 	return len;
 }
 
@@ -87,7 +87,8 @@ static int make_headers(struct post *p)
 
 	if (!err && o->content_encoding)
 		err = add_header(p, "Content-Encoding", o->content_encoding);
-	/* not to wait for a "100 Continue" that many servers never send: no such header */
+	/* without an Expect header: many servers never send the "100 Continue" that curl would
+	 * wait for */
 	if (!err)
 		err = add_header(p, "Expect", "");
 	for (size_t i = 0; !err && i < o->headers->n; i++) {
@@ -155,8 +156,8 @@ struct post *post__new(const struct sender_opts *opts)
 	return p;
 }
 
-/* As push_labels__query() makes it. Of a file that is damaged it may be anything, which libcurl
- * would refuse as an URL each time that it is tried. */
+/* The form that push_labels__query() produces. A damaged file may have anything here, and
+ * libcurl would refuse it as a URL at every attempt. */
 static bool is_query(const char *text)
 {
 	while (*text > ' ' && *text < 127)
@@ -215,8 +216,9 @@ static void read_answer(struct post *p, struct sender_answer *a)
 }
 
 /*
- * Whether the headers are enough, though the rest of the answer did not come: a body that is
- * cut off, too long or too late. A request that was not read to its end is not taken.
+ * True if the headers decide the outcome although the rest of the answer is missing: its body was
+ * cut off, too long or too late. A request whose body was not read completely does not count as
+ * accepted.
  */
 static bool is_decided(const struct post *p, long status)
 {
@@ -234,7 +236,7 @@ void post__file(struct post *p, int fd, struct sender_answer *ret_answer)
 	if (open_file(p, fd))
 		return;
 	code = perform(p);
-	/* by read_body, the only one that does */
+	/* only read_body() returns that */
 	if (code == CURLE_ABORTED_BY_CALLBACK)
 		return;
 	curl_easy_getinfo(p->curl, CURLINFO_RESPONSE_CODE, &status);
@@ -248,7 +250,7 @@ void post__file(struct post *p, int fd, struct sender_answer *ret_answer)
 	if (curl_easy_getinfo(p->curl, CURLINFO_RETRY_AFTER, &retry_after) == CURLE_OK &&
 	    retry_after > 0)
 		a->retry_after_s = (uint64_t)retry_after;
-	/* of one that is too long the beginning shows what it is */
+	/* if the body is too long, its beginning is enough */
 	if (code == CURLE_OK || code == CURLE_WRITE_ERROR)
 		read_answer(p, a);
 	else

@@ -7,7 +7,7 @@
 #include "base/base.h"
 #include "push_priv.h"
 
-/* How often they are looked at while everything else waits for them. */
+/* How often destinations get a turn while the program waits for them to finish. */
 #define FINISH_EVERY_MS 50
 
 struct push {
@@ -156,7 +156,7 @@ bool push__has_more(const struct push *p)
 	return more;
 }
 
-/* Whether nothing is on its way, nor due by then. */
+/* True if nothing is being sent, and nothing is due by then. */
 static bool is_idle_until(const struct push *p, uint64_t until_ns)
 {
 	bool idle = true;

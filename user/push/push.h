@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * push: sends pictures to profilers that collect them. What is to be sent is a file in a queue
- * first, one queue for each destination; a confined process sends the files, oldest first, and the
+ * push: sends pictures to servers that collect profiles. Each request is first written to a queue
+ * on disk, one queue per destination; a confined process sends the files, oldest first, and the
  * daemon removes those that have arrived. Nothing here waits for a server.
  *
- * What a server does not take now stays in the queue, which later sessions go on with; when there
- * is too much of it the oldest go, and are counted.
+ * What a server does not accept now stays in the queue for later sessions. When the queue is too
+ * large, the oldest files are dropped, and counted.
  */
 #ifndef SAFESCOPED_PUSH_H
 #define SAFESCOPED_PUSH_H
@@ -20,13 +20,13 @@
 #define PUSH_MAX_DESTINATIONS 8
 #define PUSH_QUEUE_DIR	      "/var/lib/safescoped/push"
 #define PUSH_QUEUE_BYTES      (256ULL << 20)
-/* Files of one destination's queue: all are looked at with each window. */
+/* The most files in a destination's queue, since all of them are looked at with each window. */
 #define PUSH_QUEUE_FILES 65536
 #define PUSH_TIMEOUT_NS	 30000000000ULL
-/* How long the end of what is no service waits for what is still queued. */
+/* How long a session that is not a service waits at its end for files still queued. */
 #define PUSH_LAST_NS 30000000000ULL
 
-/* One destination, as the command line has it. The strings are the caller's and stay. */
+/* One destination, as on the command line. The strings belong to the caller, and must stay. */
 struct push_to {
 	/* SCHEME+http://HOST[:PORT][/PATH] or …+https://…; SCHEME: otlp, pyroscope */
 	const char *url;
@@ -38,77 +38,80 @@ struct push_opts {
 	struct push_to to[PUSH_MAX_DESTINATIONS];
 	size_t n;
 	const char *queue_dir; /* NULL: PUSH_QUEUE_DIR */
-	uint64_t queue_bytes;  /* of each destination; 0: PUSH_QUEUE_BYTES */
-	uint64_t timeout_ns;   /* of one attempt; 0: PUSH_TIMEOUT_NS */
-	/* A queue that cannot be opened at first is tried again for each window. */
+	uint64_t queue_bytes;  /* for each destination; 0: PUSH_QUEUE_BYTES */
+	uint64_t timeout_ns;   /* for one attempt; 0: PUSH_TIMEOUT_NS */
+	/* If a queue cannot be opened at first, try again for each window. */
 	bool place_may_come;
-	uid_t owner; /* whose files are taken besides root's and our own user's */
+	uid_t owner; /* whose files are accepted besides root's and our own user's */
 };
 
 struct push;
 
-/* NULL, or what is wrong with such a URL. */
+/* NULL, or what is wrong with the URL. */
 const char *push__url_error(const char *url);
-/* What may be printed of a URL that is wrong: nothing that could be a credential. */
+/* A printable form of a wrong URL, without anything that could be a credential. */
 const char *push__url_shown(const char *url, char *buf, size_t size);
-/* Whether two URLs without errors are pushed to from the same queue. */
+/* True if two valid URLs share a queue. */
 bool push__is_same(const char *a, const char *b);
-/* Whether the files of headers and certificates can be used. Prints a line if not. */
+/* Checks that the files of headers and certificates are usable; 0, or an error, for which a line
+ * is printed. */
 int push__check(const struct push_opts *opts);
 /*
- * Whether queues can be where they are to be: what is missing of their directories is made. Another
- * session may have them. Prints a line if not.
+ * Checks that the queues can be where they are configured, creating missing directories; another
+ * session may be using them. 0, or an error, for which a line is printed.
  */
 int push__check_queues(const struct push_opts *opts);
-/* Another number when one of these files has been changed or replaced. */
+/* A number that changes when one of these files is changed or replaced. */
 uint64_t push__stamp(const struct push_opts *opts);
 /*
- * Opens the queues, and starts the processes that send: before there is anything that they should
- * not know. Prints a line on failure. -EBUSY: another session has one of the queues, which
- * place_may_come then makes no failure.
+ * Opens the queues, and starts the sending processes, so it must come before there is anything that
+ * these should not inherit. Prints a line on failure. -EBUSY: another session uses one of the
+ * queues; with place_may_come that is not a failure.
  */
 int push__open(const struct push_opts *opts, struct push **ret_push);
-/* What is still in the queues stays there. NULL is fine. */
+/* Files that are still queued stay there. NULL: does nothing. */
 void push__free(struct push *push);
 
 /*
- * Puts a picture into all queues; in a child that is forked, too, whose parent calls push__look()
- * when it has ended. Prints a line on failure; each file is there whole or not at all.
+ * Puts a picture into all queues. May also be called in a forked child, whose parent then calls
+ * push__look() once the child has ended. Prints a line on failure. Each file appears whole or not
+ * at all.
  */
 int push__put(const struct push *push, const struct picture *pic, const struct export_opts *opts);
-/* There are new files. */
+/* To be called when there are new files. */
 void push__look(struct push *push);
-/* Takes answers, and sends what is due. Never blocks. NULL is fine. */
+/* Takes answers, and sends what is due. Never blocks. NULL: does nothing. */
 void push__turn(struct push *push, uint64_t now_ns);
-/* When the next of these is due, if nothing becomes readable before; 0: nothing is. */
+/* When push__turn() is due next if nothing becomes readable earlier; 0: nothing is due. */
 uint64_t push__next_due(const struct push *push);
-/* What becomes readable when an answer comes, for poll(); -1: nothing does. */
+/* Readable when an answer comes, for poll(); -1: the sender has ended. */
 int push__fd(const struct push *push, size_t i);
 
 /*
- * Goes on until the queues are empty, a signal comes by signal_fd (-1: none does), or this time;
- * then prints what each destination got and did not get.
+ * Continues until the queues are empty, a signal comes by signal_fd (-1: none), or until_ns; then
+ * logs what each destination got and did not get.
  */
 void push__finish(struct push *push, uint64_t until_ns, int signal_fd);
 
-/* What became of it all since push__open(). */
+/* Counts since push__open(). */
 struct push_stats {
 	char url[256];	    /* scheme, host, port and path */
-	uint64_t delivered; /* files that arrived */
-	uint64_t failures;  /* attempts that did not succeed */
-	uint64_t refused;   /* files that the server will never take: they are gone */
-	uint64_t rejected;  /* profiles in delivered files that it did not take */
-	uint64_t dropped; /* files that were too old when there was no room, or not to be opened */
+	uint64_t delivered; /* files accepted */
+	uint64_t failures;  /* failed attempts */
+	uint64_t refused;   /* files that the server refused for good; they are removed */
+	uint64_t rejected;  /* profiles in accepted files that the server did not accept */
+	uint64_t dropped;   /* files dropped because they were the oldest in a full queue, or could
+			       not be opened, or removed with their directory */
 	uint64_t queued, queued_bytes;
-	uint64_t oldest_unix_ns; /* of those; 0: none */
+	uint64_t oldest_unix_ns; /* of the queued files; 0: none */
 };
 size_t push__count(const struct push *push);
 void push__stats(const struct push *push, size_t i, struct push_stats *ret_stats);
-/* A process that sends has; what it was to send stays in its queue. NULL: nothing is pushed. */
+/* True if a sending process has ended; its files stay in the queue. push NULL: false. */
 bool push__has_ended(const struct push *push);
-/* Something that was in a queue will not arrive. NULL is fine, and loses nothing. */
+/* True if something that was queued will not arrive. push NULL: false. */
 bool push__lost(const struct push *push);
-/* There are files in the queues. */
+/* True if there are files in the queues. */
 bool push__has_more(const struct push *push);
 
 #endif

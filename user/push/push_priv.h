@@ -13,20 +13,21 @@ enum push_protocol { PUSH_OTLP, PUSH_PYROSCOPE };
 
 struct push_url {
 	enum push_protocol protocol;
-	char *request; /* where to post to: "http://host:4318/v1development/profiles" */
-	char *shown;   /* for people: "otlp+http://host:4318" */
+	char *request; /* the URL to post to: "http://host:4318/v1development/profiles" */
+	char *shown;   /* for messages: "otlp+http://host:4318" */
 };
 
-/* -EINVAL, and *ret_why is the reason; -ENOMEM. The caller frees by push_url__free(). */
+/* -EINVAL, with the reason in *ret_why; -ENOMEM. The caller frees the result with
+ * push_url__free(). */
 int push_url__parse(const char *text, struct push_url *ret_url, const char **ret_why);
 void push_url__free(struct push_url *url);
 
 /* ── file.c ──────────────────────────────────────────────────────────────────────────────── */
 
-/* All of a file of at most `max` bytes, with a NUL at its end; opened as fd__open_own() does. The
- * caller frees. Prints a line on failure. */
+/* Reads a file of at most `max` bytes, and adds a NUL; it is opened as by fd__open_own(). The
+ * caller frees the text. Prints a line on failure. */
 int push_file__read(const char *path, size_t max, uid_t user, char **ret_text, size_t *ret_len);
-/* A number made of `stamp` and of which file this is, and when it was changed. path may be NULL. */
+/* Combines `stamp` with the file's identity and times of change. path may be NULL. */
 uint64_t push_file__stamp(uint64_t stamp, const char *path);
 
 /* ── headers.c ───────────────────────────────────────────────────────────────────────────── */
@@ -34,13 +35,13 @@ uint64_t push_file__stamp(uint64_t stamp, const char *path);
 #define HEADERS_MAX 64
 
 struct push_headers {
-	char *text; /* that the lines are in */
+	char *text; /* the buffer that the lines point into */
 	char *lines[HEADERS_MAX];
 	size_t n;
 };
 
-/* Reads "Name: value" lines; empty ones and those that begin with # are left out. Prints a line on
- * failure. path NULL: there are none. */
+/* Reads "Name: value" lines, skipping empty ones and those that begin with #. Prints a line on
+ * failure. path NULL: no headers. */
 int push_headers__read(const char *path, uid_t user, struct push_headers *ret_headers);
 void push_headers__free(struct push_headers *headers);
 
@@ -48,7 +49,8 @@ void push_headers__free(struct push_headers *headers);
 
 struct buf;
 
-/* Adds the query of a request to Pyroscope with the process's profile: "name=…&from=…&until=…". */
+/* Appends the query of the request to Pyroscope for this process's profile:
+ * "name=…&from=…&until=…". */
 int push_labels__query(const struct picture *pic, const struct pic_target *target,
 		       const struct export_opts *opts, struct buf *ret_query);
 
@@ -56,73 +58,77 @@ int push_labels__query(const struct picture *pic, const struct pic_target *targe
 
 #define BACKOFF_FIRST_NS 1000000000ULL
 #define BACKOFF_MOST_NS	 120000000000ULL
-/* No server may keep us waiting for longer. */
+/* The longest pause that a server may ask for. */
 #define BACKOFF_ASKED_MOST_NS 3600000000000ULL
 
 /*
- * How long to wait after so many failures in a row (from 1 on): twice as long each time, less up to
- * a half of it, by `random`, so that not all come back at once. At least as long as the server
- * asked for, in seconds.
+ * How long to wait after this many failures in a row (from 1 on): doubles each time, minus a random
+ * part of up to a half, so that clients do not all come back at once. At least as long as the
+ * server asked for, `asked_s` in seconds, up to BACKOFF_ASKED_MOST_NS.
  */
 uint64_t backoff__ns(unsigned failures, uint32_t random, uint64_t asked_s);
 
 /* ── queue.c ─────────────────────────────────────────────────────────────────────────────── */
 
 /*
- * A directory of files, named by when their windows began. Each is there whole or not at all. The
- * first one may be held, while it is being sent: it is not dropped then.
+ * A directory of files, named by the start times of their windows. Each is there whole or not at
+ * all. One file may be held while it is being sent, and is not dropped then.
  */
 struct queue;
 
-/* Makes the directory (dir__open_own(), whose errors it gives). Prints a line on failure; -EBUSY:
- * another process has it. */
+/* Creates the directory if needed (with the errors of dir__open_own()). Prints a line on
+ * failure; -EBUSY: another process is using it. */
 int queue__open(const char *dir, uint64_t max_bytes, size_t max_files, struct queue **ret_queue);
-/* The same for a directory that cannot be opened now: queue__look() opens it as soon as it can, and
- * until then the queue is empty and takes nothing. -ENOMEM. */
+/* The same for a directory that cannot be opened yet: queue__look() opens it as soon as
+ * possible, and until then the queue is empty and accepts nothing. -ENOMEM. */
 int queue__open_later(const char *dir, uint64_t max_bytes, size_t max_files,
 		      struct queue **ret_queue);
 void queue__free(struct queue *queue);
-/* Whether queue__open() could have the directory once nobody else has it. Prints a line if not. */
+/* Checks that queue__open() could use the directory if no other process did. 0, or an error, for
+ * which a line is printed. */
 int queue__check(const char *dir);
-/* The path of a new file: the n-th of a window, or the next one that is not there. -ENOENT: the
- * directory has not been opened so far. */
+/* The path for a new file: the n-th of a window, or the next number that is free. -ENOENT: the
+ * directory has not been opened yet. */
 int queue__path(const struct queue *queue, uint64_t unix_ns, unsigned n, char ret_path[PATH_MAX]);
 /*
- * Reads the directory anew; another one, if that has its name now. While there are too many bytes,
- * of the disk, or files, some go: first those whose time is yet to come, since each new window
- * would be older than they are, then the oldest ones.
+ * Reads the directory again, or the directory that has taken its name. While there are too many
+ * bytes (of disk space) or files, drops some: first those with times in the future, since each new
+ * window would be older than they are, then the oldest.
  */
 int queue__look(struct queue *queue);
 /*
- * Opens the oldest file that can be opened, and holds it; *ret_again: it is the one that was held
- * last. -ENOENT: there is none. What is no file by now, or not for us to read, goes. What cannot be
- * opened otherwise stays, since that may pass, and the one after it is taken; it goes after some
- * attempts, but not while none can be opened: then the error is returned. While one that was let go
- * cannot be removed none is held, so that it is not sent again; the error is why.
+ * Opens and holds the oldest file that can be opened; *ret_again: the same file was held last.
+ * -ENOENT: there is none. Entries that are not files, or that we may not read, are removed. A file
+ * that cannot be opened for another reason stays, since that may pass, and the next one is taken;
+ * it is removed after some attempts, unless no file can be opened, in which case the error is
+ * returned. While a file that was let go cannot be removed, none is held, so that it is not sent
+ * again; returns the reason.
  */
 int queue__hold_first(struct queue *queue, uint64_t now, int *ret_fd, bool *ret_again);
-/* The same of the one after the one that was held last. -ENOENT: none can be opened now. */
+/* The same for the file after the one that was last held as the first. -ENOENT: none can be
+ * opened now. */
 int queue__hold_second(struct queue *queue, int *ret_fd);
-/* The held file is let go: it stays, or is removed. */
+/* Releases the held file, and removes it if `remove`. */
 void queue__let_go(struct queue *queue, bool remove);
 
 struct queue_state {
 	uint64_t n, bytes, oldest_unix_ns;
-	uint64_t dropped; /* and are gone: the queue was too full, or they could not be opened */
-	uint64_t removed; /* with the directory, by somebody else */
+	uint64_t dropped; /* number removed because the queue was full, or they could not be opened
+			   */
+	uint64_t removed; /* number removed by others, together with the directory */
 };
 struct queue_state queue__state(const struct queue *queue);
-/* Whether a file of that name is a queue's. */
+/* True if the name is one of a queue's file. */
 bool queue__is_name(const char *name);
 
 /* ── queues.c ────────────────────────────────────────────────────────────────────────────── */
 
 /*
- * The directory of the queue of a destination, whose URL may have anything in it; "": the one that
- * all of them are in, with a slash at its end.
+ * The directory of the queue for a destination, whose URL may contain any characters. url "": the
+ * directory of all queues, with a trailing slash.
  */
 int queues__path(const struct push_opts *opts, const char *url, char ret_path[PATH_MAX]);
-/* A line for each queue in which requests wait and that no process has: nobody sends from it. */
+/* Logs a line for each queue with waiting requests that no process uses: nobody sends from it. */
 void queues__report_left(const struct push_opts *opts);
 
 /* ── post.c: in the sender ───────────────────────────────────────────────────────────────── */
@@ -132,23 +138,23 @@ struct sender_answer;
 
 struct post;
 
-/* Connections stay open from one request to the next. NULL: no memory. */
+/* Keeps connections open between requests. NULL: no memory. */
 struct post *post__new(const struct sender_opts *opts);
-/* Sends the file; the answer is filled in but for its id. */
+/* Sends the file, and fills in the answer except for its id. */
 void post__file(struct post *post, int fd, struct sender_answer *ret_answer);
 
 /* ── answer.c: in the sender ─────────────────────────────────────────────────────────────── */
 
 struct answer_body {
-	bool otlp;	  /* it is to be OTLP's */
-	const char *type; /* its media type; NULL: none */
+	bool otlp;	  /* OTLP is expected */
+	const char *type; /* media type; NULL: none */
 	const uint8_t *data;
 	size_t len;
 };
 
-/* What it says, of an answer whose status is known. */
+/* Interprets the body of an answer whose status is known. */
 void answer__read(const struct answer_body *body, struct sender_answer *answer);
-/* Of `text` what fits, up to its end or `len` bytes. */
+/* Keeps as much of `text` as fits, up to its NUL or `len` bytes. */
 void answer__keep_text(struct sender_answer *answer, const char *text, size_t len);
 
 /* ── sender.c ────────────────────────────────────────────────────────────────────────────── */
@@ -156,61 +162,61 @@ void answer__keep_text(struct sender_answer *answer, const char *text, size_t le
 struct confine_peer;
 
 /*
- * A queued file is a line and what follows it: the query of the request ("" for none), then its
- * body.
+ * The format of a queued file: a line with the query of the request ("" for none), then the body.
  */
 #define PUSH_QUERY_MAX 4096
 
 struct sender_opts {
 	const char *url;
-	const char *content_type, *content_encoding; /* the latter NULL: none */
+	const char *content_type, *content_encoding; /* content_encoding NULL: none */
 	const struct push_headers *headers;
 	const char *ca; /* certificates, as text; NULL: the system's */
 	uint32_t timeout_ms;
-	bool otlp; /* answers are OTLP's */
+	bool otlp; /* answers are expected to be OTLP */
 };
 
-/* To the sender, with the file's descriptor. */
+/* Sent to the sender, with the file's descriptor. */
 struct sender_task {
 	uint64_t id;
 };
 
 enum sender_outcome {
-	SENDER_ANSWERED, /* `status` is HTTP's */
-	SENDER_FAILED,	 /* there was no answer: `text` has why */
-	SENDER_BAD_FILE, /* it cannot be sent */
-	SENDER_DIED,	 /* of the task with that id; 0: of none. It is running again */
+	SENDER_ANSWERED, /* `status` is the HTTP status */
+	SENDER_FAILED,	 /* there was no answer: `text` has the reason */
+	SENDER_BAD_FILE, /* the file cannot be sent */
+	SENDER_DIED, /* while working on the task with that id, 0: on none; it has been restarted */
 	SENDER_OUTCOMES
 };
 
-/* From the sender, which may have been taken over. */
+/* Received from the sender, which may have been compromised. */
 struct sender_answer {
 	uint64_t id;
-	int64_t rejected;	/* profiles that the server did not take */
-	uint64_t retry_after_s; /* 0: it had none */
+	int64_t rejected;	/* profiles that the server did not accept */
+	uint64_t retry_after_s; /* 0: none given */
 	uint32_t outcome;	/* enum sender_outcome */
 	uint32_t status;
-	char text[256]; /* its text, or what failed; other people's */
+	char text[256]; /* the server's text, or the reason for the failure; untrusted */
 };
 
-/* Whether `n` bytes that came from there can be one; its text and counts are put right. */
+/* False if `n` bytes from the sender cannot be an answer; otherwise sanitises its text and
+ * counts. */
 bool sender__check(struct sender_answer *answer, size_t n);
 
-/* The options are to live until it has begun: for ever, in its copy. */
+/* The options need to live only until the sender has been forked. */
 int sender__start(const struct sender_opts *opts, struct confine_peer **ret_peer);
-/* -EAGAIN: not now; other errors are for good. */
+/* -EAGAIN: not now; other errors are permanent. */
 int sender__send(struct confine_peer *peer, const struct sender_task *task, int fd);
-/* -EAGAIN: there is none; -EPIPE: it has ended. What comes is checked. */
+/* -EAGAIN: there is none; -EPIPE: the sender has ended. Answers are validated. */
 int sender__answer(struct confine_peer *peer, struct sender_answer *ret_answer);
 
 /* ── destination.c ───────────────────────────────────────────────────────────────────────── */
 
-/* One queue, one sender. */
+/* One queue with its sender. */
 struct destination;
 
 int destination__open(const struct push_to *to, const struct push_opts *opts,
 		      struct destination **ret_destination);
-/* Whether its files can be used. Prints a line if not. */
+/* Checks that its files can be used. 0, or an error, for which a line is printed. */
 int destination__check(const struct push_to *to, const struct push_opts *opts);
 /* queue__check() of its queue. */
 int destination__check_queue(const struct push_to *to, const struct push_opts *opts);
@@ -221,9 +227,9 @@ void destination__look(struct destination *d);
 void destination__turn(struct destination *d, uint64_t now);
 uint64_t destination__next_due(const struct destination *d);
 int destination__fd(const struct destination *d);
-/* Nothing is being sent, and nothing is queued; or nothing can be sent any more. */
+/* True if nothing is being sent and nothing is queued, or nothing can be sent any more. */
 bool destination__is_idle(const struct destination *d);
-/* Prints what there is to report at the end. */
+/* Logs the totals at the end. */
 void destination__report(const struct destination *d);
 void destination__stats(const struct destination *d, struct push_stats *ret_stats);
 

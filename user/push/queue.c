@@ -13,11 +13,11 @@
 #include "base/base.h"
 #include "push_priv.h"
 
-/* A session that was killed holds its queue until its children have ended, too. */
+/* The queue of a killed session stays locked until its children have ended, too. */
 #define BUSY_WAIT_MS 3000
 #define BUSY_STEP_MS 100
 
-/* "01767225600123456789-00000.push": they sort by time. */
+/* "01767225600123456789-00000.push": sorts by time. */
 #define NAME_FORMAT "%020" PRIu64 "-%05u.push"
 #define NAME_SHAPE  "00000000000000000000-00000.push"
 #define NAME_SIZE   sizeof(NAME_SHAPE)
@@ -28,36 +28,39 @@ struct entry {
 	uint64_t bytes;
 };
 
-/* What cannot be opened, though others can be, is tried so often, with pauses as of a server. */
+/* How many attempts a file gets that cannot be opened while others can, with pauses as for a
+ * server. */
 #define OPEN_TRIES 5U
-/* Looked at before none of them can be opened. */
+/* How many files to try before giving up on opening any. */
 #define OPEN_MOST 64
 
 struct stuck {
-	char name[NAME_SIZE]; /* "": there is none */
+	char name[NAME_SIZE]; /* "": none */
 	unsigned tries;
-	uint64_t due_ns; /* one before then is none of them */
+	uint64_t due_ns; /* attempts before then do not count */
 };
 
 struct queue {
 	char *path;
-	int dir; /* locked: there is one queue for a directory */
+	int dir; /* locked: only one process uses a directory as a queue */
 	uint64_t max_bytes, bytes, dropped, removed;
 	size_t max_files;
-	struct entry *v; /* in order of their names, from `first` on; what is held comes first */
+	struct entry
+		*v; /* in the order of their names, from `first` on; the held file comes first */
 	size_t n, cap, first;
 	bool held;
-	bool moved; /* … and is from after others */
+	bool moved; /* … and was moved there, past others */
 	struct stuck stuck;
-	int why;	      /* the first that cannot be opened cannot be */
-	char last[NAME_SIZE]; /* what was held last; "": nothing yet */
-	char gone[NAME_SIZE]; /* let go, and still to be removed; "": nothing */
-	bool reported;	      /* that something cannot be removed */
+	int why;	      /* the error with which the first file that cannot be opened failed */
+	char last[NAME_SIZE]; /* the file held last as the first; "": none yet */
+	char gone[NAME_SIZE]; /* let go, but still to be removed; "": none */
+	bool reported;	      /* that a file cannot be removed */
 };
 
 /* ── the directory ───────────────────────────────────────────────────────────────────────── */
 
-/* Ours alone: what is in it is sent in our name. Several may have it open. */
+/* The directory must be writable by us alone: its content is sent in our name. Several processes
+ * may open it. */
 static int open_shared(const char *path, int *ret_dir)
 {
 	struct stat st;
@@ -176,7 +179,8 @@ int queue__path(const struct queue *q, uint64_t unix_ns, unsigned n, char ret_pa
 {
 	if (q->dir < 0)
 		return -ENOENT;
-	/* what has the name may be on its way: its removal must not be another one's */
+	/* an existing file may be in flight, and its removal must not hit a new one of the same
+	 * name */
 	for (unsigned i = 0; i < MAX_NUMBER; i++) {
 		int len = snprintf(ret_path, PATH_MAX, "%s/" NAME_FORMAT, q->path, unix_ns,
 				   (n + i) % MAX_NUMBER);
@@ -213,7 +217,7 @@ static void sort(struct queue *q)
 
 /* ── what goes ───────────────────────────────────────────────────────────────────────────── */
 
-/* Where nothing can be removed, as when the file system turned read-only, one line is enough. */
+/* Logs a single line if nothing can be removed, as when the file system has become read-only. */
 static int remove_file(struct queue *q, const char *name)
 {
 	int err = unlinkat(q->dir, name, 0) && errno != ENOENT ? -errno : 0;
@@ -224,8 +228,8 @@ static int remove_file(struct queue *q, const char *name)
 	return err;
 }
 
-/* It is none of the queue's any more, whether it could be removed (then 0) or not: then the next
- * look finds it again. */
+/* Drops the file from the queue's account even if it cannot be removed; the next look finds it
+ * again. Returns 0 if it was removed. */
 static int remove_at(struct queue *q, size_t i)
 {
 	q->bytes -= q->v[i].bytes;
@@ -237,7 +241,7 @@ static bool is_too_full(const struct queue *q, size_t gone)
 	return q->bytes > q->max_bytes || q->n - q->first - gone > q->max_files;
 }
 
-/* As many as have to, from `from` up to the one before `to`. */
+/* Drops as many files as necessary, from `from` up to, but not including, `to`. */
 static void drop(struct queue *q, size_t from, size_t to)
 {
 	size_t i = from;
@@ -250,13 +254,13 @@ static void drop(struct queue *q, size_t from, size_t to)
 	q->n -= i - from;
 }
 
-/* Not the one that is held, nor the newest: a queue that is too small for one file holds one. */
+/* Never drops the held file, nor the newest: a queue too small for one file still holds one. */
 static void drop_some(struct queue *q)
 {
 	size_t from = q->first + q->held, ahead = q->n;
 	char now[NAME_SIZE];
 
-	/* of the clock, which was set back since */
+	/* files with times in the future, after the clock was set back */
 	snprintf(now, sizeof(now), NAME_FORMAT, time__realtime_ns(), MAX_NUMBER - 1);
 	while (ahead > from && strcmp(q->v[ahead - 1].name, now) > 0)
 		ahead--;
@@ -275,7 +279,7 @@ static int add(struct queue *q, const char *name)
 	if (!queue__is_name(name) || fstatat(q->dir, name, &st, AT_SYMLINK_NOFOLLOW) ||
 	    !S_ISREG(st.st_mode))
 		return 0;
-	/* what has to go now would have to go at the end, too, whatever else there is */
+	/* what has to be dropped now would be dropped at the end anyway, whatever else is found */
 	if (q->n - q->held >= 2 * q->max_files) {
 		sort(q);
 		drop_some(q);
@@ -290,7 +294,7 @@ static int add(struct queue *q, const char *name)
 	return 0;
 }
 
-/* Forgets all files but the one that is held. */
+/* Forgets all files but the held one. */
 static void empty(struct queue *q)
 {
 	if (q->held)
@@ -309,9 +313,9 @@ static void forget_held(struct queue *q)
 }
 
 /*
- * Files are put by the directory's name: where another one has it by now, since somebody removed or
- * replaced it or mounted something there, that one is the queue. So is the first one that can be
- * opened, where none could.
+ * Files are written by the directory's name. If another directory has that name by now, because
+ * somebody removed or replaced it, or mounted something there, that one becomes the queue. So does
+ * the first one that can be opened, if none could before.
  */
 static int follow_name(struct queue *q)
 {
@@ -359,7 +363,7 @@ int queue__look(struct queue *q)
 			err = -errno;
 			break;
 		}
-		/* older ones may have been put there by hand: the held one keeps its place */
+		/* the held file stays first even if somebody has put older ones there by hand */
 		if (q->held && !strcmp(e->d_name, q->v[0].name))
 			seen = true;
 		else
@@ -375,19 +379,19 @@ int queue__look(struct queue *q)
 
 /* ── the first one ───────────────────────────────────────────────────────────────────────── */
 
-/* It is no file, or not for us to read, which does not pass. */
+/* Errors that do not pass: it is not a file, or not readable by us. */
 static bool is_not_ours(int err)
 {
 	return err == -ELOOP || err == -EACCES || err == -EISDIR || err == -ENXIO;
 }
 
-/* Nothing could be opened just now, whichever it is. */
+/* Errors that are not about this file: nothing can be opened at the moment. */
 static bool is_of_all(int err)
 {
 	return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -EINTR;
 }
 
-/* What is before it stays, in its order. */
+/* Removes entry i from the array; those before it keep their order. */
 static void take_out(struct queue *q, size_t i)
 {
 	memmove(q->v + q->first + 1, q->v + q->first, (i - q->first) * sizeof(*q->v));
@@ -395,8 +399,9 @@ static void take_out(struct queue *q, size_t i)
 }
 
 /*
- * The next one that can be opened, from `from` on. What is no file by now, or not for us to read,
- * goes on the way; what cannot be opened otherwise stays. -ENOENT: there is no other one.
+ * Opens the next file that can be opened, from `from` on. Entries that are not files, or that we
+ * may not read, are removed on the way; files that cannot be opened for another reason stay.
+ * -ENOENT: there is none.
  */
 static int open_next(struct queue *q, size_t from, size_t *ret_i, int *ret_fd)
 {
@@ -424,8 +429,9 @@ static int open_next(struct queue *q, size_t from, size_t *ret_i, int *ret_fd)
 }
 
 /*
- * The first one cannot be opened. While that is so of all, it is the disk or its server, and may
- * pass; from when another one could be opened on, it is this one, which has so many attempts left.
+ * Called when the first file cannot be opened. As long as that is true of all, the disk or its
+ * server is to blame, and it may pass. Once another file could be opened, the first one is to
+ * blame, and gets OPEN_TRIES attempts.
  */
 static void count_stuck(struct queue *q, uint64_t now, bool others)
 {
@@ -451,7 +457,8 @@ static void count_stuck(struct queue *q, uint64_t now, bool others)
 	take_out(q, q->first);
 }
 
-/* It goes before those that cannot be opened, or are not taken, until it is let go. */
+/* Moves the held file before those that cannot be opened, or are not accepted, until it is let
+ * go. */
 static void hold(struct queue *q, size_t i)
 {
 	struct entry e = q->v[i];
@@ -490,14 +497,14 @@ int queue__hold_second(struct queue *q, int *ret_fd)
 		return -ENOENT;
 	while (i < q->n && strcmp(q->v[i].name, q->last) != 0)
 		i++;
-	/* what cannot be opened is looked at again with the first one */
+	/* files that cannot be opened are dealt with in queue__hold_first() */
 	if (open_next(q, i + 1, &i, ret_fd))
 		return -ENOENT;
 	hold(q, i);
 	return 0;
 }
 
-/* To where its name belongs. */
+/* Moves the file back to its place in the order of names. */
 static void put_back(struct queue *q)
 {
 	struct entry e = q->v[q->first];

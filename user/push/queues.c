@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* queues: the directory that all queues are in, and those of servers that nothing is sent to. */
+/* queues: the directory of all queues, and queues of servers that nothing is sent to any more. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 int queues__path(const struct push_opts *opts, const char *url, char ret_path[PATH_MAX])
 {
-	/* systemd.exec(5); several are parted by colons */
+	/* systemd.exec(5); several directories are separated by colons */
 	const char *state = getenv("STATE_DIRECTORY");
 	size_t len;
 
@@ -39,7 +39,7 @@ int queues__path(const struct push_opts *opts, const char *url, char ret_path[PA
 	return 0;
 }
 
-/* How many requests wait in a queue that no process has; 0: there are none, or it is none. */
+/* How many requests wait in a queue that no process uses; 0: none, or it is not a queue. */
 static size_t count_left(int base, const char *name)
 {
 	int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

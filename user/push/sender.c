@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sender: the process that sends files, and the daemon's end of its socket. The process is two: one
- * works, and one starts it again when it dies of what a server sent.
+ * sender: the process that sends files, and the daemon's end of its socket. There are two
+ * processes: one works, and the other restarts it when something that a server sent makes it crash.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -18,21 +18,21 @@
 #include "confine/confine.h"
 #include "push_priv.h"
 
-/* TLS, HTTP/2, and threads' stacks. */
+/* Enough for TLS, HTTP/2, and threads' stacks. */
 #define SENDER_MEMORY (512ULL << 20)
-/* Profiles that a server may say it did not take: sums of them do not overflow. */
+/* The limit for a server's count of rejected profiles, so that sums do not overflow. */
 #define REJECTED_MOST INT32_MAX
-/* Beyond the request's own timeout. */
+/* When a request counts as hung, beyond its own timeout. */
 #define HANGS_S 30
 #define PAUSE_S 1
-/* A connection is more than one, with what finds out where it leads to. */
+/* A connection takes several descriptors, including those for name resolution. */
 #define SENDER_FDS 32
-/* It gives way to what is profiled. */
+/* Gives way to the profiled programs. */
 #define SENDER_NICE 10
 
 /* ── in the sender ───────────────────────────────────────────────────────────────────────── */
 
-/* The next task, and its file. False: the daemon has gone. */
+/* Receives the next task and its file. False: the daemon has gone. */
 static bool take_task(int fd, struct sender_task *ret_task, int *ret_file)
 {
 	int err;
@@ -48,7 +48,7 @@ static bool give_answer(int fd, const struct sender_answer *answer)
 	return write(fd, answer, sizeof(*answer)) == sizeof(*answer);
 }
 
-/* `at_hand`: the number of the task that is, 0: none. */
+/* `at_hand`: the id of the current task, 0: none. */
 static void work(const struct sender_opts *opts, int in, int out, _Atomic uint64_t *at_hand)
 {
 	struct post *post = post__new(opts);
@@ -79,7 +79,7 @@ static void run(void *ctx, int in, int out)
 
 	if (at_hand == MAP_FAILED)
 		return;
-	/* threads get no memory pools of their own, each of which reserves 64 MB */
+	/* keeps threads from getting malloc arenas of their own, each of which reserves 64 MB */
 	mallopt(M_ARENA_MAX, 1);
 	for (;;) {
 		int status = 0, err;

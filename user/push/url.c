@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* url: where to post to, from a destination's URL; by libcurl's own parser. */
+/* url: where to post to, from a destination's URL; uses libcurl's parser. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 static const struct protocol {
 	const char *prefix;
 	enum push_protocol protocol;
-	const char *path; /* of the request, below the URL's own */
-	const char *port; /* unless the URL has one */
+	const char *path; /* path of the request, appended to the URL's own */
+	const char *port; /* default port */
 } protocols[] = {
 	{"otlp+", PUSH_OTLP, "/v1development/profiles", "4318"},
 	{"pyroscope+", PUSH_PYROSCOPE, "/ingest", "4040"},
@@ -47,7 +47,7 @@ static bool is_port_zero(CURLU *u)
 	return zero;
 }
 
-/* NULL: it may be used. */
+/* What is wrong with the URL, or NULL. */
 static const char *judge(CURLU *u)
 {
 	if (has(u, CURLUPART_USER) || has(u, CURLUPART_PASSWORD))
@@ -59,7 +59,7 @@ static const char *judge(CURLU *u)
 	return NULL;
 }
 
-/* The caller frees; NULL without memory. */
+/* The caller frees the text; NULL: no memory. */
 static char *text_of(const char *prefix, CURLU *u, const char *path)
 {
 	char *url = NULL, *text = NULL;
@@ -147,7 +147,7 @@ const char *push__url_shown(const char *url, char *buf, size_t size)
 	return buf;
 }
 
-/* Two paths of a server may have one name as a queue. */
+/* Compares queues rather than URLs: two paths on a server may map to the same queue name. */
 bool push__is_same(const char *a, const char *b)
 {
 	const struct push_opts none = {};
