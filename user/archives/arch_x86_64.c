@@ -7,8 +7,8 @@
 #include "base/base.h"
 
 /*
- * Where the linker may take another instruction for the one that a relocation is in, that
- * instruction counts as written: `mov foo@GOTPCREL(%rip),%rax` becomes `lea foo(%rip),%rax`.
+ * If the linker may replace the instruction that contains a relocation, the whole instruction
+ * counts as written: `mov foo@GOTPCREL(%rip),%rax` becomes `lea foo(%rip),%rax`.
  */
 static const struct archives_field fields[] = {
 	[R_X86_64_64] = {0, 8},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* defs: symbols of sections, sorted by counting, and a hash table of their names. */
+/* defs: the symbols of sections, in a counting sort, and a hash table of their names. */
 #include "defs_priv.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-/* More definitions of one name are not looked at: there may be a strong one among them. */
+/* More definitions of one name are not examined, so there may be a strong one among them. */
 #define MAX_SAME_NAME 64
 
 static uint32_t hash(const char *name)
@@ -20,7 +20,7 @@ static uint32_t hash(const char *name)
 	return h;
 }
 
-/* A symbol that names code; *ret_section is its section's index. */
+/* True for a symbol that names code; *ret_section is its section's index. */
 static bool is_def(const struct sections *all, const struct member *m, uint32_t i,
 		   struct member_symbol *sym, uint32_t *ret_section)
 {
@@ -37,7 +37,7 @@ static bool is_def(const struct sections *all, const struct member *m, uint32_t 
 	return true;
 }
 
-/* Counts each section's, or puts them where they belong. */
+/* Counts each section's symbols, or puts them in their places. */
 static void go_through(struct defs *d, bool put)
 {
 	for (size_t k = 0; k < d->all->n_members; k++) {
@@ -49,7 +49,7 @@ static void go_through(struct defs *d, bool put)
 
 			if (!is_def(d->all, m, i, &sym, &section))
 				continue;
-			/* a file that is being rewritten has more the second time */
+			/* if the file is being rewritten, there may be more the second time */
 			if (put && d->first[section] < d->n)
 				d->v[d->first[section]++] = (struct def){section, i};
 			else if (!put)
@@ -58,7 +58,7 @@ static void go_through(struct defs *d, bool put)
 	}
 }
 
-/* From how many there are to where they begin. */
+/* Turns numbers of symbols into start indices. */
 static size_t sum_up(struct defs *d)
 {
 	size_t n = 0;
@@ -108,7 +108,7 @@ int defs__init(struct defs *d, const struct sections *all)
 	if (!d->v || !d->next || !d->buckets)
 		return -ENOMEM;
 	go_through(d, true);
-	/* each section's beginning is now where it ends, and the next one's begins */
+	/* each section's start index has become its end, which is the next section's start */
 	memmove(d->first + 1, d->first, all->n * sizeof(*d->first));
 	d->first[0] = 0;
 	index_names(d);
@@ -187,7 +187,7 @@ static bool has_all_of(const struct defs *d, uint32_t a, uint32_t b)
 	return true;
 }
 
-/* Sections with many symbols have them in the same order if they are the same. */
+/* True if the symbols are the same in the same order: a quick test for sections with many. */
 static bool has_same(const struct defs *d, uint32_t a, uint32_t b)
 {
 	uint32_t n = d->first[a + 1] - d->first[a];
@@ -205,7 +205,7 @@ static bool has_same(const struct defs *d, uint32_t a, uint32_t b)
 	return true;
 }
 
-/* Symbols up to which each is compared with each. */
+/* Up to this many symbols, each is compared with each. */
 #define FEW 64
 
 bool defs__agree(const struct defs *d, uint32_t a, uint32_t b)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The symbols of sections of code, by section and by name. Shared by the files of this room only.
- */
+/* The symbols of code sections, by section and by name. For the files of this room only. */
 #ifndef SAFESCOPED_ARCHIVES_DEFS_PRIV_H
 #define SAFESCOPED_ARCHIVES_DEFS_PRIV_H
 
@@ -16,8 +15,8 @@ struct def {
 
 struct defs {
 	const struct sections *all;
-	struct def *v;	 /* by section, then as in the symbol table */
-	uint32_t *first; /* of each section, and after the last one */
+	struct def *v;	 /* by section, then in the order of the symbol table */
+	uint32_t *first; /* index of each section's first symbol; one more entry for the end */
 	uint32_t *next, *buckets;
 	size_t n;
 	unsigned bits;
@@ -29,21 +28,21 @@ void defs__free(struct defs *defs);
 
 bool defs__symbol(const struct defs *defs, uint32_t def, struct member_symbol *ret_symbol);
 /*
- * The first symbol for others of that name, and the next one after it; DEFS_NONE: there is none.
- * `name` is the one that was asked for.
+ * The first non-local symbol of that name, and the next one after `def`; DEFS_NONE: there is none.
+ * `name` must be the same in both.
  */
 uint32_t defs__find(const struct defs *defs, const char *name);
 uint32_t defs__find_next(const struct defs *defs, uint32_t def, const char *name);
 
 /*
- * Whether it is weak and another section has a strong one of that name, which the linker takes if
+ * True if it is weak and another section has a strong one of that name, which the linker prefers if
  * it is linked.
  */
 bool defs__may_yield(const struct defs *defs, uint32_t def);
 
-/* Whether both sections have symbols of the same names at the same places. */
+/* True if both sections have symbols of the same names at the same offsets. */
 bool defs__agree(const struct defs *defs, uint32_t a, uint32_t b);
-/* Whether the section has a symbol of that name at that place. */
+/* True if the section has a symbol of that name at that offset. */
 bool defs__has(const struct defs *defs, uint32_t section, const char *name, uint64_t value);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* files: finds archives in directories and maps them. Nothing of them is read here. */
+/* files: finds archives in directories and maps them. Their content is not read here. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,15 +16,15 @@
 #include "process/fetch.h"
 #include "process/origin.h"
 
-/* GHC's libraries lie two below its own directory. */
+/* GHC's libraries are two levels below its own directory. */
 #define MAX_DEPTH   4
-#define MAX_ENTRIES 65536 /* of one directory */
+#define MAX_ENTRIES 65536 /* in one directory */
 #define MAX_DIRS    4096
 
 struct walk {
 	struct archives *archives;
 	size_t dirs;
-	dev_t local; /* a file system that is known to be a local one */
+	dev_t local; /* a file system known to be local */
 };
 
 static bool ends_with(const char *name, const char *end)
@@ -39,7 +39,7 @@ static bool is_archive(const char *name)
 	return strncmp(name, "lib", 3) == 0 && ends_with(name, ".a");
 }
 
-/* Nobody may hold up who reads it. */
+/* True if no file server can hold up readers of the file. */
 static bool is_local(struct walk *w, int fd)
 {
 	struct origin origin;
@@ -56,7 +56,7 @@ static bool is_local(struct walk *w, int fd)
 	return true;
 }
 
-/* That is looked at before it is opened. */
+/* Opens the file only after checking that it is local. */
 static int open_local(struct walk *w, int dir, const char *name, int flags, int *ret_fd)
 {
 	int at = openat(dir, name, O_PATH | O_CLOEXEC), err = 0;
@@ -82,7 +82,7 @@ static enum archive_kind kind_of(const char *name)
 	return strncmp(name, "libHSrts", 8) == 0 ? ARCHIVE_RTS : ARCHIVE_HASKELL;
 }
 
-/* -E2BIG: there is no room for it. */
+/* -E2BIG: no room for it. */
 static int map_file(struct archives *a, int fd, const char *name)
 {
 	struct archive_file file = {.kind = kind_of(name), .profiled = ends_with(name, "_p.a")};
@@ -127,7 +127,7 @@ static int compare(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The names in it, sorted: what is found does not depend on the file system's order. */
+/* The names in the directory, sorted, so that results do not depend on the file system's order. */
 static int list(int fd, char ***ret_names, size_t *ret_n)
 {
 	char **names = NULL;
@@ -159,7 +159,7 @@ static bool is_dir(int dir, const char *name)
 {
 	struct stat st;
 
-	/* links to directories are not followed: they may lead round */
+	/* symlinks to directories are not followed: they may form cycles */
 	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0 &&
 	       S_ISDIR(st.st_mode);
 }
@@ -175,7 +175,7 @@ static int walk_names(struct walk *w, int fd, char *const *names, size_t n, unsi
 			err = add_file(w, fd, names[i]);
 		else if (depth < MAX_DEPTH && w->dirs < MAX_DIRS && is_dir(fd, names[i]))
 			err = walk_dir(w, fd, names[i], depth + 1);
-		/* one below that cannot be read is as if it were empty */
+		/* an unreadable subdirectory counts as empty */
 		if (err && err != -ENOMEM)
 			err = 0;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The archives as they are mapped. Shared by the files of this room only. */
+/* The mapped archives. For the files of this room only. */
 #ifndef SAFESCOPED_ARCHIVES_FILES_PRIV_H
 #define SAFESCOPED_ARCHIVES_FILES_PRIV_H
 
@@ -12,7 +12,7 @@ struct archive_file {
 	void *data;
 	size_t size;
 	enum archive_kind kind;
-	bool profiled; /* of GHC's profiled way */
+	bool profiled; /* GHC's profiled way */
 };
 
 struct archives {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* known: has a child look for the functions, checks what it hands over, and looks them up. */
+/* known: lets a child find the functions, validates its result, and looks functions up. */
 #include "known_priv.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #define TIMEOUT_MS 15000
 #define CPU_S	   15
 #define MEMORY	   (1ULL << 30)
-/* What reading an honest megabyte of archives takes. */
+/* The time to read an honest megabyte of archives. */
 #define NS_PER_MB  5000000ULL
 #define MAX_RANGES 64
 
@@ -27,7 +27,7 @@ struct archives_known {
 	size_t n;
 };
 
-/* At the beginning of what the child shares; the functions follow, then the strings. */
+/* The head of the shared memory; the functions follow, then the strings. */
 struct shared {
 	uint32_t n, strings_len;
 };
@@ -59,7 +59,7 @@ static size_t ranges_of(const struct elf_file *elf, struct code_range *ranges)
 	return kept;
 }
 
-/* In the child. */
+/* Runs in the child. */
 static int run(void *ctx, void *shared)
 {
 	const struct job *job = ctx;
@@ -135,7 +135,7 @@ static int take(const struct shared *head, struct archives_known **ret_known)
 	return 0;
 }
 
-/* What each is called, for whoever wants to hold it against the truth. */
+/* Logs the names, for comparison with the truth. */
 static void log_known(const struct elf_file *elf, const struct archives_known *k)
 {
 	log_verbose("%s: %zu functions are those of archives", elf__name(elf), k->n);
@@ -171,7 +171,7 @@ void archives_known__free(struct archives_known *known)
 	free(known);
 }
 
-/* How many begin at vaddr or below. */
+/* The number of functions that begin at vaddr or below. */
 static size_t up_to(const struct archives_known *known, uint64_t vaddr)
 {
 	return search__first(known->n, i, known->v[i].start > vaddr);

@@ -8,13 +8,13 @@
 #include "files_priv.h"
 #include "known_priv.h"
 
-/* Longer ones are cut. */
+/* Longer names are truncated. */
 #define MAX_NAME 1024
 
 /*
- * Of several symbols in one place the one with the highest rank gives the name, as in
- * elf/symbols.c. But a function that chooses another one when the program starts has its own name
- * rather than the other's: lld may put that name at an entry that it makes.
+ * Of several symbols in one place, the one with the highest rank names it, as in elf/symbols.c. But
+ * a function chosen at program start (IFUNC) gets its other name, as lld may put the IFUNC's own
+ * name at an entry that it generates.
  */
 static unsigned rank(const struct member_symbol *sym)
 {
@@ -106,7 +106,7 @@ static int read_archives(const struct archive_file *files, size_t n, bool profil
 		if (files[i].kind != ARCHIVE_OTHER && files[i].profiled != profiled)
 			continue;
 		err = sections__read(all, files[i].data, files[i].size, files[i].kind);
-		/* no archive, whatever its name */
+		/* not an archive, despite its name */
 		if (err == -ENOEXEC)
 			err = 0;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* learnt: a hash table of names that grows. */
+/* learnt: a growing hash table of names. */
 #include "learnt_priv.h"
 
 #include <errno.h>

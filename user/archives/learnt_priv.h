@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where symbols are in the program, as its code refers to them: functions and data. Shared by the
+ * Where symbols, of functions and of data, are in the program, as its code refers to them. For the
  * files of this room only.
  */
 #ifndef SAFESCOPED_ARCHIVES_LEARNT_PRIV_H
@@ -13,9 +13,9 @@
 #define LEARNT_MAX (1U << 20)
 
 struct learnt_name {
-	const char *name; /* NULL: the place is free */
+	const char *name; /* NULL: the slot is free */
 	uint64_t vaddr;
-	bool several; /* it has been seen in several places, and is no mark */
+	bool several; /* seen at several addresses, so it proves nothing */
 };
 
 struct learnt {
@@ -26,9 +26,9 @@ struct learnt {
 
 int learnt__init(struct learnt *learnt);
 void learnt__free(struct learnt *learnt);
-/* The name lives as long as the table. -ENOMEM; beyond LEARNT_MAX names nothing is learnt. */
+/* The name must live as long as the table. -ENOMEM; beyond LEARNT_MAX names nothing is added. */
 int learnt__add(struct learnt *learnt, const char *name, uint64_t vaddr);
-/* NULL: nothing is known of it. */
+/* NULL: unknown. */
 const struct learnt_name *learnt__find(const struct learnt *learnt, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* match: anchors, and one reading of the code for all of them. */
+/* match: chooses anchors, and searches the code for all of them in one pass. */
 #include "match_priv.h"
 
 #include <errno.h>
@@ -10,28 +10,29 @@
 #include "base/search.h"
 
 #define ANCHOR sizeof(uint64_t)
-/* An anchor lies in so many bytes at a section's beginning. */
+/* An anchor is within this many bytes of a section's beginning. */
 #define MAX_ANCHOR_AT 256
-/* How often eight bytes occur is counted in so many places, by their hash. */
+/* The size, in bits, of the table that counts how often eight bytes occur, by their hash. */
 #define COUNT_BITS 22
-/* Sections with one anchor: more of them are all alike, and none is known by its bytes alone. */
+/* The most sections with one anchor: if there are more, they are all alike, and bytes alone
+ * cannot identify them. */
 #define MAX_ALIKE 16
-/* What the code is held against first. */
+/* The size, in bits, of the filter that the code is compared with first. */
 #define FILTER_BITS 23
 
 #define NONE UINT32_MAX
 
 struct anchor {
 	uint64_t bytes;
-	uint32_t first; /* section */
-	uint32_t n;	/* how many; 0: the place is free */
+	uint32_t first; /* first section */
+	uint32_t n;	/* number of sections; 0: the slot is free */
 };
 
 struct anchors {
 	const struct sections *all;
 	uint16_t *counts;
-	uint32_t *next; /* the next section with the same anchor; NONE */
-	uint16_t *at;	/* where in the section the anchor is */
+	uint32_t *next; /* next section with the same anchor, or NONE */
+	uint16_t *at;	/* offset of the anchor in the section */
 	struct anchor *table;
 	uint32_t table_bits;
 	uint64_t *filter;
@@ -68,7 +69,7 @@ const uint8_t *code__at(const struct code *code, uint64_t vaddr, uint64_t len)
 
 /* ── choosing the anchors ────────────────────────────────────────────────────────────────── */
 
-/* Calls fn for each place where an anchor may be. */
+/* Calls fn for each place where an anchor could be. */
 static void each_window(const struct anchors *a, uint32_t section,
 			void (*fn)(const struct anchors *a, uint32_t at, uint64_t bytes, void *ctx),
 			void *ctx)
@@ -184,7 +185,7 @@ static int add(struct matches *m, uint64_t start, uint32_t section)
 	return err;
 }
 
-/* The sections whose anchor stands at `at` in the range. */
+/* Compares the sections whose anchor is found at `at` in the range. */
 static int compare(const struct anchors *a, const struct anchor *anchor,
 		   const struct code_range *range, uint64_t at, struct matches *m)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where the sections of archives are in a program's code.
+ * Where the sections of archives occur in a program's code.
  *
- * Each section has an anchor: eight bytes of it in a row that the linker leaves as they are, and
- * that few other sections have. The code is read once; where an anchor stands, all other bytes of
- * its section are compared. What was found so is a guess, which place_priv.h judges.
+ * Each section has an anchor: eight consecutive bytes that the linker does not change, and that few
+ * other sections have. The code is read once; where an anchor is found, all other fixed bytes of
+ * its section are compared. A match is only a candidate, which place_priv.h judges.
  *
- * Shared by the files of this room only.
+ * For the files of this room only.
  */
 #ifndef SAFESCOPED_ARCHIVES_MATCH_PRIV_H
 #define SAFESCOPED_ARCHIVES_MATCH_PRIV_H
@@ -16,21 +16,21 @@
 
 #include "sections_priv.h"
 
-/* Of code without symbols, as in the file. */
+/* A range of code without symbols, as in the file. */
 struct code_range {
 	const uint8_t *bytes;
 	uint64_t start, len;
 };
 
 struct code {
-	struct code_range *ranges; /* ascending, without overlap */
+	struct code_range *ranges; /* ascending, non-overlapping */
 	size_t n;
 };
 
 /* The bytes from vaddr on if all `len` of them are code; else NULL. */
 const uint8_t *code__at(const struct code *code, uint64_t vaddr, uint64_t len);
 
-/* Fixed bytes without which a section is not looked for. */
+/* Sections with fewer fixed bytes are not searched for. */
 #define MATCH_MIN_FIXED 16
 #define MATCH_MAX	(4U << 20)
 

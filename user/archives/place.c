@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* place: takes what is sure, follows what that refers to, and takes what agrees with it. */
+/* place: accepts sections that are certain, follows their references, and accepts what agrees
+ * with them. */
 #include "place_priv.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include "base/hash.h"
 #include "base/search.h"
 
-/* Rounds of taking what agrees: each one knows more. */
+/* Rounds of accepting what agrees; each one knows more than the last. */
 #define MAX_ROUNDS 16
 
 struct taken {
@@ -20,7 +21,7 @@ struct taken {
 	UT_hash_handle hh;
 };
 
-/* A symbol of a section that was taken. */
+/* A symbol of an accepted section. */
 struct spot {
 	uint64_t vaddr;
 	uint32_t section;
@@ -33,21 +34,21 @@ struct placing {
 	const struct defs *defs;
 	const struct code *code;
 	const struct matches *matches;
-	uint32_t *n_at; /* in how many places each section matches */
-	uint8_t *done;	/* the section is somewhere */
+	uint32_t *n_at; /* at how many places each section matches */
+	uint8_t *done;	/* the section has been placed */
 	struct learnt learnt;
 	struct taken *taken;
 	struct spot *spots;
-	struct places sorted; /* of those taken before this round */
-	/* those whose references are to be followed */
+	struct places sorted; /* those accepted before this round */
+	/* those whose references are yet to be followed */
 	struct placed *todo;
 	size_t n_todo, todo_cap;
 };
 
-/* What a relocation in a section that is at `start` shows. */
+/* What a relocation reveals if its section is at `start`. */
 struct reference {
 	struct member_symbol symbol;
-	uint64_t vaddr; /* of the symbol */
+	uint64_t vaddr; /* address of the symbol */
 };
 
 static bool read_reference(const struct placing *p, uint64_t start, uint32_t section, uint32_t i,
@@ -115,7 +116,7 @@ static bool may_be_at(const struct placing *p, uint32_t section, uint64_t start)
 	return code && section__is_at(p->all, s, code);
 }
 
-/* A symbol of the same file. */
+/* Follows a reference to a local symbol of the same object file. */
 static int follow_local(struct placing *p, const struct section *from, const struct reference *ref)
 {
 	const struct section *to =
@@ -127,7 +128,8 @@ static int follow_local(struct placing *p, const struct section *from, const str
 	return take(p, start, (uint32_t)(to - p->all->v));
 }
 
-/* The archives may have several sections with a symbol of that name; only one is linked. */
+/* Follows a reference by name. Several sections of the archives may define it; only one is
+ * linked. */
 static int follow_name(struct placing *p, const struct reference *ref)
 {
 	const char *name = ref->symbol.name;
@@ -189,9 +191,9 @@ static int add_spot(struct placing *p, struct placed from, uint64_t value)
 }
 
 /*
- * Whether what a section defines is where the section is. A function that is chosen when the
- * program starts is not: whoever calls it is led to an entry of the linker's. Nor is a weak one in
- * whose place the linker may have taken another.
+ * True if a reference to the symbol leads to the section's own definition. An IFUNC, which is
+ * resolved when the program starts, does not qualify: its callers are led to an entry that the
+ * linker generates. Nor does a weak symbol for which the linker may have taken another one.
  */
 static bool is_a_mark(const struct placing *p, uint32_t def, const struct member_symbol *sym)
 {
@@ -240,7 +242,7 @@ static int by_start(const void *a, const void *b)
 	return CMP(x->start, y->start);
 }
 
-/* Of two that overlap at most one is there: the one that has more of its bytes. */
+/* Of two overlapping sections at most one is really there: keeps the one with more fixed bytes. */
 static void drop_overlaps(const struct sections *all, struct places *places)
 {
 	size_t kept = 0;
@@ -275,7 +277,7 @@ static int sort(struct placing *p)
 
 /* ── what is sure, and what agrees with it ───────────────────────────────────────────────── */
 
-/* Whether it is known that another function is where the symbol would be. */
+/* True if another function is known to be at the symbol's supposed address. */
 static bool is_another(const struct placing *p, const struct reference *ref)
 {
 	struct spot *spot;
@@ -285,12 +287,12 @@ static bool is_another(const struct placing *p, const struct reference *ref)
 }
 
 enum verdict {
-	NOT_IT, /* something else is known of what it defines or refers to */
+	NOT_IT, /* contradicted by what is known of its symbols or references */
 	MAY_BE,
 	IT_IS,
 };
 
-/* By what the section refers to. */
+/* Judges by what the section refers to. */
 static enum verdict by_references(const struct placing *p, const struct match *m)
 {
 	const struct section *s = &p->all->v[m->section];
@@ -315,7 +317,7 @@ static enum verdict by_references(const struct placing *p, const struct match *m
 	return verdict;
 }
 
-/* Whether what it defines is known to be elsewhere. */
+/* True if a symbol that the section defines is known to be elsewhere. */
 static bool is_elsewhere(const struct placing *p, const struct match *m)
 {
 	for (uint32_t i = p->defs->first[m->section]; i < p->defs->first[m->section + 1]; i++) {
@@ -331,7 +333,7 @@ static bool is_elsewhere(const struct placing *p, const struct match *m)
 	return false;
 }
 
-/* Whether b stands right after a, as the linker puts sections of one object file. */
+/* True if b comes right after a, as the linker arranges sections of one object file. */
 static bool is_next(const struct placing *p, struct placed a, struct placed b)
 {
 	const struct section *x = &p->all->v[a.section], *y = &p->all->v[b.section];
@@ -361,8 +363,8 @@ static enum verdict judge_sure(const struct placing *p, const struct match *m)
 		       : MAY_BE;
 }
 
-/* Whether judge_known() may decide that it is there: most matches in large programs are no more
- * than that, and this is found out quickly. */
+/* A quick test whether judge_known() could accept the match, which for most matches in large
+ * programs it could not. */
 static bool may_win(const struct placing *p, const struct match *m)
 {
 	const struct section *s = &p->all->v[m->section];
@@ -387,15 +389,15 @@ static enum verdict judge_known(const struct placing *p, const struct match *m)
 
 typedef enum verdict (*judge_fn)(const struct placing *p, const struct match *m);
 
-/* The matches from `i` on that begin in one place: the one that is there; `end`: it is not known.
- */
+/* Of the matches from `i` on, which begin at the same place, the one that is really there;
+ * `end`: unknown. */
 static size_t only_one(const struct placing *p, size_t i, size_t end, judge_fn judge)
 {
 	const struct match *v = p->matches->v;
 	size_t first = end, found = end;
 	uint32_t size = 0;
 
-	/* the largest one has the others' bytes, and more */
+	/* the largest one includes the bytes of the others */
 	for (size_t k = i; k < end; k++)
 		size = MAX(size, p->all->v[v[k].section].size);
 	for (size_t k = i; k < end; k++) {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which of the sections that match somewhere are really there.
+ * Decides which of the matching sections are really there.
  *
- * Taken at once is a section with many fixed bytes that matches in one place only, where no other
- * one does that has other symbols. The linker wrote into it where the symbols are that it refers
- * to: so other sections are known to be there without regard to how small they are, as long as
- * their own bytes are the same.
+ * A section is accepted at once if it has many fixed bytes and matches at one place only, unless a
+ * section with other symbols matches there as well. The linker wrote into it the addresses of the
+ * symbols it refers to, so the sections of these symbols are known to be there however small they
+ * are, as long as their own bytes match.
  *
- * Of the rest, a section needs a witness: of C code, what it refers to is where that is known to
- * be; or the section stands next to another one of its object file that was taken, as the linker
- * puts them. A program's own functions may have the same bytes as one of GHC's libraries that was
- * not linked: GHC makes the same code of the same expression, and what it refers to is the same as
- * well.
+ * Any other section needs evidence: for C code, that a symbol it refers to is where it is known to
+ * be; or that the section is adjacent to an accepted one of the same object file, as the linker
+ * arranges them. References prove nothing for Haskell code: a program's own functions may have the
+ * same bytes as those of one of GHC's libraries that was not linked, since GHC generates the same
+ * code with the same references for the same expression.
  *
- * What remains has no name, and neither has a place in which two sections may be that have other
- * symbols.
+ * What remains has no name, and neither has a place at which two sections with different symbols
+ * could be.
  *
- * Shared by the files of this room only.
+ * For the files of this room only.
  */
 #ifndef SAFESCOPED_ARCHIVES_PLACE_PRIV_H
 #define SAFESCOPED_ARCHIVES_PLACE_PRIV_H
@@ -25,13 +25,12 @@
 #include "learnt_priv.h"
 #include "match_priv.h"
 
-/* Fixed bytes, but for padding, with which a section is sure to be the one that it looks like;
- * GHC's code. */
+/* How many fixed bytes, without padding, make a section certain; the second for GHC's code. */
 #define PLACE_SURE_FIXED   96
 #define PLACE_SURE_HASKELL 1024
-/* Between two sections of an object file there is no more than what aligns the second one. */
+/* Between two sections of an object file there is only padding for alignment: less than this. */
 #define PLACE_MAX_PADDING 64
-/* … that one needs which others show to be there. */
+/* The fixed bytes that a section needs if others refer to it. */
 #define PLACE_MIN_FIXED 4
 
 struct placed {
@@ -40,9 +39,9 @@ struct placed {
 };
 
 struct places {
-	struct placed *v; /* by start; they do not overlap */
+	struct placed *v; /* by start; non-overlapping */
 	size_t n, cap;
-	struct learnt learnt; /* where names are */
+	struct learnt learnt; /* the addresses of names */
 };
 
 /* -ENOMEM, -E2BIG. */
@@ -50,9 +49,9 @@ int places__find(const struct defs *defs, const struct code *code, const struct 
 		 struct places *ret_places);
 void places__free(struct places *places);
 /*
- * Whether a symbol of a section that is there is in that place in the program, too. For a weak one
- * the linker may have taken another's, to which then leads what refers to that name. That the
- * program has one of its own is seen only if the archives' code refers to it.
+ * True if the symbol of a placed section is at that place in the program, too. For a weak symbol
+ * the linker may have taken another definition, to which references by that name then lead. A
+ * definition in the program itself is noticed only if the archives' code refers to it.
  */
 bool places__has_name(const struct places *places, const struct defs *defs,
 		      const struct placed *place, uint32_t def);

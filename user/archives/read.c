@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* read: archives by libelf, whose members' sections of code are noted. */
+/* read: reads archives with libelf, and notes their members' code sections. */
 #include <errno.h>
 #include <gelf.h>
 #include <libelf.h>
@@ -10,7 +10,7 @@
 #include "base/base.h"
 #include "sections_priv.h"
 
-/* Section headers of a member; GHC's largest modules, split by sections, have 60 000. */
+/* Limit for a member's section headers; GHC's largest modules, with split sections, have 60 000. */
 #define MAX_HEADERS (1U << 20)
 
 void sections__free(struct sections *all)
@@ -21,7 +21,7 @@ void sections__free(struct sections *all)
 	memset(all, 0, sizeof(*all));
 }
 
-/* The relocations of a section, by their section's header. */
+/* The relocations of a section, from the header of their own section. */
 struct relocs {
 	uint32_t at, n;
 	bool unusable;
@@ -30,7 +30,7 @@ struct relocs {
 struct reader {
 	struct sections *all;
 	struct member m;
-	struct relocs *relocs; /* of each section of the file */
+	struct relocs *relocs; /* by index of the section that they are for */
 	size_t n_headers;
 };
 
@@ -48,7 +48,7 @@ static void note_symbols(struct reader *r, const GElf_Shdr *sh, Elf *elf)
 	    strings.sh_type != SHT_STRTAB || strings.sh_flags & SHF_COMPRESSED ||
 	    !is_inside(&r->m, &strings) || !strings.sh_size)
 		return;
-	/* so that each name ends */
+	/* so that every name is terminated */
 	if (r->m.bytes[strings.sh_offset + strings.sh_size - 1])
 		return;
 	r->m.symbols = (uint32_t)sh->sh_offset;
@@ -71,7 +71,7 @@ static void note_relocs(struct reader *r, const GElf_Shdr *sh)
 	of->n = (uint32_t)(sh->sh_size / sizeof(Elf64_Rela));
 }
 
-/* Notes tables, for which sections may come later in the file. */
+/* Notes the tables first, since they may come after the sections that need them. */
 static void note_tables(struct reader *r, Elf *elf)
 {
 	Elf_Scn *scn = NULL;
@@ -104,7 +104,7 @@ static int by_offset(const void *a, const void *b)
 	return CMP(x->offset, y->offset) ?: CMP(x->number, y->number);
 }
 
-/* GHC's come as its assembler finds them: calls after all else. */
+/* Sorts relocations by offset: GHC's come in its assembler's order, calls after everything else. */
 static int sort_relocs(struct sections *all, struct section *s)
 {
 	struct keyed_reloc *keyed;
@@ -146,7 +146,7 @@ static uint32_t without_padding(const uint8_t *code, uint32_t len)
 	return n;
 }
 
-/* False: its relocations are not all known, or not in it. */
+/* False: a relocation is of unknown type, or outside of the section. */
 static bool count_fixed(const struct sections *all, struct section *s)
 {
 	struct stretches stretches;
@@ -257,19 +257,19 @@ static int read_member(struct sections *all, Elf *elf, enum archive_kind kind)
 
 int sections__read(struct sections *all, const void *archive, size_t size, enum archive_kind kind)
 {
-	Elf_Cmd cmd = ELF_C_READ_MMAP; /* as elf_memory() */
+	Elf_Cmd cmd = ELF_C_READ_MMAP; /* like elf_memory() */
 	Elf *elf, *member;
 	int err = 0;
 
 	elf_version(EV_CURRENT);
-	/* it does not write to it, and only the type of the argument allows it to */
+	/* elf_memory() does not write to it, although its parameter is not const */
 	elf = elf_memory((char *)(uintptr_t)archive, size);
 	if (!elf)
 		return -ENOEXEC;
 	if (elf_kind(elf) != ELF_K_AR)
 		err = -ENOEXEC;
 	while (!err && cmd != ELF_C_NULL && (member = elf_begin(-1, cmd, elf))) {
-		/* the table of symbols, and that of long names, are no objects */
+		/* the symbol table and the table of long names are not objects */
 		if (elf_kind(member) == ELF_K_ELF)
 			err = read_member(all, member, kind);
 		cmd = elf_next(member);

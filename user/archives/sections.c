@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sections: what is in a section, by the archive's bytes, which need not be aligned. */
+/* sections: a section's content, from the archive's bytes, which may be unaligned. */
 #include "sections_priv.h"
 
 #include <string.h>
@@ -68,7 +68,7 @@ bool stretches__next(struct stretches *r, uint32_t *ret_from, uint32_t *ret_to)
 		archives_arch__field((uint32_t)ELF64_R_TYPE(reloc.r_info), &field);
 		if (!field.len)
 			continue;
-		/* an instruction without a prefix may be a section's first */
+		/* an instruction without a prefix may begin the section */
 		begins = (uint32_t)reloc.r_offset - MIN((uint32_t)reloc.r_offset, field.before);
 		r->at = MAX(r->at, (uint32_t)reloc.r_offset + field.len - field.before);
 		if (begins > from) {

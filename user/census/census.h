@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * census: what a program's heap is made of, as `+RTS -hT` counts it, read from outside while the
- * program runs on. Blocks of the generations are walked closure by closure. An updated thunk is
- * smaller than it was, and nothing marks where the next closure begins: words that do not look like
- * the beginning of one are passed over, and counted.
+ * census: what a program's heap consists of, in the categories of `+RTS -hT`, read from outside
+ * while the program runs on. The blocks of the generations are walked closure by closure. An
+ * updated thunk is smaller than it was, and nothing marks where the next closure begins: words that
+ * do not look like the beginning of a closure are skipped, and counted.
  *
- * All that is read is the program's own, which may be anybody's: this runs in a process without
- * rights, and every number is checked.
+ * All input is the program's memory, which is untrusted: this runs in a process without rights, and
+ * every number is checked.
  */
 #ifndef SAFESCOPED_CENSUS_H
 #define SAFESCOPED_CENSUS_H
@@ -51,9 +51,9 @@ enum closure_type {
 	CLOSURE_TYPES = 65,
 };
 
-/* Generations that are walked; more are not created but by `+RTS -G`. */
+/* The most generations that are walked; only `+RTS -G` creates more. */
 #define CENSUS_MAX_GENERATIONS 8
-/* Info tables with an entry of their own; closures of all others are counted together. */
+/* The most info tables with an entry of their own; closures of all others are counted together. */
 #define CENSUS_MAX_ENTRIES 16384
 #define CENSUS_MAX_RANGES  64
 
@@ -61,48 +61,51 @@ struct census_range {
 	uint64_t start, end;
 };
 
-/* What is known of the program beforehand. */
+/* What must be known about the program beforehand. */
 struct census_opts {
-	/* Reads len bytes at addr; a negative errno. */
+	/* Reads len bytes at addr; returns 0 or a negative errno. */
 	int (*read)(void *ctx, uint64_t addr, void *buf, size_t len);
 	void *ctx;
-	uint64_t generations[CENSUS_MAX_GENERATIONS]; /* addresses of the structs */
+	uint64_t generations[CENSUS_MAX_GENERATIONS]; /* addresses of the generation structs */
 	uint32_t n_generations;
-	/* addresses of each capability's `mut_lists`; they must outlive the walk */
+	/* addresses of each capability's `mut_lists`; the array must outlive the walk */
 	const uint64_t *mut_lists;
 	uint32_t n_mut_lists;
-	struct census_range code[CENSUS_MAX_RANGES]; /* where info tables' code lies, by address */
+	struct census_range
+		code[CENSUS_MAX_RANGES]; /* where the code with info tables is; ascending */
 	uint32_t n_code;
 	bool profiled;	     /* closures' headers are two words longer */
-	uint16_t stack_size; /* offsets in a STACK: of stack_size, and of the stack */
+	uint16_t stack_size; /* offsets in a STACK: of the field stack_size, and of the stack itself
+			      */
 	uint16_t stack_stack;
-	uint64_t most_bytes; /* of blocks; if there are more, some are taken for all of them */
+	uint64_t most_bytes; /* limit for blocks; if there are more, a sample of them stands for all
+			      */
 };
 
 struct census_entry {
-	uint64_t info; /* the info pointer; 0: of all that have no entry of their own */
+	uint64_t info; /* the info pointer; 0: all closures without an entry of their own */
 	uint64_t count, bytes;
 	uint8_t type; /* enum closure_type */
 };
 
 struct census {
-	uint64_t blocks_bytes;	/* of the generations' blocks up to where they are filled */
-	uint64_t walked_bytes;	/* of these were walked */
-	uint64_t counted_bytes; /* of these are closures */
-	uint64_t gap_bytes;	/* between an updated closure and the next one */
-	uint64_t unknown_bytes; /* and that no sense could be made of, otherwise */
-	uint64_t large_bytes;	/* of large objects, which are among the entries */
-	uint64_t pinned_bytes;	/* of these, of objects that may not be moved */
-	uint64_t compact_bytes; /* in compact regions, which are not looked into */
-	uint64_t mutable_bytes; /* of the mutable lists: a word for each old object that may point
+	uint64_t blocks_bytes;	/* size of the generations' blocks, as far as they are filled */
+	uint64_t walked_bytes;	/* bytes of these blocks that were walked */
+	uint64_t counted_bytes; /* bytes of these that are closures */
+	uint64_t gap_bytes;	/* bytes between an updated closure and the next one */
+	uint64_t unknown_bytes; /* other bytes that could not be interpreted */
+	uint64_t large_bytes;	/* in large objects, which are among the entries */
+	uint64_t pinned_bytes;	/* in those of them that must not be moved */
+	uint64_t compact_bytes; /* in compact regions, which are not walked */
+	uint64_t mutable_bytes; /* in the mutable lists: a word for each old object that may point
 				   to a younger one */
-	bool cut;		/* there were more blocks than there is room for */
+	bool cut;		/* not all blocks could be listed */
 	uint32_t n;
-	struct census_entry entries[CENSUS_MAX_ENTRIES]; /* most bytes first */
+	struct census_entry entries[CENSUS_MAX_ENTRIES]; /* descending by bytes */
 };
 
 /*
- * Walks the generations. What a block could not be read of is unknown. -EFAULT: not even the
+ * Walks the generations. Blocks that cannot be read count as unknown. -EFAULT: not even the
  * generations can be read; -ENOMEM.
  */
 int census__walk(const struct census_opts *opts, struct census *ret_census);

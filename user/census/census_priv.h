@@ -7,22 +7,22 @@
 
 struct info_tables;
 
-/* What an info pointer leads to. */
+/* The info table at an info pointer. */
 struct info_table {
 	uint64_t info;
 	uint32_t ptrs, nptrs;
-	uint32_t entry; /* in the census, from 1; 0: none yet */
-	uint8_t type;	/* 0: it is none, or not one of a closure on the heap */
+	uint32_t entry; /* number of its entry in the census, from 1; 0: none yet */
+	uint8_t type;	/* 0: not an info table, or not one of a closure on the heap */
 };
 
 int info_tables__new(const struct census_opts *opts, struct info_tables **ret_tables);
 void info_tables__free(struct info_tables *tables);
-/* That of a closure whose first word this is; NULL: it is no info pointer. -ENOMEM. */
+/* The info table of a closure whose first word this is; NULL: not an info pointer. -ENOMEM. */
 int info_tables__find(struct info_tables *tables, uint64_t word, struct info_table **ret_table);
 
 /*
- * How many words the closure takes that begins with `words`, of which `n` are there; 0: it cannot
- * be one, or does not fit.
+ * The size in words of the closure that begins with `words`, of which `n` are available; 0: it
+ * cannot be a closure, or does not fit.
  */
 uint64_t closure__words(const struct census_opts *opts, const struct info_table *table,
 			const uint64_t *words, uint64_t n);

@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "census_priv.h"
 
-/* Words after the last one are elsewhere: it would be a large object. */
+/* The largest layout in words: anything larger would be a large object, in another block. */
 #define MOST_WORDS 512
 /* Entries of a TREC_CHUNK (rts/include/rts/Constants.h, TREC_CHUNK_NUM_ENTRIES). */
 #define TREC_ENTRIES 16
@@ -64,7 +64,7 @@ static bool is_of_heap(uint32_t type)
 	       (type >= CLOSURE_SMALL_MUT_ARR_PTRS_CLEAN && type < CLOSURE_TYPES);
 }
 
-/* With tables next to code: layout (two halves), type and SRT lie just before the entry code. */
+/* With tables-next-to-code the layout (two halves), type and SRT are just before the entry code. */
 static void read_table(struct info_tables *tables, struct info_table *table)
 {
 	uint32_t raw[4];
@@ -82,7 +82,7 @@ int info_tables__find(struct info_tables *tables, uint64_t word, struct info_tab
 	struct known *known;
 
 	*ret_table = NULL;
-	/* info tables are aligned as words are; a forwarded closure's word is odd */
+	/* info tables are word-aligned; the word of a forwarded closure is odd */
 	if (word & 7 || !in_code(tables->opts, word))
 		return 0;
 	HASH_FIND(hh, tables->all, &word, sizeof(word), known);
@@ -113,13 +113,14 @@ static uint64_t words_of_bytes(uint64_t bytes)
 	return bytes / 8 + (bytes % 8 != 0);
 }
 
-/* Word `at` of the closure, as a count that fits into what is there; UINT64_MAX: it does not. */
+/* Word `at` of the closure as a count that fits into what is available; UINT64_MAX: it does not
+ * fit. */
 static uint64_t count_at(const uint64_t *words, uint64_t n, uint64_t at)
 {
 	return at < n && words[at] < n ? words[at] : UINT64_MAX;
 }
 
-/* A header, fixed fields, and as many words as one of them counts. */
+/* For a header, fixed fields, and as many words as the field at `at` counts. */
 static uint64_t counted(const uint64_t *words, uint64_t n, uint64_t at, uint64_t fixed)
 {
 	uint64_t count = count_at(words, n, at);
@@ -127,7 +128,8 @@ static uint64_t counted(const uint64_t *words, uint64_t n, uint64_t at, uint64_t
 	return count == UINT64_MAX ? 0 : fixed + count;
 }
 
-/* AP and PAP: two halves of a word, the arity and the number of arguments, and the function. */
+/* AP and PAP: a word of two halves, arity and number of arguments, then the function and the
+ * arguments. */
 static uint64_t applied(const uint64_t *words, uint64_t n, uint64_t header)
 {
 	return header < n ? header + 2 + (words[header] >> 32) : 0;
@@ -143,7 +145,7 @@ static uint64_t array(const struct info_table *table, const uint64_t *words, uin
 		bytes = header < n ? words[header] : UINT64_MAX;
 		return bytes <= 8 * n ? header + 1 + words_of_bytes(bytes) : 0;
 	case CLOSURE_MUT_ARR_PTRS_CLEAN ... CLOSURE_MUT_ARR_PTRS_FROZEN_CLEAN:
-		/* ptrs, then size, which has the card table in it */
+		/* ptrs, then size, which includes the card table */
 		return counted(words, n, header + 1, header + 2);
 	default:
 		return counted(words, n, header, header + 1);
@@ -180,7 +182,7 @@ static uint64_t size_of(const struct census_opts *opts, const struct info_table 
 	case CLOSURE_MUT_VAR_CLEAN ... CLOSURE_MUT_VAR_DIRTY:
 		return header + 1;
 	case CLOSURE_BCO:
-		/* instrs, literals, ptrs, then arity and size as two halves: of all of it */
+		/* instrs, literals, ptrs, then two halves: arity, and the size of the whole */
 		return header + 3 < n ? words[header + 3] >> 32 : 0;
 	case CLOSURE_ARR_WORDS ... CLOSURE_MUT_ARR_PTRS_FROZEN_CLEAN:
 	case CLOSURE_SMALL_MUT_ARR_PTRS_CLEAN ... CLOSURE_SMALL_MUT_ARR_PTRS_FROZEN_CLEAN:
@@ -188,19 +190,19 @@ static uint64_t size_of(const struct census_opts *opts, const struct info_table 
 	case CLOSURE_STACK:
 		return stack(opts, words, n);
 	case CLOSURE_TREC_CHUNK:
-		/* the threaded runtime's have a fourth word */
+		/* entries of the threaded runtime have a fourth word */
 		return header + 2 + (uint64_t)TREC_ENTRIES * 3;
 	case CLOSURE_CONTINUATION:
 		return counted(words, n, header + 2, header + 3);
 	case CLOSURE_TSO:
-		/* up to what every release has; what follows is passed over */
+		/* the part that all releases have; the rest is skipped as a gap */
 		return header + 10;
 	default:
 		return header + payload;
 	}
 }
 
-/* Pointers are the first words of the payload of what has a layout. */
+/* True for closures with a layout: pointers come first in their payload. */
 static bool has_layout(uint8_t type)
 {
 	return type <= CLOSURE_FUN_0_2 || type == CLOSURE_PRIM || type == CLOSURE_MUT_PRIM;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * walk: the generations' blocks (rts/include/rts/storage/GC.h, struct generation_; Block.h, struct
- * bdescr_), and the closures in them. Offsets that have been the same from 8.10 to 9.14 are checked
- * against GHC's headers by scripts/ghc-layout.c.
+ * bdescr_), and the closures in them. The offsets are the same from 8.10 to 9.14;
+ * scripts/ghc-layout.c checks them against GHC's headers.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #define GENERATION_BLOCKS	 8
 #define GENERATION_LARGE_OBJECTS 32
-/* n_compact_blocks: a region's descriptor is that of its first block only. */
+/* n_compact_blocks: in a compact region only the first block has a descriptor. */
 #define GENERATION_COMPACT_BLOCKS 72
 
 /* rts/include/rts/storage/Block.h */
@@ -24,13 +24,13 @@
 #define MOST_BLOCKS_IN_GROUP (1U << 18)
 
 #define MAX_BLOCKS ((size_t)1 << 22)
-/* All that addresses reach: no count of blocks is larger. */
+/* As many as the address space has: no number of blocks can be larger. */
 #define MAX_COMPACT_BLOCKS ((1ULL << 47) / BLOCK_SIZE)
-/* A megablock begins with the descriptors of its blocks (Block.h, LAST_BLOCK …). */
+/* A megablock begins with its blocks' descriptors (Block.h, LAST_BLOCK …). */
 #define MEGABLOCK_SIZE	(1ULL << 20)
 #define DESCRIPTOR_SIZE (16U << 10)
-/* Blocks that follow one another are read together: the less time it takes, the less the program
- * does meanwhile. */
+/* Consecutive blocks are read together: the shorter the walk, the less the program changes
+ * meanwhile. */
 #define RUN_BLOCKS 64
 
 struct block {
@@ -44,7 +44,7 @@ struct walk {
 	struct info_tables *tables;
 	struct block *blocks;
 	size_t n, cap;
-	uint64_t megablock; /* whose descriptors are there; 0: none's */
+	uint64_t megablock; /* whose descriptors are cached; 0: none */
 	uint8_t descriptors[DESCRIPTOR_SIZE];
 	uint64_t words[RUN_BLOCKS * BLOCK_SIZE / 8];
 };
@@ -61,7 +61,7 @@ static void count(struct walk *w, struct info_table *table, uint64_t bytes, uint
 	struct census *c = w->census;
 
 	if (!table->entry) {
-		/* the last one is of all that have none of their own */
+		/* the last entry is for all tables without one of their own */
 		if (c->n < CENSUS_MAX_ENTRIES)
 			c->n++;
 		table->entry = c->n;
@@ -72,7 +72,8 @@ static void count(struct walk *w, struct info_table *table, uint64_t bytes, uint
 	c->entries[table->entry - 1].bytes += bytes;
 }
 
-/* What an update leaves is smaller than what was there: so is a shrunk array. */
+/* True if unused words may follow: an update leaves something smaller, and so does shrinking an
+ * array. */
 static bool may_leave_gap(uint8_t type)
 {
 	return type == CLOSURE_IND || type == CLOSURE_BLACKHOLE || type == CLOSURE_TSO ||
@@ -80,7 +81,7 @@ static bool may_leave_gap(uint8_t type)
 	       type >= CLOSURE_SMALL_MUT_ARR_PTRS_CLEAN;
 }
 
-/* Each closure of `n` words, which are the filled part of a block, stands for `times` of them. */
+/* Walks `n` words, the filled part of a block. Each closure in it stands for `times` closures. */
 static int walk_words(struct walk *w, const uint64_t *words, uint64_t n, uint64_t times)
 {
 	struct census *c = w->census;
@@ -107,7 +108,7 @@ static int walk_words(struct walk *w, const uint64_t *words, uint64_t n, uint64_
 	return 0;
 }
 
-/* Each closure in them stands for `times` of them; they follow one another. */
+/* Walks `n` consecutive blocks. Each closure in them stands for `times` closures. */
 static int walk_run(struct walk *w, const struct block *blocks, size_t n, uint64_t times)
 {
 	uint64_t first = blocks[0].start, len = blocks[n - 1].free - first;
@@ -128,8 +129,8 @@ static int walk_run(struct walk *w, const struct block *blocks, size_t n, uint64
 }
 
 /*
- * A large object is one closure; its size is what its blocks are filled with. So it is with a block
- * of pinned objects, which are small arrays of bytes one after the other.
+ * A large object is a single closure; its size is the filled part of its blocks. A block of pinned
+ * objects, which are small byte arrays one after the other, is counted in the same way.
  */
 static int count_large(struct walk *w, const struct block *b)
 {
@@ -155,7 +156,8 @@ static int count_large(struct walk *w, const struct block *b)
 
 /* ── blocks ──────────────────────────────────────────────────────────────────────────────── */
 
-/* A closure does not cross from one block of a group to the next but in a large object. */
+/* Splits a group into blocks: outside of large objects, no closure crosses from one block to the
+ * next. */
 static int keep_block(struct walk *w, const struct block *b)
 {
 	w->census->blocks_bytes += b->free - b->start;
@@ -178,7 +180,8 @@ static int count_mutable(struct walk *w, const struct block *b)
 	return 0;
 }
 
-/* Most that follow it in a chain are in the same megablock. */
+/* Most of the following descriptors in a chain are in the same megablock, so the megablock's are
+ * cached. */
 static int read_descriptor(struct walk *w, uint64_t at, uint64_t *descr)
 {
 	uint64_t megablock = at & ~(MEGABLOCK_SIZE - 1), offset = at - megablock;
@@ -196,7 +199,7 @@ static int read_descriptor(struct walk *w, uint64_t at, uint64_t *descr)
 	return 0;
 }
 
-/* The program goes on: a chain may lead anywhere, and round. */
+/* The program runs on: a chain may lead anywhere, and in circles. */
 static int each_block(struct walk *w, uint64_t at,
 		      int (*take)(struct walk *w, const struct block *b))
 {
@@ -241,8 +244,8 @@ static int list_generation(struct walk *w, uint64_t generation)
 	return err ? err : each_block(w, large, count_large);
 }
 
-/* Each capability has one for each generation, but none that is used for the youngest. They are no
- * part of what is counted: one that changes meanwhile makes nothing wrong. */
+/* Each capability has a list for each generation; that of the youngest is unused. The lists are
+ * not part of what the walk counts, so one that changes meanwhile does no harm. */
 static int count_mut_lists(struct walk *w, uint64_t at)
 {
 	bool cut = w->census->cut;
@@ -265,7 +268,7 @@ static int by_start(const void *pa, const void *pb)
 	return CMP(a->start, b->start);
 }
 
-/* How many follow the i-th one without a gap. */
+/* The length of the run of adjacent blocks that begins with the i-th. */
 static size_t run_at(const struct walk *w, size_t i)
 {
 	size_t n = 1;
@@ -276,7 +279,7 @@ static size_t run_at(const struct walk *w, size_t i)
 	return n;
 }
 
-/* Any one of those from i on, of which there are n: what blocks hold may come in turns. */
+/* A pseudo-random index from i to i + n - 1, since blocks' contents may repeat periodically. */
 static size_t one_of(size_t i, size_t n)
 {
 	/* a round of splitmix64 */
@@ -287,7 +290,8 @@ static size_t one_of(size_t i, size_t n)
 	return i + (size_t)((x ^ (x >> 31)) % n);
 }
 
-/* So many at most, one of each few that follow one another, which stands for all of these. */
+/* Walks all blocks, or, if they exceed most_bytes, one of each few adjacent ones, which stands
+ * for all of these. */
 static int walk_all(struct walk *w)
 {
 	uint64_t most = MAX(w->opts->most_bytes, (uint64_t)BLOCK_SIZE);

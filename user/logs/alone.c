@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* alone: a log or a report that the user names, read by a process without rights. */
+/* alone: a log or a report that the user names, read in a process without rights. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,13 +14,14 @@
 #include "eventlog/pack.h"
 #include "logs_priv.h"
 
-/* A report in JSON takes ten times its size while it is taken apart. */
+/* Parsing a JSON report takes ten times its size. */
 #define MEMORY (4ULL << 30)
 #define ASK_MS 50
-/* Where there is a limit (ulimit -v): enough for most logs. */
+/* If memory is limited (ulimit -v): enough for most logs. */
 #define LESS_ROOM   ((size_t)32 << 20)
 #define PROGRESS_NS 100000000ULL
-/* Whoever writes them without end keeps nobody from asking for the end. */
+/* A limit, since a process that writes notes endlessly must not keep the stop callback from
+ * being called. */
 #define NOTES_AT_ONCE 16
 
 struct progress_note {
@@ -30,12 +31,12 @@ struct progress_note {
 struct alone {
 	const struct log_alone *how;
 	int fd;
-	int asked;    /* an eventfd: a stream is to end */
-	int notes[2]; /* a pipe by which the progress comes; -1: nobody wants it */
-	size_t room;  /* for what is handed over */
+	int asked;    /* an eventfd: the stream should end */
+	int notes[2]; /* a pipe for progress notes; -1: not wanted */
+	size_t room;  /* for the result, in bytes */
 	bool stream;
 	bool asked_for_end;
-	/* in the process that reads */
+	/* used in the reading process */
 	struct log_models *models;
 	uint64_t noted_ns;
 };
@@ -57,7 +58,7 @@ static bool was_asked(void *ctx)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* A pipe that is full is no reason to wait. */
+/* Does not wait if the pipe is full. */
 static int on_block(void *ctx, const struct el_event *ev)
 {
 	struct alone *a = ctx;
@@ -110,7 +111,7 @@ static int read_report(struct el_input *in, struct pack *p)
 	return err;
 }
 
-/* 0 in any case: what came of it is in the message. */
+/* Always returns 0: the result, or the error, is in the message. */
 static int read_alone(void *ctx, void *ret_out)
 {
 	static const uint8_t kinds[] = {[EL_INPUT_LOG] = LOG_ALONE_LOG,
@@ -150,7 +151,7 @@ static void take_notes(const struct alone *a)
 			a->how->progress(a->how->ctx, note.done, note.all);
 }
 
-/* -ECANCELED: it is to be read no further. */
+/* -ECANCELED: reading must stop. */
 static int look_after(struct alone *a, const struct confine_job *job)
 {
 	struct pollfd fds[] = {{.fd = confine_job__fd(job), .events = POLLIN},
@@ -203,7 +204,7 @@ static int run(struct alone *a, struct log_alone_read *ret_read)
 {
 	size_t size = sizeof(struct alone_out) + a->room;
 	const int fds[] = {a->fd, a->asked, a->notes[1]};
-	/* the user waits for it, and can end it: there is no deadline */
+	/* the user waits for it, and can interrupt it: there is no deadline */
 	const struct confine by = {.name = "safescoped:log",
 				   .memory = MEMORY,
 				   .cpu_s = INT_MAX,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* aside: a joined log is read by a process without rights. */
+/* aside: reads a joined log in a process without rights. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,16 +10,16 @@
 #include "intake/tap.h"
 #include "logs_priv.h"
 
-/* For the models while they are made: by their limits 340 MB, and what finds things in them. */
+/* For the models while they are built: their limits add up to 340 MB, plus lookup structures. */
 #define MEMORY (1ULL << 30)
-/* What an honest megabyte takes on a busy processor, and all that one may take. */
+/* What an honest log takes per megabyte on a busy processor; below, the limits. */
 #define HONEST_NS_PER_MB 5000000ULL
 #define MS_PER_MB	 50
 #define ALWAYS_MS	 5000
 #define AT_MOST_MS	 600000
 /*
- * What a log's bytes may become: the shortest event has ten, and ends a slice of its capability and
- * one of a thread, a collection, and a call.
+ * How large a log's bytes may become as models: the shortest event has ten bytes, and ends a slice
+ * of its capability and one of a thread, a collection, and a call.
  */
 #define PACKED_PER_BYTE 64
 #define PACKED_AT_LEAST ((size_t)1 << 20)
@@ -28,7 +28,7 @@ struct joined {
 	const struct intake_log_join *how;
 	int fd;
 	bool live;
-	size_t room; /* for what is handed over */
+	size_t room; /* for the result, in bytes */
 };
 
 struct joined_out {
@@ -78,10 +78,10 @@ int log_models__read_aside(const struct intake_log_join *how, int fd, bool live,
 	int timeout_ms, err;
 	void *out;
 
-	/* a file's server is not asked: it may keep us waiting */
+	/* DONT_SYNC: a file server may keep us waiting */
 	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BLOCKS | STATX_SIZE, &st))
 		return -errno;
-	/* the holes of a sparse file are no log */
+	/* by blocks: the holes of a sparse file do not count */
 	mb = st.stx_blocks / 2048;
 	timeout_ms = ALWAYS_MS + (int)(MIN(mb, (uint64_t)AT_MOST_MS / MS_PER_MB) * MS_PER_MB);
 	by.cpu_s = (uint32_t)timeout_ms / 1000 * machine__slowness();

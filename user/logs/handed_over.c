@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* handed_over: the models of a log that a process without rights has read. */
+/* handed_over: transfers the models of a log from the process without rights that has read it. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 #include "eventlog/pack.h"
 #include "logs_priv.h"
 
-/* Of the models' own state, what is there when the log is read. */
+/* The models' own state that is known once the log has been read. */
 struct packed_models {
 	uint64_t from_ns, to_ns;
 	int64_t guess_ns, other_ns;
@@ -56,7 +56,7 @@ static int unpack_models(struct log_models *m, struct unpack *u, bool has_match)
 		err = el_heap__unpack(u, &m->heap);
 	if (!err && has_match)
 		err = el_match__unpack(u, &m->match);
-	/* what came is what was asked for, and nothing after it */
+	/* nothing may follow */
 	return err || unpack__require(u, !u->left) ? err : -EBADMSG;
 }
 
@@ -84,7 +84,7 @@ int log_models__unpack(struct unpack *u, const struct log_part *part,
 	m->wall_seen = packed.wall_seen;
 	m->unsure = packed.unsure;
 	m->early = packed.early;
-	/* whoever joins it computes with both: no sum can overflow */
+	/* bounded, so that sums made by the join cannot overflow */
 	unpack__require(u, packed.guess_ns >= -INT64_MAX / 2 && packed.guess_ns <= INT64_MAX / 2 &&
 				   packed.other_ns >= -INT64_MAX / 2 &&
 				   packed.other_ns <= INT64_MAX / 2 && packed.has_match == !part);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The eventlogs of a capture: the same reader and models as in the session. */
+/* The eventlogs of a capture, read with the same reader and models as in the session. */
 #include "logs.h"
 
 #include <errno.h>
@@ -12,11 +12,11 @@
 
 #define MAX_LOGS 65536
 
-/* The capture is the user's who replays it, whoever's the log was: it is waited for. */
+/* The capture belongs to the user who replays it, whoever owned the log, so it is waited for. */
 static int read_log(struct joined_logs *logs, const struct intake_log_join *how, int fd,
 		    struct log_models **ret_m)
 {
-	uint64_t lost; /* the capture has it as an input of its own */
+	uint64_t lost; /* the capture has this as an input of its own */
 	int err = ARRAY_RESERVE(logs->v, logs->cap, logs->n + 1, MAX_LOGS);
 
 	if (!err)
@@ -35,7 +35,7 @@ int joined_logs__join(void *ctx, struct timeline *tl, pid_t pid, const char *pat
 
 	if (err)
 		return err;
-	/* a log without a clock was not joined in the session either */
+	/* the session did not join a log without a clock either */
 	if (!log_models__has_clock(m))
 		return -EBADMSG;
 	log_models__fill(m, &in);

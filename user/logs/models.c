@@ -10,16 +10,18 @@
 #include "intake/tap.h"
 #include "join/join.h"
 
-/* Haskell threads whose lanes are kept (struct el_sched_opts); of the others only sums are. */
+/* The most Haskell threads whose lanes are kept (struct el_sched_opts); others only count in
+ * sums. */
 #define THREAD_LANES 256
 
 /*
- * The wall clock may have been set between the log's beginning and now: an error up to this costs
- * no event of the session.
+ * The wall clock may have been set between the log's beginning and now: an error of up to this much
+ * loses no event of the session.
  */
 #define MARGIN_NS 1000000000ULL
 
-/* Of all joined logs together. One alone takes about half of it at most, by its models' limits. */
+/* For all joined logs together. By its models' limits, a single one takes about half of it at
+ * most. */
 #define HELD_MAX ((size_t)256 << 20)
 
 size_t log_models__heap_in_use(void)
@@ -29,7 +31,8 @@ size_t log_models__heap_in_use(void)
 	return info.uordblks + info.hblkhd;
 }
 
-/* By what the wall clock was when the log began. INT64_MIN: then the system had not booted. */
+/* The offset by the wall clock's time when the log began. INT64_MIN: by that, the system had not
+ * booted yet. */
 static int64_t by_wall(const struct log_models *m, const struct el_event *ev)
 {
 	uint64_t wall = ev->wall.sec * 1000000000ULL + ev->wall.ns;
@@ -42,8 +45,8 @@ static int64_t by_wall(const struct log_models *m, const struct el_event *ev)
 }
 
 /*
- * The log begins after its process did: where it does not by the wall clock, that was set since.
- * If it does, it may have been set back, or the process may have done something else before.
+ * A log begins after its process. If by the wall clock it does not, the clock has been set since.
+ * If it does, the clock may have been set back, or the process may have done something else before.
  */
 static int on_wall_clock(void *ctx, const struct el_event *ev)
 {
@@ -99,7 +102,7 @@ static int attach_all(struct log_models *m)
 	return err;
 }
 
-/* `window`: the models' own, or NULL: everything is inside. */
+/* `window`: the models' own, or NULL: all events are inside. */
 static int make_all(struct log_models *m, const struct el_window *window)
 {
 	struct el_sched_opts sched = {.window = window, .thread_lanes = THREAD_LANES};
@@ -147,7 +150,7 @@ static int make_joined(struct log_models *m)
 {
 	int err;
 
-	/* nothing is inside before the log's wall clock is known */
+	/* no event is inside until the log's wall clock is known */
 	m->window = (struct el_window){.from = UINT64_MAX};
 	err = el_match__new(&m->window, &m->match);
 	return err ? err : make_all(m, &m->window);
@@ -225,7 +228,7 @@ static int read_file(struct log_models *m, int fd, bool live, uint64_t *ret_lost
 	return err ? err : log_models__finish(m);
 }
 
-/* Where the log ends, as it is placed. */
+/* Where the log ends, as placed by the guess. */
 static int64_t end_of(const struct log_models *m)
 {
 	const struct eventlog_stats *stats = log_models__stats(m);
@@ -235,9 +238,9 @@ static int64_t end_of(const struct log_models *m)
 }
 
 /*
- * While the system is suspended the wall clock goes on, and CLOCK_MONOTONIC does not. The log ends
- * before the session then, by what it was suspended after the program's start. How much of it that
- * was nobody knows: no part of it, as a rule, or all of it.
+ * While the system is suspended the wall clock goes on, but CLOCK_MONOTONIC does not. If that
+ * happened after the program's start, the log seems to end before the session, by the time
+ * suspended. How much of the suspended time counts is unknown: as a rule none of it, or all of it.
  */
 static bool may_be_later(struct log_models *m)
 {
@@ -245,7 +248,8 @@ static bool may_be_later(struct log_models *m)
 	int64_t suspended = (int64_t)m->suspended_ns;
 
 	m->early = m->guessed && m->suspended_ns > MARGIN_NS && end_of(m) < session;
-	/* without any guess the log begins before the system booted, by what it was suspended */
+	/* without any guess, the log seems to begin before the system booted, by the time
+	 * suspended */
 	if (!m->guessed)
 		return m->wall_seen && m->suspended_ns > MARGIN_NS;
 	return m->early && end_of(m) + suspended >= session && end_of(m) + suspended <= latest;

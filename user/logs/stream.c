@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The thread between a FIFO or a socket and a file. */
+/* The thread that copies a FIFO or a socket into a file. */
 #include "logs.h"
 
 #include <errno.h>
@@ -18,17 +18,17 @@
 #include "eventlog/eventlog.h"
 
 #define PIECE (256u << 10)
-/* An eventlog of 10 GB takes half a minute to read; nobody means to have more of it read. */
+/* An eventlog of 10 GB takes half a minute to read; nobody wants more than this. */
 #define SPOOL_MAX (UINT64_C(16) << 30)
-/* After the end: for what a process in between, which forwards the log, has not sent yet. */
+/* After the end: waits for what a forwarding process in between has not sent yet. */
 #define LAST_WAIT_MS 2000
 #define LAST_ALL_NS  UINT64_C(5000000000)
 
 struct log_stream {
 	pthread_t thread;
 	char path[256];
-	int in, out, asked; /* asked: an eventfd, by which log_stream__finish() asks for the end */
-	uint64_t wait_ms;   /* once it was asked: how long to wait for the next bytes */
+	int in, out, asked; /* asked: an eventfd by which log_stream__finish() asks for the end */
+	uint64_t wait_ms;   /* once asked: how long to wait for more bytes */
 	uint64_t taken;
 	uint8_t piece[PIECE];
 };
@@ -57,7 +57,7 @@ static bool put(struct log_stream *s, const uint8_t *p, size_t n)
 	return true;
 }
 
-/* Reads on even when nothing is kept any more: the program must not wait for us. */
+/* Keeps reading even when nothing is kept any more: the program must not block. */
 static void *run(void *arg)
 {
 	struct log_stream *s = arg;

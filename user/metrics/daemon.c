@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* daemon: the daemon's own numbers: what each is called, and what it means. */
+/* daemon: the daemon's own metrics: their names and meanings. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,9 +8,9 @@
 enum unit { PLAIN, NS };
 
 /*
- * To add a number: an entry of enum metrics_value, its line here, and metrics__set() where it is
- * known. Entries that share a name are of one family and follow each other; help is the first
- * one's.
+ * To add a metric: an entry of enum metrics_value, its row here, and metrics__set() where the value
+ * is known. Rows with the same name are one family and must be adjacent; the first one has the help
+ * text.
  */
 static const struct {
 	const char *name, *label, *type, *help;
@@ -96,7 +96,7 @@ static void write_value(const struct metrics *m, unsigned i, const char *before,
 	add_number(out, table[i].unit, m->values[i]);
 }
 
-/* The same of numbers by a label: an entry of enum metrics_group, and its line here. */
+/* The same for metrics with a label: an entry of enum metrics_group, and its row here. */
 static const struct {
 	const char *name, *label, *type, *help;
 	enum unit unit;

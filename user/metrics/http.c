@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* http: what is answered. Every answer ends its connection, so that nobody keeps one. */
+/* http: the responses. Each closes its connection, so that nobody can keep one. */
 #include <microhttpd.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "http/reply.h"
 #include "server_priv.h"
 
-/* How much longer a text is shown than it is fresh: after that nobody should see it. */
+/* How much longer than it is fresh a text may be served; nobody should see it after that. */
 #define TOO_OLD_NS 60000000000ULL
 
 static const struct reply_header closes = {"Connection", "close"};
@@ -28,7 +28,7 @@ struct MHD_Response *http__text(int fd, size_t size)
 						 "text/plain; version=0.0.4; charset=utf-8"};
 	struct MHD_Response *r = reply__of_file(fd, size);
 
-	/* without the headers it is still the text */
+	/* the text is useful even without its headers */
 	if (r) {
 		reply__add_headers(r, &type, 1);
 		reply__add_headers(r, &closes, 1);
@@ -45,7 +45,7 @@ static enum http_verdict answer_metrics(struct served *s, struct MHD_Connection 
 		s->want = true;
 		return HTTP_LATER;
 	}
-	/* where reading takes long the daemon makes no newer one for minutes */
+	/* if reading takes long, the daemon may not make a newer text for minutes */
 	if (!s->text || now - s->text_ns >= s->fresh_ns + TOO_OLD_NS)
 		return say(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "no figures yet\n");
 	return verdict_of(MHD_queue_response(connection, MHD_HTTP_OK, s->text));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* listen: the listening socket, by an address of the command line. */
+/* listen: opens the listening socket for an address from the command line. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -18,7 +18,7 @@
 #define LOOPBACK "127.0.0.1"
 #define BACKLOG	 SERVER_CONNECTIONS
 #define UNIX	 "unix:"
-/* A socket is bound by its directory's descriptor, which may have any number. */
+/* Unix sockets are bound through their directory's descriptor, whose number may be large. */
 #define BY_FD "/proc/self/fd/%d/%s"
 #define NAME_MOST                                                                                  \
 	(sizeof(((struct sockaddr_un *)0)->sun_path) - sizeof("/proc/self/fd/2147483647/"))
@@ -47,7 +47,7 @@ static bool split(const char *text, struct address *ret)
 		text++;
 		len -= 2;
 	} else if (memchr(text, ':', len)) {
-		/* which colon is the port's? */
+		/* ambiguous: which colon precedes the port? */
 		return false;
 	}
 	snprintf(ret->host, sizeof(ret->host), "%.*s", (int)len, text);
@@ -56,7 +56,7 @@ static bool split(const char *text, struct address *ret)
 	return true;
 }
 
-/* Nobody is asked for names: a server that is not reached would keep the daemon from its start. */
+/* No name lookups: an unreachable name server would delay the daemon's start. */
 static int resolve(const struct address *a, struct addrinfo **ret_info)
 {
 	const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
@@ -65,7 +65,7 @@ static int resolve(const struct address *a, struct addrinfo **ret_info)
 	return getaddrinfo(a->host, a->port, &hints, ret_info) ? -EINVAL : 0;
 }
 
-/* One that each link has is to name the link: "[fe80::1%eth0]:9464". */
+/* True for a link-local address without its link, as in "[fe80::1%eth0]:9464". */
 static bool lacks_link(const struct addrinfo *info)
 {
 	struct sockaddr_in6 v6;
@@ -126,8 +126,8 @@ static int open_tcp(const char *text, struct listener *l)
 	if (err)
 		return err;
 	l->fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* so that a restart need not wait for what is left of old connections; and "[::]" is all
-	 * addresses, IPv4 included, whatever net.ipv6.bindv6only is */
+	/* SO_REUSEADDR: a restart need not wait for old connections in TIME_WAIT; "[::]" means
+	 * all addresses, including IPv4, whatever net.ipv6.bindv6only is */
 	if (l->fd < 0 || setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
 	    (info->ai_family == AF_INET6 &&
 	     setsockopt(l->fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero))) ||
@@ -141,7 +141,7 @@ static int open_tcp(const char *text, struct listener *l)
 
 /* ── a socket with a path ────────────────────────────────────────────────────────────────── */
 
-/* Where a daemon that was killed has left its socket nobody listens. */
+/* Removes the socket of a daemon that was killed: nobody listens on it. */
 static void remove_left_over(const struct listener *l, const struct sockaddr_un *addr)
 {
 	struct stat st;
@@ -162,7 +162,7 @@ static int bind_unix(struct listener *l)
 	mode_t mask;
 	int n, err;
 
-	/* by the directory's descriptor: nobody can put a link there meanwhile */
+	/* through the directory's descriptor, so that nobody can slip in a symlink */
 	n = snprintf(addr.sun_path, sizeof(addr.sun_path), BY_FD, l->dir_fd, l->name);
 	if (n < 0 || (size_t)n >= sizeof(addr.sun_path))
 		return -ENAMETOOLONG;
@@ -215,7 +215,7 @@ void listener__close(struct listener *l, bool remove)
 {
 	if (remove && l->dir_fd >= 0 && l->name[0])
 		unlinkat(l->dir_fd, l->name, 0);
-	/* the process that answers has it, too, until it has ended: its port is to be free now */
+	/* the serving process has the socket open until it ends, but the port must be free now */
 	if (remove && l->fd >= 0)
 		shutdown(l->fd, SHUT_RDWR);
 	fd__close(&l->dir_fd);

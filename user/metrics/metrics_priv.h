@@ -12,7 +12,7 @@
 
 /* ── sums that only grow ─────────────────────────────────────────────────────────────────── */
 
-/* Of parts that are over, and with the one that goes on, as it is shown. */
+/* The sum of completed parts, and the value shown, which includes the current part. */
 struct sum {
 	uint64_t closed, shown;
 };
@@ -32,19 +32,19 @@ struct site_sums {
 	struct sum wall_ns, cap_wait_ns, hist[FIGURES_HIST];
 };
 
-/* One that has series of its own. */
+/* A place with series of its own. */
 struct site_slot {
 	bool used;
 	bool interruptible;
 	uint64_t addr;
 	char *function, *caller, *place;
-	/* of the part that goes on, what is in the sums of the others: it had no slot then */
+	/* counted among the others in the current part, before it had a slot */
 	struct figures_site before;
-	struct figures_site part; /* all of the part that goes on */
+	struct figures_site part; /* everything in the current part */
 	struct site_sums sums;
 };
 
-/* A place that has lost its slot in the part that goes on, and what of that its series had. */
+/* A place that lost its slot in the current part, and what its series counted of that part. */
 struct site_gone {
 	bool interruptible;
 	uint64_t addr;
@@ -59,13 +59,13 @@ struct sites {
 	size_t n_gone;
 	struct site_sums others;
 	bool has_others;
-	struct sum cap_wait_ns; /* of all places */
+	struct sum cap_wait_ns; /* for all places */
 };
 
 void sites__free(struct sites *sites);
 void sites__take(struct sites *sites, const struct figures *figures, bool closed);
-/* Gives a slot to a place that is busier in the part than one that has a slot. Before the same
- * figures are taken. */
+/* Gives a slot to a place that is busier in this part than one that has a slot. To be called
+ * before the same figures are taken. */
 void sites__choose(struct sites *sites, const struct figures *figures);
 
 /* ── processes (model.c) ─────────────────────────────────────────────────────────────────── */
@@ -80,14 +80,14 @@ struct model_target {
 	pid_t pid;
 	uid_t user;
 	char *labels; /* `pid="12",program="ledgerd"`, escaped */
-	char *info;   /* the labels of its info metric, beside these */
+	char *info;   /* further labels of its info metric */
 	bool ended;
-	uint64_t ended_ns;	     /* when that was, or was first seen; 0: not yet */
-	uint64_t chosen_ns, part_ns; /* when places were last chosen, and a part closed */
+	uint64_t ended_ns; /* when it ended, or was first seen to have ended; 0: it has not */
+	uint64_t chosen_ns, part_ns; /* when places were last chosen, and a part was last closed */
 	struct sum thread_ns[ST_MAX], cap_ns[CS_MAX];
-	struct gc_sums gc[FIGURES_GENERATIONS + 1]; /* the last: of no known generation */
+	struct gc_sums gc[FIGURES_GENERATIONS + 1]; /* the last entry: generation unknown */
 	struct sum gc_off_ns;
-	bool gc_off; /* what is known of the heap is old, and stays so */
+	bool gc_off; /* data about the heap is out of date, and will stay so */
 	struct sites sites;
 	uint64_t queued;
 	bool queued_known;
@@ -95,8 +95,8 @@ struct model_target {
 	struct sum allocated_bytes;
 	uint64_t live_bytes;
 	bool live_known;
-	uint64_t held_bytes;	  /* 0: not known */
-	uint32_t haskell_threads; /* 0: not known */
+	uint64_t held_bytes;	  /* 0: unknown */
+	uint32_t haskell_threads; /* 0: unknown */
 };
 
 struct labelled {
@@ -105,7 +105,7 @@ struct labelled {
 	uint64_t value;
 };
 
-/* How many processes of a user there are in the model. */
+/* The number of a user's processes in the model. */
 struct model_user {
 	UT_hash_handle hh;
 	uid_t id;
@@ -115,7 +115,7 @@ struct model_user {
 struct metrics {
 	struct model_target *targets;
 	struct model_user *users;
-	uint64_t hidden; /* processes of this reading that found no room */
+	uint64_t hidden; /* processes in this reading for which there was no room */
 	metrics_place_fn place;
 	metrics_user_fn user;
 	void *place_ctx;
@@ -127,20 +127,20 @@ struct metrics {
 
 /* ── text (text.c, daemon.c) ─────────────────────────────────────────────────────────────── */
 
-/* Adds text from elsewhere as a label's value, without its quotes; a long one is cut. */
+/* Appends untrusted text as a label's value, without its quotes; a long one is truncated. */
 void label__add(struct buf *out, const char *value);
-/* A long one is cut at its front. */
+/* Truncates a long one at its front. */
 void label__add_end(struct buf *out, const char *value);
-/* Where two that differ only at their ends would become one: for what nobody else chose, or what is
- * short before it is escaped. */
+/* Does not truncate; where two values that differ only at their ends must stay distinct: for
+ * text that is ours, or short before it is escaped. */
 void label__add_whole(struct buf *out, const char *value);
 /* "# HELP" and "# TYPE" lines; `type` is counter, gauge or histogram. */
 void family__begin(struct buf *out, const char *name, const char *type, const char *help);
-/* A number of nanoseconds as seconds, exactly. */
+/* Appends nanoseconds as seconds, exactly. */
 void seconds__add(struct buf *out, uint64_t ns);
 
 void daemon__write(const struct metrics *m, struct buf *out);
-/* It is a counter: an estimate that sinks leaves it as it is. */
+/* True for a counter: an estimate that decreases leaves it unchanged. */
 bool daemon__grows(enum metrics_value which);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* model: what was seen of each process so far. */
+/* model: what has been seen of each process so far. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "metrics_priv.h"
 
-/* Which places of safe calls are the busiest is looked at no more often. */
+/* How often the busiest places of safe calls are chosen, at most. */
 #define CHOOSE_EVERY_NS 60000000000ULL
 
 int metrics__new(struct metrics **ret_metrics)
@@ -142,7 +142,7 @@ static char *labels_of(const struct pic_target *pub)
 	return out.data;
 }
 
-/* With a label at least: it is put behind others. */
+/* Has at least one label, since it is appended after others. */
 static char *info_of(const struct metrics *m, const struct pic_target *pub)
 {
 	struct metrics_place place = {"", "", ""};
@@ -165,7 +165,7 @@ static char *info_of(const struct metrics *m, const struct pic_target *pub)
 
 /* ── processes ───────────────────────────────────────────────────────────────────────────── */
 
-/* Of those that have ended, or of all, one of the user who has most: the newest. NULL: there is
+/* Of the processes that have ended, or of all, the newest one of the user with the most. NULL:
  * none. */
 static struct model_target *first_to_go(const struct metrics *m, bool ended)
 {
@@ -184,8 +184,9 @@ static struct model_target *first_to_go(const struct metrics *m, bool ended)
 }
 
 /*
- * Makes room for one more of the user's. What has ended goes first. Else nobody who has fewer than
- * another one is refused for his sake: that one's goes. False: there is no room.
+ * Makes room for one more process of the user's. Ended processes go first. Otherwise the user with
+ * the most processes gives one up, if this user still has fewer than that one afterwards. False:
+ * there is no room.
  */
 static bool make_room(struct metrics *m, uid_t user)
 {
@@ -203,7 +204,7 @@ static bool make_room(struct metrics *m, uid_t user)
 	return true;
 }
 
-/* It executes another program: two series of the same labels would be one too many. */
+/* The process has exec'ed another program; two series with the same labels are not allowed. */
 static void forget_pid(struct metrics *m, pid_t pid)
 {
 	struct model_target *t, *next;
@@ -266,9 +267,9 @@ static void take_sites(struct model_target *t, const struct figures *f, bool clo
 }
 
 /*
- * Time by state, of which no sum sinks. How time on the CPU is divided is an estimate, and what all
- * of its states have together is exact: where one has too much by now, since an earlier reading
- * took time for it that turned out to be another's, the others grow by that much less.
+ * Time by state, of which no counter may decrease. How time on the CPU is divided is an estimate,
+ * but the total of these states is exact. If a state has too much, because an earlier reading
+ * attributed time to it that turned out to be another state's, the others grow by that much less.
  */
 static void take_states(enum lane_kind kind, struct sum *v, const uint64_t *part, bool closed)
 {
@@ -301,7 +302,7 @@ void metrics__take(void *metrics, const struct figures *f, bool closed)
 	struct model_target *t;
 
 	HASH_FIND(hh, m->targets, &f->no, sizeof(f->no), t);
-	/* one that has ended, and was forgotten or never shown, does not begin now */
+	/* a process that has ended, and was forgotten or never shown, is not added again */
 	if (!t && f->ended)
 		return;
 	if (!t && add_target(m, f, &t)) {
@@ -351,7 +352,7 @@ void metrics__forget_stale(struct metrics *m, uint64_t now_ns)
 		if (!t->ended)
 			continue;
 		t->ended_ns = t->ended_ns ?: now_ns;
-		/* one that ended while figures were read ended later than this */
+		/* a process that ended while figures were read has an ended_ns after now_ns */
 		if (now_ns >= t->ended_ns && now_ns - t->ended_ns >= METRICS_STALE_NS)
 			forget(m, t);
 	}

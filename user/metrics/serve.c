@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * serve: the process that speaks HTTP. It takes connections itself, so that it decides which one
- * goes when there are too many; libmicrohttpd does the rest. One thread, one poll().
+ * serve: the process that speaks HTTP. It accepts connections itself, so that it decides which one
+ * to close when there are too many; libmicrohttpd does the rest. One thread, one poll().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,26 +18,26 @@
 #include "metrics.h"
 #include "server_priv.h"
 
-/* The daemon has so long to bring a newer text; after that the one that there is has to do. */
+/* How long the daemon has to deliver a newer text; after that the current one is served. */
 #define WAIT_NS 3000000000ULL
-/* It is asked again after this, since a message may not have found room. */
+/* When the daemon is asked again: the pipe may have been full. */
 #define ASK_AGAIN_NS 1000000000ULL
 #define TURN_MS	     1000
-/* Nobody makes room for others before he has had so long: who sends his request at once is served,
- * however many others there are. */
+/* How long a connection is safe from being closed for a new one: a client that sends its request
+ * at once is served, however many others there are. */
 #define GRACE_NS 200000000ULL
-/* One request's line and headers, and what libmicrohttpd needs beside them. */
+/* For a request's line and headers, and libmicrohttpd's own data. */
 #define CONNECTION_BYTES 8192
-/* Connections that are taken in a turn: there are others to be served. */
+/* The most connections accepted in a turn, so that others are served in between. */
 #define ACCEPTS 16
-/* libmicrohttpd's own, and what a message brings. */
+/* libmicrohttpd's own descriptors, and those that come with messages. */
 #define OTHER_FDS 8
 #define MAX_FDS	  (SERVER_CONNECTIONS + OTHER_FDS)
 
 struct client {
 	int fd; /* -1: none */
 	uint64_t since_ns;
-	struct MHD_Connection *waiting; /* for a newer text; NULL: it is not */
+	struct MHD_Connection *waiting; /* waiting for a newer text; NULL: not waiting */
 	bool waited;
 };
 
@@ -46,7 +46,7 @@ struct serve {
 	struct MHD_Daemon *mhd;
 	struct client clients[SERVER_CONNECTIONS];
 	struct served served;
-	uint64_t asked_ns; /* when the daemon was asked last; 0: not since it gave a text */
+	uint64_t asked_ns; /* when the daemon was last asked; 0: not since its last text */
 	bool over;
 };
 
@@ -77,14 +77,14 @@ static void wake(struct client *c)
 		MHD_resume_connection(waiting);
 }
 
-/* libmicrohttpd finds it closed, and lets go of it. */
+/* libmicrohttpd notices that the connection is closed, and releases it. */
 static void hang_up(struct client *c)
 {
 	shutdown(c->fd, SHUT_RDWR);
 	wake(c);
 }
 
-/* Those that have had their time. */
+/* Closes connections whose time is over. */
 static void hang_up_late(struct serve *s, uint64_t now)
 {
 	for (size_t i = 0; i < SERVER_CONNECTIONS; i++) {
@@ -112,7 +112,8 @@ static struct client *oldest(struct serve *s)
 	return c;
 }
 
-/* How long nobody new is taken: whoever came last has had no time for his request. 0: now. */
+/* How long to accept nobody, because even the oldest client is still in its grace period. 0:
+ * accept now. */
 static int ms_until_room(struct serve *s, uint64_t now)
 {
 	const struct client *c = oldest(s);
@@ -130,8 +131,10 @@ static void take_clients(struct serve *s, uint64_t now)
 		socklen_t len = sizeof(addr);
 		int fd;
 
-		/* The oldest makes room; its place is free once libmicrohttpd has seen it. Where
-		 * the last place was taken just now it may not have had its time. */
+		/*
+		 * Hangs up on the oldest; its slot is free once libmicrohttpd has noticed. If the
+		 * last slot was taken in this turn, the oldest may still be in its grace period.
+		 */
 		if (old) {
 			if (!i)
 				hang_up(old);
@@ -142,7 +145,7 @@ static void take_clients(struct serve *s, uint64_t now)
 		if (fd < 0)
 			return;
 		*c = (struct client){.fd = fd, .since_ns = now};
-		/* it closes the descriptor when it fails, too */
+		/* on failure, MHD_add_connection() has closed the descriptor */
 		if (MHD_add_connection(s->mhd, fd, (struct sockaddr *)&addr, len) != MHD_YES)
 			c->fd = -1;
 	}
@@ -171,7 +174,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 	(void)version;
 	(void)body;
 	(void)unused;
-	/* an answer is queued at the headers: a body is never read */
+	/* responses are queued when the headers are in: bodies are never read */
 	*body_size = 0;
 	if (!c)
 		return MHD_NO;
@@ -233,7 +236,7 @@ static bool take_message(struct serve *s)
 	return true;
 }
 
-/* As long as somebody waits for a newer text the daemon is asked for it. */
+/* Asks the daemon for a newer text as long as somebody waits for one. */
 static void pass_wish_on(struct serve *s, uint64_t now)
 {
 	bool wanted = s->served.want;
@@ -244,7 +247,7 @@ static void pass_wish_on(struct serve *s, uint64_t now)
 	if (!wanted || (s->asked_ns && now - s->asked_ns < ASK_AGAIN_NS))
 		return;
 	s->asked_ns = now;
-	/* where there is no room the daemon has not read what was sent before */
+	/* if the pipe is full, the daemon has yet to read an earlier request */
 	(void)!write(s->out, "", 1);
 }
 
@@ -288,7 +291,7 @@ void serve__run(void *ctx, int in, int out)
 				 (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_CONNECTION,
 				 on_connection, &s, MHD_OPTION_END);
 	err = s.mhd ? 0 : -ENOMEM;
-	/* clients do not wait while the daemon does not read */
+	/* clients must not wait when the daemon does not read */
 	if (!err && fcntl(out, F_SETFL, fcntl(out, F_GETFL) | O_NONBLOCK))
 		err = -errno;
 	while (!s.over && !err)

@@ -18,9 +18,9 @@
 #include "server_priv.h"
 
 #define BEAT_EVERY_NS 1000000000ULL
-/* Texts that are still being sent to slow clients, and the one to come. */
+/* Room for texts still being sent to slow clients, and for the next one. */
 #define SERVE_MEMORY (4ULL * METRICS_MAX_TEXT + (32U << 20))
-/* As many messages are read in a turn. */
+/* The most messages read in a turn. */
 #define READS 16
 
 struct metrics_server {
@@ -84,7 +84,7 @@ static int send_message(struct metrics_server *s, struct server_message *msg, in
 	return confine_peer__send(s->peer, msg, sizeof(*msg), fd, MSG_DONTWAIT);
 }
 
-/* What it wants. That it is gone shows here, too. */
+/* Reads requests for a newer text. Also detects that the serving process has ended. */
 static void read_wishes(struct metrics_server *s)
 {
 	char byte;
@@ -112,12 +112,12 @@ int metrics_server__turn(struct metrics_server *s, bool ready, uint64_t now_ns)
 	s->ready = ready;
 	s->beat_ns = now_ns;
 	err = s->over ? -EPIPE : send_message(s, &msg, -1);
-	/* one that is held up finds the next beat */
+	/* if the process is held up, it gets the next beat */
 	if (err != -EPIPE && err != -ECONNRESET)
 		return 0;
 	s->over = true;
 	s->wanted = false;
-	/* whoever asks is refused, instead of waiting for an answer that nobody will give */
+	/* clients are refused instead of waiting for a response that nobody will send */
 	shutdown(s->listener.fd, SHUT_RDWR);
 	return -EPIPE;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the daemon's side of the endpoint and the other process share. */
+/* Shared by the daemon's side of the endpoint and the serving process. */
 #ifndef SAFESCOPED_METRICS_SERVER_PRIV_H
 #define SAFESCOPED_METRICS_SERVER_PRIV_H
 
@@ -11,15 +11,15 @@
 
 struct listener {
 	int fd;
-	/* of a socket with a path: the directory (-1: none), and the name in it */
+	/* of a Unix socket: its directory (-1: none), and its name in there */
 	int dir_fd;
 	char name[108];
-	char shown[160]; /* for people: "http://127.0.0.1:9464/metrics" */
+	char shown[160]; /* for messages: "http://127.0.0.1:9464/metrics" */
 };
 
 /* Prints a line on failure. */
 int listener__open(const char *address, struct listener *ret_listener);
-/* `remove`: nobody listens there any more, whoever has it, and the path goes, too. */
+/* `remove`: also stops other holders of the socket from listening, and removes its path. */
 void listener__close(struct listener *listener, bool remove);
 
 /* ── messages ────────────────────────────────────────────────────────────────────────────── */
@@ -29,24 +29,24 @@ enum server_message_kind {
 	SERVER_TEXT = 2, /* with the descriptor of a sealed memfd */
 };
 
-/* From the daemon; each is also a beat. In the other direction a byte means that a newer text is
- * wanted. */
+/* From the daemon; every message also counts as a beat. In the other direction, a byte asks for
+ * a newer text. */
 struct server_message {
 	uint32_t kind; /* enum server_message_kind */
 	uint32_t ready;
-	uint64_t size;	   /* SERVER_TEXT: of the text, not 0 */
+	uint64_t size;	   /* SERVER_TEXT: length of the text, not 0 */
 	uint64_t fresh_ns; /* SERVER_TEXT */
 };
 
 /* ── server.c ────────────────────────────────────────────────────────────────────────────── */
 
-/* The other process; for tests. */
+/* The pid of the serving process, for tests. */
 pid_t metrics_server__pid(const struct metrics_server *server);
 
 /* ── serve.c: the other process ──────────────────────────────────────────────────────────── */
 
-/* Serves until the daemon's end of `in` is closed; as confine_peer__start calls it. ctx: the
- * listening socket (int). */
+/* Serves until the daemon's end of `in` is closed. Has the type of confine_peer__start()'s
+ * callback; ctx: the listening socket (int). */
 void serve__run(void *ctx, int in, int out);
 
 /* ── http.c: what is answered ────────────────────────────────────────────────────────────── */
@@ -54,25 +54,25 @@ void serve__run(void *ctx, int in, int out);
 struct MHD_Connection;
 struct MHD_Response;
 
-/* What answers are made of. */
+/* The data for responses. */
 struct served {
 	struct MHD_Response *text; /* NULL: none yet */
 	uint64_t text_ns, fresh_ns;
 	uint64_t beat_ns; /* 0: none yet */
 	bool ready;
-	bool want; /* a newer text: set here, cleared by whoever passes it on */
+	bool want; /* a newer text is wanted: set here, cleared by whoever passes that on */
 };
 
 enum http_verdict {
 	HTTP_ANSWERED,
-	HTTP_FAILED, /* the connection is of no use any more */
-	HTTP_LATER,  /* a newer text was asked for: to be tried again when it is there, or not */
+	HTTP_FAILED, /* the connection is unusable */
+	HTTP_LATER,  /* a newer text was asked for: try again when it is there, or overdue */
 };
 
-/* Queues the answer. `waited`: it has been put off once, and is not again. */
+/* Queues the response. `waited`: it has been put off once, and must not be again. */
 enum http_verdict http__answer(struct served *served, struct MHD_Connection *connection,
 			       const char *method, const char *path, bool waited);
-/* The text in a file; NULL: it cannot be mapped, or no memory. */
+/* A response with the text in the file; NULL: it cannot be mapped, or no memory. */
 struct MHD_Response *http__text(int fd, size_t size);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * sites: the busiest places of a process's safe calls, and the sum of all others.
  *
- * Neither the sums of a place that has a slot nor those of the others ever sink, and what they grow
- * by has happened since. A place that gets a slot late leaves there what was counted among the
- * others; the series of one that loses its slot ends.
+ * Neither the sums of a place with a slot nor those of the others ever decrease, and whatever they
+ * grow by has just happened. When a place gets a slot late, what was counted among the others
+ * before stays there. When a place loses its slot, its series ends.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,9 +13,9 @@
 
 #include "metrics_priv.h"
 
-/* So much busier another place must be. */
+/* How many times busier a place must be to take another one's slot. */
 #define BUSIER 2
-/* Bytes; what is shown may be less. */
+/* In bytes; the text may show less. */
 #define NAME_BYTES  256
 #define PLACE_BYTES 64
 
@@ -40,7 +40,7 @@ static uint64_t without(uint64_t a, uint64_t b)
 	return a - MIN(a, b);
 }
 
-/* What of *a is not in *b. */
+/* The part of *a that is not in *b. */
 static struct figures_site difference(const struct figures_site *a, const struct figures_site *b)
 {
 	struct figures_site d = *a;
@@ -60,7 +60,7 @@ static void add(struct figures_site *to, const struct figures_site *s)
 		to->hist[i] += s->hist[i];
 }
 
-/* The names are the caller's. */
+/* A copy without the names, which belong to the caller. */
 static struct figures_site nameless(const struct figures_site *s)
 {
 	struct figures_site copy = *s;
@@ -90,7 +90,7 @@ static struct site_slot *find(struct sites *sites, const struct figures_site *s)
 
 /* ── slots ───────────────────────────────────────────────────────────────────────────────── */
 
-/* Whether both would have one series. */
+/* True if both would have the same series. */
 static bool shows_the_same(const struct site_slot *a, const struct site_slot *b)
 {
 	return a->interruptible == b->interruptible && strcmp(a->function, b->function) == 0 &&
@@ -105,7 +105,8 @@ static bool is_shown_already(const struct sites *sites, const struct site_slot *
 	return false;
 }
 
-/* A file that is mapped twice, or two files of one name: the address makes the difference. */
+/* Distinguishes the place by its address: a file may be mapped twice, or two files may have one
+ * name. */
 static void add_address(struct site_slot *slot)
 {
 	char address[24];
@@ -119,7 +120,7 @@ static void add_address(struct site_slot *slot)
 	slot->place = place;
 }
 
-/* False without memory: it stays among the others. */
+/* False: no memory, and the place stays among the others. */
 static bool fill_slot(const struct sites *sites, struct site_slot *slot,
 		      const struct figures_site *s)
 {
@@ -128,7 +129,7 @@ static bool fill_slot(const struct sites *sites, struct site_slot *slot,
 
 	new.function = strndup(s->function, NAME_BYTES);
 	new.caller = strndup(s->caller, NAME_BYTES);
-	/* its end is where two of them differ */
+	/* places differ at their ends */
 	new.place = strdup(s->place + (len > PLACE_BYTES ? len - PLACE_BYTES : 0));
 	new.used = new.function &&new.caller &&new.place;
 	if (new.used && is_shown_already(sites, &new))
@@ -152,8 +153,8 @@ static const struct figures_site *busiest(struct sites *sites, const struct figu
 }
 
 /*
- * As long as one is free no place has ever been among the others, unless there was no memory for
- * its slot.
+ * Fills slots while no place has been counted among the others: as long as a slot is free, that
+ * happens only if there was no memory for a slot.
  */
 static void fill_free_slots(struct sites *sites, const struct figures *f)
 {
@@ -178,9 +179,9 @@ static struct site_gone *find_gone(struct sites *sites, const struct figures_sit
 }
 
 /*
- * Its sums end with its series: in those of the others they would look like calls of just now. What
- * its series had of the part that goes on comes again, without a slot. False: there is no room to
- * note that.
+ * Ends the series of the place and drops its sums: added to the others' they would look like calls
+ * that have just happened. Later readings of the current part contain again what the series has
+ * counted of it, which is noted for that. False: there is no room to note it.
  */
 static bool end_slot(struct sites *sites, struct site_slot *slot)
 {
@@ -200,7 +201,7 @@ static bool end_slot(struct sites *sites, struct site_slot *slot)
 	return true;
 }
 
-/* In the part. */
+/* The time of the slot's place in this part. */
 static uint64_t wall_of(const struct figures *f, const struct site_slot *slot)
 {
 	for (size_t i = 0; i < f->n_sites; i++)
@@ -230,7 +231,8 @@ void sites__choose(struct sites *sites, const struct figures *f)
 		free_slot(&new);
 }
 
-/* What the others have of a place that has, of the part that goes on, so much. */
+/* Adds to `others` the figures *s of the place for the current part, minus what its ended series
+ * has counted. */
 static void add_to_others(struct sites *sites, struct figures_site *others,
 			  const struct figures_site *place, const struct figures_site *s)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* text: the exposition format: all series of a family together, under its name and help. */
+/* text: the exposition format: all series of a family together, after its name and help. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -7,13 +7,12 @@
 
 #include "metrics_priv.h"
 
-/* Bytes of a value of a label: names that somebody else made as long as he could must not crowd
- * others out. */
+/* The maximum length of a label's value in bytes: overlong names must not crowd others out. */
 #define LABEL_MAX 128
 
 /* ── the format ──────────────────────────────────────────────────────────────────────────── */
 
-/* Of text without control characters. */
+/* For text without control characters. */
 static void add_escaped(struct buf *out, const char *value, size_t max)
 {
 	size_t most = out->len + max, left = strlen(value);
@@ -34,7 +33,7 @@ static void add_escaped(struct buf *out, const char *value, size_t max)
 	}
 }
 
-/* Its last characters that are no more than max bytes as add_escaped() writes them. */
+/* The longest suffix for which add_escaped() writes no more than max bytes. */
 static const char *end_of(const char *value, size_t max)
 {
 	size_t left = strlen(value), need = left;
@@ -56,7 +55,7 @@ static const char *end_of(const char *value, size_t max)
 
 static void add_label(struct buf *out, const char *value, size_t max, bool its_end)
 {
-	/* it has to be UTF-8, and people read it */
+	/* it must be UTF-8, and readable */
 	char *text = text__escaped(value);
 
 	if (text)
@@ -217,7 +216,7 @@ static void write_haskell_threads(struct buf *out, const char *name, const struc
 
 /* ── safe calls ──────────────────────────────────────────────────────────────────────────── */
 
-/* NULL: the sum of all that have no series. */
+/* slot NULL: the sum of all places without series. */
 static void begin_site(struct buf *out, const char *name, const char *suffix,
 		       const struct model_target *t, const struct site_slot *slot)
 {
@@ -227,7 +226,7 @@ static void begin_site(struct buf *out, const char *name, const char *suffix,
 	label__add(out, slot ? slot->function : "[others]");
 	buf__adds(out, "\",caller=\"");
 	label__add(out, slot ? slot->caller : "");
-	/* one function may call another one in two places */
+	/* one function may call another from two places */
 	if (slot) {
 		buf__adds(out, "\",site=\"");
 		label__add_end(out, slot->place);
