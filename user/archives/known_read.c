@@ -13,8 +13,8 @@
 
 /*
  * Of several symbols in one place, the one with the highest rank names it, as in elf/symbols.c. But
- * a function chosen at program start (IFUNC) gets its other name, as lld may put the IFUNC's own
- * name at an entry that it generates.
+ * the resolver of an IFUNC gets its own name rather than the IFUNC's, which lld may put at an entry
+ * that it generates.
  */
 static unsigned rank(const struct member_symbol *sym)
 {

@@ -60,7 +60,8 @@ static void remember_page(void *ctx, const struct export_format *format, const c
 	opened->page = strdup(path);
 }
 
-/* A failure to show the page changes the exit status only if the session itself succeeded. */
+/* Returns the session's exit status: ending the server of the page is not a failure, and failing
+ * to serve it counts only if the session succeeded. */
 static int run_and_show(struct options **options)
 {
 	struct output_opts *output = &(*options)->output;

@@ -324,8 +324,8 @@ static void take_signal(struct service *sv)
 		notify__reloading();
 		sv->waits_for_ready = true;
 		if (!read_again(sv)) {
-			/* a child that is ending is still awaited by an earlier reload, and the
-			 * first one has yet to begin */
+			/* not ready while an earlier reload waits for its child, or before the
+			 * first child has begun */
 			if (!sv->ending && sv->state)
 				report_state(sv, profiling);
 			return;

@@ -87,8 +87,8 @@ void kernel__close(struct kernel *kernel);
  * the target stays attached. Until its layout is confirmed (WIRE_TARGET_UNCONFIRMED), a target gets
  * probes only if its file cannot have been forged (ORIGIN_OWNED); otherwise kernel__update() adds
  * them. `account`: the user whose share of the maps it uses (target__account()). `ret_since_ns`:
- * CLOCK_MONOTONIC; what its threads do is observed from then on, which is not when the call began,
- * since setting probes takes tens of milliseconds.
+ * CLOCK_MONOTONIC; what its threads do is observed only from then on, as setting probes takes tens
+ * of milliseconds.
  */
 int kernel__attach(struct kernel *kernel, const struct target_info *info, uid_t account,
 		   uint64_t *ret_since_ns);

@@ -211,7 +211,7 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 		goto fail;
 	if (kernel->all)
 		kernel__follow(kernel, 0);
-	/* without CAP_SYS_ADMIN only traps count for the budget, which the report shows */
+	/* without an account of run time the budget knows only the traps, which the report shows */
 	err = run_time__new(kernel->skel->obj, kernel->keeper, kernel->sparse, &kernel->run_time);
 	if (err)
 		goto fail;

@@ -28,7 +28,7 @@
  * each change interrupts the CPU. */
 #define VARY_PERIODS  16
 #define VARY_EVERY_NS 50000000ULL
-/* Periods differ from the mean by at most the VARY_PARTth part of it. */
+/* Periods differ from the mean by at most 1/VARY_PART of it. */
 #define VARY_PART 4
 
 /* How often events are checked. */

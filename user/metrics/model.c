@@ -185,7 +185,7 @@ static struct model_target *first_to_go(const struct metrics *m, bool ended)
 
 /*
  * Makes room for one more process of the user's. Ended processes go first. Otherwise the user with
- * the most processes gives one up, if this user still has fewer than that one afterwards. False:
+ * the most processes gives one up, unless this user would then have more than that one. False:
  * there is no room.
  */
 static bool make_room(struct metrics *m, uid_t user)

@@ -88,7 +88,7 @@ void rts_arch__addresses(const uint8_t *code, size_t len, uint64_t addr, uint64_
 	}
 }
 
-/* lock cmpxchg: f0, REX or none, 0f b1 */
+/* Counts 8-byte xchg, and lock cmpxchg (f0, REX or none, 0f b1). */
 size_t rts_arch__n_exchanges(const uint8_t *code, size_t len)
 {
 	size_t n = 0;
