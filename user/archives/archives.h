@@ -5,7 +5,7 @@
  *
  * The linker copies each section of an archive's members whole, and writes only where there are
  * relocations. So a section can be recognised by all of its other bytes, and with it all functions
- * in it. Ambiguous or short matches name nothing: see match_priv.h.
+ * in it. Ambiguous or short matches name nothing: see place_priv.h.
  *
  * Archives are parsed, and a program's code is compared, in a process without rights, once per
  * file.

@@ -363,8 +363,8 @@ static enum verdict judge_sure(const struct placing *p, const struct match *m)
 		       : MAY_BE;
 }
 
-/* A quick test whether judge_known() could accept the match, which for most matches in large
- * programs it could not. */
+/* A quick test whether judge_known() could accept the match; most matches in large programs fail
+ * it. */
 static bool may_win(const struct placing *p, const struct match *m)
 {
 	const struct section *s = &p->all->v[m->section];

@@ -71,15 +71,12 @@ struct census_opts {
 	/* addresses of each capability's `mut_lists`; the array must outlive the walk */
 	const uint64_t *mut_lists;
 	uint32_t n_mut_lists;
-	struct census_range
-		code[CENSUS_MAX_RANGES]; /* where the code with info tables is; ascending */
+	struct census_range code[CENSUS_MAX_RANGES]; /* info tables' code; ascending */
 	uint32_t n_code;
 	bool profiled;	     /* closures' headers are two words longer */
-	uint16_t stack_size; /* offsets in a STACK: of the field stack_size, and of the stack itself
-			      */
+	uint16_t stack_size; /* offsets in a STACK: of stack_size, and of the stack itself */
 	uint16_t stack_stack;
-	uint64_t most_bytes; /* limit for blocks; if there are more, a sample of them stands for all
-			      */
+	uint64_t most_bytes; /* limit for blocks; of more, a sample stands for all */
 };
 
 struct census_entry {

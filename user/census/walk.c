@@ -72,8 +72,8 @@ static void count(struct walk *w, struct info_table *table, uint64_t bytes, uint
 	c->entries[table->entry - 1].bytes += bytes;
 }
 
-/* True if unused words may follow: an update leaves something smaller, and so does shrinking an
- * array. */
+/* True if other words may follow: what an update or a shrunk array leaves unused, or the end of
+ * a closure that closure__words() does not know in full. */
 static bool may_leave_gap(uint8_t type)
 {
 	return type == CLOSURE_IND || type == CLOSURE_BLACKHOLE || type == CLOSURE_TSO ||

@@ -137,7 +137,7 @@ int options__set_service(struct option_input *in, int key, const char *arg)
 }
 
 /* Uses the directory made by the service manager, if no other one was asked for. Windows are
- * kept for a day there, and not without a limit of bytes. */
+ * kept there for a day, within a limit of bytes. */
 static void use_state_directory(struct options *o)
 {
 	const char *state = getenv("STATE_DIRECTORY");

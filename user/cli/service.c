@@ -35,8 +35,8 @@
 #define EXIT_RENEWED	  32
 /*
  * For the service manager's watchdog the service is alive as long as its child is. The child
- * reports each second from its loop. Before the loop it looks at all processes, and after it it
- * writes its last window; for these times it may be silent for longer.
+ * reports each second from its loop. It may be silent for longer before that, while it looks at all
+ * processes, and afterwards, while it writes its last window.
  */
 #define STILL_LEAST_NS 2000000000ULL
 #define BEGINNING_NS   300000000000ULL

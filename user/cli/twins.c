@@ -32,7 +32,7 @@ struct twins {
 	bool given_used;
 	struct known *known;
 	size_t n, cap;
-	size_t n_in_dir, n_downloaded; /* numbers of known twins from these */
+	size_t n_in_dir, n_downloaded; /* how many of `known` are from these */
 };
 
 /* A missing directory is an error before anything is read, rather than missing names. */

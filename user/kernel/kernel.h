@@ -255,8 +255,7 @@ struct kernel_cost {
 	bool bpf_known;
 	uint64_t paused_ns;	   /* how long the call probes were off */
 	uint64_t observed_ns;	   /* how long they were on */
-	uint64_t held_up_until_ns; /* all probes were off until then (kernel__held_up); 0: they were
-				      not */
+	uint64_t held_up_until_ns; /* until then all probes were off; 0: they were not */
 };
 
 /*

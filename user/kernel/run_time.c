@@ -41,8 +41,7 @@ struct run_time {
 	/* when the first part ended, in which much is set up, and its run time; 0: it has not
 	 * ended */
 	uint64_t first_end_ns, first_sum;
-	uint64_t kept_ns,
-		sum; /* of the later parts that have ended: their length, and their run time */
+	uint64_t kept_ns, sum; /* of later, ended parts: length, run time */
 };
 
 static bool read_one(struct bpf_program *prog, uint64_t *ret_ns, uint64_t *ret_runs)

@@ -264,7 +264,7 @@ static int put_new(struct kernel *kernel)
 	return err;
 }
 
-/* Whether the user may use rows that nobody else uses: 0, or an error. Asked before they are
+/* Returns 0 if the user may use rows that nobody else uses, or an error. Called before they are
  * made. */
 static int ask(const struct unwind *u, struct unwind_user *user, uint64_t bytes)
 {

@@ -12,7 +12,7 @@
 
 /* For the models while they are built: their limits add up to 340 MB, plus lookup structures. */
 #define MEMORY (1ULL << 30)
-/* What an honest log takes per megabyte on a busy processor; below, the limits. */
+/* What an honest log takes per megabyte on a busy processor, and the limits for any log. */
 #define HONEST_NS_PER_MB 5000000ULL
 #define MS_PER_MB	 50
 #define ALWAYS_MS	 5000

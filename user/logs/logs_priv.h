@@ -32,11 +32,9 @@ struct log_models {
 	int64_t guess_ns, other_ns;
 	bool guessed;
 	bool wall_seen; /* the log has its wall clock, whether or not there is a guess */
-	bool unsure; /* the wall clock alone does not place the log: it is joined only with a match
-		      */
-	bool early;  /* the log would end before the session, but the system was suspended meanwhile
-		      */
-	size_t bytes; /* growth of the heap; until the log is read: the heap in use before */
+	bool unsure;	/* not placed by the wall clock alone: joined only with a match */
+	bool early;	/* would end before the session, but the system was suspended */
+	size_t bytes;	/* growth of the heap; until the log is read: the heap in use before */
 };
 
 struct pack;

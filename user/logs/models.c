@@ -239,8 +239,9 @@ static int64_t end_of(const struct log_models *m)
 
 /*
  * While the system is suspended the wall clock goes on, but CLOCK_MONOTONIC does not. If that
- * happened after the program's start, the log seems to end before the session, by the time
- * suspended. How much of the suspended time counts is unknown: as a rule none of it, or all of it.
+ * happened after the program's start, the log is placed too early by the time suspended, and seems
+ * to end before the session. How much of the suspended time counts is unknown: as a rule none of
+ * it, or all of it.
  */
 static bool may_be_later(struct log_models *m)
 {
@@ -248,8 +249,8 @@ static bool may_be_later(struct log_models *m)
 	int64_t suspended = (int64_t)m->suspended_ns;
 
 	m->early = m->guessed && m->suspended_ns > MARGIN_NS && end_of(m) < session;
-	/* without any guess, the log seems to begin before the system booted, by the time
-	 * suspended */
+	/* without any guess, the log seems to begin before the system booted, which the time
+	 * suspended may explain */
 	if (!m->guessed)
 		return m->wall_seen && m->suspended_ns > MARGIN_NS;
 	return m->early && end_of(m) + suspended >= session && end_of(m) + suspended <= latest;

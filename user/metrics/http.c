@@ -7,7 +7,7 @@
 #include "http/reply.h"
 #include "server_priv.h"
 
-/* How much longer than it is fresh a text may be served; nobody should see it after that. */
+/* How long a text may still be served once it is not fresh any more. */
 #define TOO_OLD_NS 60000000000ULL
 
 static const struct reply_header closes = {"Connection", "close"};

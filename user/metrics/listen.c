@@ -65,7 +65,7 @@ static int resolve(const struct address *a, struct addrinfo **ret_info)
 	return getaddrinfo(a->host, a->port, &hints, ret_info) ? -EINVAL : 0;
 }
 
-/* True for a link-local address without its link, as in "[fe80::1%eth0]:9464". */
+/* True for a link-local address that does not name its link, unlike "[fe80::1%eth0]:9464". */
 static bool lacks_link(const struct addrinfo *info)
 {
 	struct sockaddr_in6 v6;

@@ -113,8 +113,7 @@ void queue__let_go(struct queue *queue, bool remove);
 
 struct queue_state {
 	uint64_t n, bytes, oldest_unix_ns;
-	uint64_t dropped; /* number removed because the queue was full, or they could not be opened
-			   */
+	uint64_t dropped; /* number removed: queue full, or they could not be opened */
 	uint64_t removed; /* number removed by others, together with the directory */
 };
 struct queue_state queue__state(const struct queue *queue);

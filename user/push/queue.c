@@ -45,8 +45,7 @@ struct queue {
 	int dir; /* locked: only one process uses a directory as a queue */
 	uint64_t max_bytes, bytes, dropped, removed;
 	size_t max_files;
-	struct entry
-		*v; /* in the order of their names, from `first` on; the held file comes first */
+	struct entry *v; /* sorted by name, from `first` on; the held file comes first */
 	size_t n, cap, first;
 	bool held;
 	bool moved; /* … and was moved there, past others */

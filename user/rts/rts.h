@@ -62,8 +62,8 @@ struct rts {
 	struct callsites callsites; /* n 0, votes 0: not scanned, the symbols are enough */
 };
 
-/* -ENOEXEC: none of the files holds a runtime. An error of retry__shows_nothing(): why one of
- * the files could not be examined, when no other one holds a runtime. */
+/* -ENOEXEC: none of the files holds a runtime. An error for which retry__shows_nothing() is
+ * true: why one of the files could not be examined, if no other one holds a runtime. */
 int rts__find(pid_t pid, const struct images *images, struct rts *ret_rts);
 void rts__free(struct rts *rts);
 

@@ -93,8 +93,7 @@ static size_t loads(const struct code *c, size_t i, uint64_t vaddr)
 /* How often function i refers to vaddr: code__calls() or loads(). */
 typedef size_t (*refers_fn)(const struct code *c, size_t i, uint64_t vaddr);
 
-/* The only function that refers to vaddr, with at_one_place only if it does so once; n if none
- * or several do. */
+/* The only function that refers to vaddr (at_one_place: and only once); n if none or several do. */
 static size_t only_one(const struct code *c, refers_fn refers, uint64_t vaddr, bool at_one_place)
 {
 	size_t found = c->n;

@@ -233,8 +233,8 @@ static bool is_known(pid_t pid, struct image *image, const struct rts **ret_rts)
 	return !early || !has_debug(image);
 }
 
-/* An error of retry__shows_nothing(): there may be an answer later. Otherwise the result is kept
- * with the file. */
+/* An error for which retry__shows_nothing() is true: there may be an answer later. Otherwise the
+ * result is kept with the file. */
 static int find(pid_t pid, struct image *image, const struct rts **ret_rts)
 {
 	struct file *file = image->file;
@@ -257,8 +257,10 @@ static int find(pid_t pid, struct image *image, const struct rts **ret_rts)
 	return 0;
 }
 
-/* What the file holds, found now or earlier, relocated to where this process maps it. -ENOEXEC:
- * no runtime; an error of retry__shows_nothing(): why the file could not be examined. */
+/*
+ * What the file holds, found now or earlier, relocated to where this process maps it. -ENOEXEC: no
+ * runtime; an error for which retry__shows_nothing() is true: why the file could not be examined.
+ */
 static int look_into(pid_t pid, struct image *image, struct rts *rts)
 {
 	const struct rts *in_file = NULL;

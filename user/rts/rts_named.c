@@ -256,8 +256,7 @@ static void swap(struct twins *t)
 	t->functions[1] = first;
 }
 
-/* How many finished twins have their member `which` (0: parallel, 1: alone) called by a
- * function. */
+/* How many of the identified twins' members `which` (0: parallel, 1: alone) a function calls. */
 static size_t calls_twins(const struct search *s, const struct twins *twins, size_t function,
 			  size_t which)
 {

@@ -30,9 +30,8 @@
 struct rts_text {
 	const struct elf_fde *fdes;
 	size_t n;
-	uint8_t *part; /* enum rts_part of each FDE */
-	uint16_t
-		*name; /* number of each FDE's name, see rts_named_priv.h; 0 if there are symbols */
+	uint8_t *part;	    /* enum rts_part of each FDE */
+	uint16_t *name;	    /* rts_named_priv.h; 0 if there are symbols */
 	uint64_t stgreturn; /* 0: unknown */
 };
 
