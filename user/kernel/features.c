@@ -150,7 +150,7 @@ void kernel__features(struct kernel_features *ret_features)
 }
 
 /* The default profile of CRI-O and podman allows these calls only with CAP_SYS_ADMIN, whatever
- * other capabilities there are. We cannot know that they are filtered: a profile may allow them. */
+ * other capabilities there are. Whether they are filtered is unknown: a profile may allow them. */
 #define SECCOMP_ADVICE                                                                             \
 	"a seccomp profile is in force, which may well refuse it: run it with one that allows "    \
 	"bpf and perf_event_open, or with none"
