@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Samples of allocation, by the probes on a collection. Whoever has used up a nursery asks for
- * one: the stack of that Haskell thread is a sample for as many bytes as its capability has
- * allocated since its last one. It is taken at the request, where the runtime still shows which
- * thread that was; where the probe on that is off, at the end. A capability that others always
- * forestall is sampled once it has allocated a nursery's worth, as it was stopped.
+ * Samples of allocation, taken by the probes on a collection. The Haskell thread that has used up a
+ * nursery requests a collection: its stack is a sample for all bytes that its capability has
+ * allocated since the capability's previous sample. It is taken at the request, where the runtime
+ * still shows which thread that was, or at the end of the collection if the probe on the request is
+ * off. A capability that never requests a collection because others always do so first is sampled
+ * as it was stopped, once it has allocated a nursery's worth.
  */
 #ifndef SAFESCOPED_ALLOC_BPF_H
 #define SAFESCOPED_ALLOC_BPF_H
@@ -13,14 +14,14 @@
 #include "heap.bpf.h"
 
 #define ALLOC_PERIOD_NS 100000000ULL
-/* Where looks go by the samples of the target, which may be few: in so long a time, so many at
- * least, and about so many before there are samples to go by. */
+/* With stacks_by_samples, where there may be few samples: the period, the least number of
+ * inspections in it, and their number while there are no samples to follow. */
 #define ALLOC_LONG_NS	 1000000000ULL
 #define ALLOC_LEAST	 2
 #define ALLOC_FIRST	 8
 #define ALLOC_MOST_EVERY 65536
 
-/* NULL: the target's heap is not known. */
+/* NULL if the layout of the target's heap is not known. */
 SS_INLINE struct wire_heap_state *alloc_state(const struct wire_target *t, u32 tgid)
 {
 	struct wire_heap_state *st, *zero;
@@ -37,12 +38,12 @@ SS_INLINE struct wire_heap_state *alloc_state(const struct wire_target *t, u32 t
 	return bpf_map_lookup_elem(&heaps, &tgid);
 }
 
-/* As many looks as the target has had samples. */
+/* Sets the limit of inspections to the number of samples that the target had in the last period. */
 SS_INLINE void alloc_set_most(struct wire_heap_state *st, struct wire_target *t)
 {
 	u64 samples = target_entry(t)->samples, n = samples - st->samples;
 
-	/* nothing is known of the first period, nor of one in which they were counted anew */
+	/* nothing is known of the first period, nor of one in which the counter was reset */
 	if (!st->period_ns || samples < st->samples)
 		n = ALLOC_FIRST;
 	st->samples = samples;
@@ -50,9 +51,10 @@ SS_INLINE void alloc_set_most(struct wire_heap_state *st, struct wire_target *t)
 }
 
 /*
- * A look costs the pause some microseconds: about so many a second, as of stacks at switch-out.
- * Where there are more collections, one in `every` is looked at, at random: to choose by time would
- * prefer those that were long in coming.
+ * True if this collection is to be inspected, which prolongs the pause by some microseconds. The
+ * rate is limited like that of stacks at switch-out. If collections are more frequent, one in
+ * `every` is chosen at random: a choice by time would favour collections that follow a long
+ * interval.
  */
 SS_INLINE int alloc_may(struct wire_heap_state *st, struct wire_target *t, u64 now)
 {
@@ -79,7 +81,8 @@ SS_INLINE int alloc_may(struct wire_heap_state *st, struct wire_target *t, u64 n
 	return 1;
 }
 
-/* s->rts: the capability; s->th: the thread that is looking. 0: there is none to be sampled. */
+/* Sends a sample of the Haskell thread `tso`. s->rts: its capability; s->th: the OS thread that hit
+ * the probe. Returns 0 if there is no Haskell thread. */
 SS_GLOBAL int alloc_send(const struct wire_target *t, struct scratch *s, u64 tso, u32 reason,
 			 u64 now)
 {
@@ -123,7 +126,8 @@ SS_GLOBAL int alloc_send(const struct wire_target *t, struct scratch *s, u64 tso
 	return 1;
 }
 
-/* The thread that leads the collection: s->rts and s->th. False: it holds no capability. */
+/* Fills s->rts and s->th for the thread that leads the collection. False if it holds no
+ * capability. */
 SS_INLINE int alloc_leader(struct wire_target *t, struct scratch *s, struct task_struct *task)
 {
 	rts_thread_of(task, 0, &s->th);
@@ -132,8 +136,9 @@ SS_INLINE int alloc_leader(struct wire_target *t, struct scratch *s, struct task
 }
 
 /*
- * The request: the leader's capability is as its thread left it. At the collection's end that
- * thread is still known, but not what it had used up.
+ * Samples the Haskell thread that requested the collection. At the request, the leader's capability
+ * is still as that thread left it. At the end of the collection the thread is still known, but no
+ * longer what it had used up.
  */
 SS_INLINE void alloc_asked(struct wire_target *t, struct wire_heap_state *st, struct scratch *s,
 			   u32 point, u64 now)
@@ -159,7 +164,7 @@ struct alloc_ctx {
 	const struct wire_target *t;
 	const struct wire_heap_state *st;
 	u64 array;
-	u64 most, cap; /* the one that has allocated most since its last sample */
+	u64 most, cap; /* the capability that has allocated most since its last sample */
 	u32 n, no, every;
 };
 
@@ -187,7 +192,7 @@ static long alloc_look(u32 i, void *ctx)
 	return 0;
 }
 
-/* Where the capabilities are; *ret_n is 0 where only the one is known. */
+/* The array of capabilities; *ret_n is 0 if only a single one is known. */
 SS_INLINE void alloc_caps(const struct wire_target *t, u64 *ret_array, u32 *ret_n)
 {
 	u32 n = 0;
@@ -201,7 +206,8 @@ SS_INLINE void alloc_caps(const struct wire_target *t, u64 *ret_array, u32 *ret_
 	*ret_n = n;
 }
 
-/* All are stopped: one of those that others keep from asking for themselves. */
+/* While all capabilities are stopped: samples the one that has allocated most without requesting a
+ * collection itself. */
 SS_INLINE void alloc_stopped(struct wire_target *t, struct wire_heap_state *st, struct scratch *s,
 			     u64 now)
 {
@@ -218,7 +224,8 @@ SS_INLINE void alloc_stopped(struct wire_target *t, struct wire_heap_state *st, 
 	if (!c.cap)
 		return;
 	tso = heap_ran_last(0, &t->layout, c.cap, 0);
-	/* later the collection has seen to that */
+	/* the flag that shows this is cleared by the collection, so it is checked only at the
+	 * start */
 	if (!tso || (st->started && !heap_has_run(0, &t->layout, tso)))
 		return;
 	s->rts.cap = c.cap;
@@ -284,7 +291,7 @@ SS_INLINE void heap_send(struct user_regs *regs, struct wire_target *t, struct w
 	rec->skipped = st->looked ? st->skipped : 0;
 	rec->flags = st->large_seen ? WIRE_HEAP_LARGE_SEEN : 0;
 	rec->n_gens = heap_generations(0, &t->layout, s->rts.cap, rec->gens);
-	/* it has looked at each of them, which takes far longer */
+	/* a major collection has visited each thread, which takes far longer than counting them */
 	if (rec->n_gens && rec->generation + 1 == rec->n_gens)
 		rec->n_threads = heap_count_threads(0, &t->layout, s->rts.cap);
 	c.t = t;
@@ -292,7 +299,7 @@ SS_INLINE void heap_send(struct user_regs *regs, struct wire_target *t, struct w
 	c.caps = (struct wire_heap_cap *)(s->rec + sizeof(*rec));
 	alloc_caps(t, &c.array, &n);
 	if (!n) {
-		/* the one there is, as far as is known */
+		/* the only capability that is known */
 		c.only = t->main_cap ? t->main_cap : s->rts.cap;
 		n = 1;
 	}
@@ -311,7 +318,8 @@ SS_INLINE void heap_send(struct user_regs *regs, struct wire_target *t, struct w
 		count(WIRE_CNT_RECORDS);
 }
 
-/* One that is not looked at: what adds up over collections, and is gone after each. */
+/* A collection that is not inspected: reads only what adds up over collections and would be lost
+ * after this one. */
 SS_INLINE void alloc_skip(struct user_regs *regs, struct wire_target *t, struct wire_heap_state *st,
 			  u32 point)
 {
@@ -336,7 +344,7 @@ SS_INLINE void alloc_look_at(struct user_regs *regs, struct wire_target *t,
 		st->new_large = heap_new_large(0, &t->layout, s->rts.cap);
 		st->large_seen = 1;
 	}
-	/* the probe on the start may be off */
+	/* the probe on the start of a collection may be off */
 	if (st->looked && (point == WIRE_GC_START || (point == WIRE_GC_END && !st->started))) {
 		st->started = point == WIRE_GC_START;
 		alloc_stopped(t, st, s, now);
@@ -350,7 +358,8 @@ SS_INLINE void alloc_look_at(struct user_regs *regs, struct wire_target *t,
 		st->skipped = 0;
 }
 
-/* At one of a collection's probes. 1: somebody was looked at, which takes its time. */
+/* Called at each GC probe. Returns 1 if the collection was inspected, which takes noticeable
+ * time. */
 SS_NOINLINE int alloc_probe(struct user_regs *regs, struct wire_target *t,
 			    struct wire_heap_state *st, u32 point, u64 now)
 {
@@ -370,7 +379,7 @@ SS_NOINLINE int alloc_probe(struct user_regs *regs, struct wire_target *t,
 	}
 	if (point == WIRE_GC_END)
 		st->begun = 0;
-	/* the curves have all major collections */
+	/* all major collections are recorded, for the curves of the heap */
 	if (!st->looked && (point != WIRE_GC_END || !(u32)ARCH_ARG6(regs))) {
 		alloc_skip(regs, t, st, point);
 		return 0;

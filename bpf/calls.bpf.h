@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The stack of open safe calls of one thread. No maps and no clock in here, so that it runs in the
- * unit tests as it runs in the kernel.
+ * The stack of open safe calls of one thread. Uses no maps and no clock, so that the unit tests run
+ * the same code as the kernel.
  *
- * A call is identified by its InCall: the thread's Task has one InCall for each level of call-back,
- * and an InCall can have one suspended thread. A begin with the InCall of an open call means that
- * that call, and all above it, never came back (longjmp out of C, or the Haskell thread was
- * replaced); an end takes everything above its own InCall with it.
+ * A call is identified by its InCall: the thread's Task has one InCall per level of call-back, and
+ * an InCall can have one suspended thread. If a call starts with the InCall of an open call, that
+ * call and all above it never returned (longjmp out of C, or the Haskell thread was replaced). If a
+ * call ends, all calls above its own InCall are dropped with it.
  *
- * A call begins with suspendThread, which gives the capability away before the foreign function
- * runs. Off-CPU time in it is the call's hand-over time: kept apart, and part neither of the call's
- * wall time nor of its blocked and runnable times. The calls around it have it in all three.
+ * A call starts with suspendThread, which gives the capability away before the foreign function
+ * runs. Off-CPU time in suspendThread is the call's hand-over time: it is counted separately and is
+ * not part of the call's wall, blocked and runnable times. For the enclosing calls it is part of
+ * all three.
  */
 #ifndef SAFESCOPED_CALLS_BPF_H
 #define SAFESCOPED_CALLS_BPF_H
@@ -18,7 +19,7 @@
 #include "wire.h"
 #include "mem.bpf.h"
 
-/* Index of the open call with this InCall, the topmost; -1: none. */
+/* Index of the topmost open call with this InCall; -1: none. */
 SS_INLINE int calls_find(const struct wire_thread *th, u64 incall)
 {
 	s64 found = ss_opaque(-1, incall);
@@ -36,13 +37,13 @@ SS_INLINE int calls_find(const struct wire_thread *th, u64 incall)
 
 enum calls_result {
 	CALLS_OK = 0,
-	CALLS_OVERFLOW = 1,  /* too deep: not followed */
+	CALLS_OVERFLOW = 1,  /* nested too deep: the call is not followed */
 	CALLS_UNMATCHED = 2, /* no such call is open */
 };
 
 /*
- * A call begins; `sp`: where suspendThread's return address, which is `site`, lies.
- * *ret_abandoned: calls that are now known never to have come back.
+ * A call starts. `sp`: address of suspendThread's return address, whose value is `site`.
+ * *ret_abandoned: number of open calls that are thereby known never to have returned.
  */
 SS_INLINE int calls_begin(struct wire_thread *th, u64 now, u64 site, u64 sp, u64 incall, u32 cap_no,
 			  u32 flags, u32 *ret_abandoned)
@@ -71,12 +72,13 @@ SS_INLINE int calls_begin(struct wire_thread *th, u64 now, u64 site, u64 sp, u64
 	o->cap_no = cap_no;
 	o->flags = flags;
 	th->depth = i + 1;
-	/* last: a switch-out before this has another call on top */
+	/* set last: a switch-out before this still sees another call on top */
 	th->suspend_sp = sp;
 	return CALLS_OK;
 }
 
-/* A call ends; it is copied to *ret_call, with its off-CPU times instead of the totals. */
+/* A call ends; it is copied to *ret_call, with its own off-CPU times in place of the thread's
+ * totals. */
 SS_INLINE int calls_end(struct wire_thread *th, u64 incall, struct wire_open *ret_call,
 			u32 *ret_abandoned)
 {
@@ -112,7 +114,7 @@ SS_INLINE struct wire_open *calls_top(struct wire_thread *th)
 	return &th->open[i & (WIRE_OPEN_MAX - 1)];
 }
 
-/* Its InCall; 0: none is open. */
+/* InCall of the innermost open call; 0 if none is open. */
 SS_INLINE u64 calls_innermost(struct wire_thread *th)
 {
 	const struct wire_open *top = calls_top(th);
@@ -123,11 +125,12 @@ SS_INLINE u64 calls_innermost(struct wire_thread *th)
 /* ── hand-over ───────────────────────────────────────────────────────────────────────────── */
 
 /*
- * Whether the thread, whose user stack pointer is `sp`, is still in the suspendThread of its
- * innermost open call; once it is not, the memory is not read again. GHC calls the foreign function
- * from the frame that it called suspendThread from (compiler/GHC/Cmm/LayoutStack.hs,
- * lowerSafeForeignCall): below where suspendThread's return address was, that word is then the
- * other call's return address or one of its arguments. In between it is above.
+ * True if the thread, whose user stack pointer is `sp`, is still in the suspendThread of its
+ * innermost open call; once it has left it, the memory is not read again. GHC calls the foreign
+ * function from the same frame as suspendThread (compiler/GHC/Cmm/LayoutStack.hs,
+ * lowerSafeForeignCall). During that call sp is below the place of suspendThread's return address,
+ * but the word there is the other call's return address or one of its arguments. Between the two
+ * calls sp is above it.
  */
 SS_INLINE int calls_suspending(struct mem *mem, struct wire_thread *th, u64 sp)
 {
@@ -143,7 +146,8 @@ SS_INLINE int calls_suspending(struct mem *mem, struct wire_thread *th, u64 sp)
 	return 0;
 }
 
-/* An off-CPU interval has ended. `suspending`: as calls_suspending() found at its begin. */
+/* Accounts for an off-CPU interval that has ended. `suspending`: result of calls_suspending() at
+ * its start. */
 SS_INLINE void calls_off(struct wire_thread *th, u64 blocked, u64 runnable, u32 suspending)
 {
 	struct wire_open *top = suspending ? calls_top(th) : 0;
@@ -157,7 +161,7 @@ SS_INLINE void calls_off(struct wire_thread *th, u64 blocked, u64 runnable, u32 
 	top->runnable_ns += runnable;
 }
 
-/* A finished call's wall time: from where its foreign function began. */
+/* Wall time of a finished call, from the start of its foreign function. */
 SS_INLINE u64 calls_wall(const struct wire_open *call, u64 now)
 {
 	u64 all = now - call->start_ns;
@@ -176,15 +180,15 @@ SS_INLINE u64 calls_short_cpu(const struct wire_thread *th)
 /* ── while the probes are off ────────────────────────────────────────────────────────────── */
 
 /*
- * Whether the calls of a thread that is on the CPU are known: the probes are on, and they have not
- * been off while it ran. In the first epoch they have never been.
+ * True if the open calls of a thread that is on the CPU are known: the probes are on, and they have
+ * not been off while it ran. In the first epoch they have never been off.
  */
 SS_INLINE int calls_known(const struct wire_target *t, const struct wire_thread *th)
 {
 	return !(t->flags & WIRE_TARGET_PROBES_OFF) && (t->epoch == 1 || th->epoch == t->epoch);
 }
 
-/* To be called before open[] is looked at or changed in a thread that is on the CPU. */
+/* Must be called before open[] of a thread on the CPU is read or changed. */
 SS_INLINE void calls_sync(const struct wire_target *t, struct wire_thread *th)
 {
 	if (calls_known(t, th)) {
@@ -198,8 +202,8 @@ SS_INLINE void calls_sync(const struct wire_target *t, struct wire_thread *th)
 }
 
 /*
- * The thread is on the CPU again. What was known of its calls at the switch-out is true still, and
- * if the probes are on it stays so. 1: they have been off and on again meanwhile.
+ * The thread is on the CPU again. What was known of its calls at the switch-out still holds, and
+ * continues to hold if the probes are on. Returns 1 if they have been off and on again meanwhile.
  */
 SS_INLINE int calls_carry(const struct wire_target *t, struct wire_thread *th)
 {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The C stack under and over Haskell code, as far as it takes to find Sp.
+ * The C stack above and below Haskell code, as far as needed to find Sp.
  *
  * StgRun reserves 16 kB of C stack and jumps into Haskell code, which never moves rsp between
- * calls: at any instruction in Haskell code the return address into schedule() lies at
- * rsp + 16432, and it is one constant for the whole process (GHC rts/StgCRun.c, x86-64: 48 bytes
- * of saved registers + RESERVED_C_STACK_BYTES). In C code that Haskell called, the same word lies
- * higher by what C has pushed since; what C saved of rbp, which is Sp in Haskell code, is in
- * between.
+ * calls: at any instruction in Haskell code the return address into schedule() is at rsp + 16432,
+ * and its value is one constant for the whole process (GHC rts/StgCRun.c, x86-64: 48 bytes of saved
+ * registers + RESERVED_C_STACK_BYTES). In C code called from Haskell, the same word is further up
+ * by what C has pushed since; in between is the rbp that C saved, which is Sp in Haskell code.
  */
 #ifndef SAFESCOPED_CSTACK_BPF_H
 #define SAFESCOPED_CSTACK_BPF_H
@@ -16,11 +15,12 @@
 #include "mem.bpf.h"
 
 #define CSTACK_STGRUN_FRAME 16432
-/* … and without those 16 kB: what StgRun saved of its caller's registers. */
+/* The part of it without those 16 kB: the registers of its caller that StgRun saved. */
 #define CSTACK_STGRUN_SAVED 48
-/* C frames above Haskell code are searched for StgRun's return address over this many bytes. */
+/* StgRun's return address is searched for in this many bytes of C frames above Haskell code. */
 #define CSTACK_MAX_DEPTH 65536
-/* From the Haskell code's end of them, or blindly from rsp, so many bytes are searched for Sp. */
+/* Sp is searched for in this many bytes, from the Haskell end of these frames or blindly from
+ * rsp. */
 #define CSTACK_SAVED_DEPTH 4096
 #define CSTACK_STEP_WORDS  8
 #define CSTACK_STEP_BYTES  (8 * CSTACK_STEP_WORDS)
@@ -28,17 +28,17 @@
 #define CSTACK_SPLIM_BYTES (8 * 21)
 
 struct cstack_scan {
-	u64 at;	    /* where the next step reads */
-	u64 left;   /* steps */
-	u64 lo, hi; /* the range in which the word looked for lies */
-	u64 align;  /* bits that it has clear */
-	u64 except; /* a word that is not meant though it lies in the range */
-	u64 found;  /* address of the word; 0 */
+	u64 at;	    /* address that the next step reads */
+	u64 left;   /* steps left */
+	u64 lo, hi; /* range of the value searched for */
+	u64 align;  /* bits that are clear in it */
+	u64 except; /* a value in the range that does not count */
+	u64 found;  /* address of the word found; 0: none */
 	u64 value;
 	s64 step; /* +64: upward, -64: downward */
 };
 
-/* As with struct stg: the state lies in a map. */
+/* Like struct stg: its state is in a map. */
 struct cstack_ctx {
 	struct mem *mem;
 	struct cstack_scan *scan;
@@ -57,7 +57,7 @@ static long cstack_step(u32 i, void *ctx)
 	s->left--;
 #pragma GCC unroll 8
 	for (k = 0; k < CSTACK_STEP_WORDS; k++) {
-		/* the nearest first, whichever way */
+		/* nearest word first, in either direction */
 		u32 j = s->step < 0 ? CSTACK_STEP_WORDS - 1 - k : k;
 		u64 v = s->step < 0 ? words[CSTACK_STEP_WORDS - 1 - k] : words[k];
 
@@ -71,14 +71,15 @@ static long cstack_step(u32 i, void *ctx)
 	return 0;
 }
 
-/* What is known of the C stack at one moment. */
+/* The C stack of a thread at one moment. */
 struct cstack {
 	u64 hs_rsp;  /* rsp of the Haskell code that is running or has called C; 0: not found */
-	u64 call_ra; /* return address into that Haskell code, of the C function; 0: none */
-	u64 sp;	     /* Sp as C code saved it; 0: not found */
+	u64 call_ra; /* return address into that Haskell code from the C function; 0: none */
+	u64 sp;	     /* Sp as saved by C code; 0: not found */
 };
 
-/* The bytes before a return address of a call: e8 rel32, or ff /2 with a register or memory. */
+/* True if a call instruction precedes the return address: e8 rel32, or ff /2 with a register or
+ * memory. */
 SS_INLINE int cstack_after_call(struct mem *mem, u64 ra)
 {
 	u8 b[8] = {};
@@ -90,7 +91,7 @@ SS_INLINE int cstack_after_call(struct mem *mem, u64 ra)
 	       (b[0] == 0xff && (b[1] & 0x38) == 0x10);
 }
 
-/* Where the direct call before a return address leads; 0: it is another instruction. */
+/* Target of the direct call that precedes a return address; 0 if it is another instruction. */
 SS_INLINE u64 cstack_called(struct mem *mem, u64 ra)
 {
 	u8 b[5] = {};
@@ -102,7 +103,7 @@ SS_INLINE u64 cstack_called(struct mem *mem, u64 ra)
 	return ra + (s64)rel;
 }
 
-/* The arguments that the code at a return address takes off the stack, in bytes; 0: none. */
+/* Bytes of arguments that the code at a return address removes from the stack; 0: none. */
 SS_INLINE u32 cstack_taken_off(struct mem *mem, u64 ra)
 {
 	u8 b[8] = {};
@@ -119,7 +120,7 @@ SS_INLINE u32 cstack_taken_off(struct mem *mem, u64 ra)
 	return bytes < CSTACK_STGRUN_FRAME && !(bytes & 7) ? bytes : 0;
 }
 
-/* True if rsp is where Haskell code has it: the program counter is in Haskell code. */
+/* True if rsp has its value in Haskell code, so that the program counter is in Haskell code. */
 SS_INLINE int cstack_in_haskell(struct mem *mem, u64 rsp, u64 stgrun_ret)
 {
 	u64 w[2] = {};
@@ -131,8 +132,9 @@ SS_INLINE int cstack_in_haskell(struct mem *mem, u64 rsp, u64 stgrun_ret)
 }
 
 /*
- * StgRun's return address on this thread's C stack, above rsp; 0 if it is not there. The place is
- * the same all through an in-call, so the last one found (`known`) is tried before the search.
+ * Address of StgRun's return address on this thread's C stack, above rsp; 0 if it is not found. It
+ * does not change during an in-call, so the address found last (`known`) is tried before the
+ * search.
  */
 SS_INLINE u64 cstack_landmark(const struct cstack_ctx *c, u64 rsp, u64 stgrun_ret, u64 known)
 {
@@ -152,9 +154,9 @@ SS_INLINE u64 cstack_landmark(const struct cstack_ctx *c, u64 rsp, u64 stgrun_re
 }
 
 /*
- * From C code called by Haskell code back to where Haskell left off. [lo, hi) are the words of the
- * running thread's STACK, the only place where a saved Sp can point to; SpLim, which C functions
- * save as well, points there too. `landmark`: where StgRun's return address is, or 0.
+ * Finds the place in Haskell code from which the current C code was called. [lo, hi) are the words
+ * of the running thread's STACK, into which a saved Sp must point; so does SpLim, which C functions
+ * save as well. `landmark`: address of StgRun's return address, or 0.
  */
 SS_INLINE void cstack_find(const struct cstack_ctx *c, u64 rsp, u64 landmark, u64 lo, u64 hi,
 			   struct cstack *out)
@@ -172,15 +174,15 @@ SS_INLINE void cstack_find(const struct cstack_ctx *c, u64 rsp, u64 landmark, u6
 		out->hs_rsp = landmark - CSTACK_STGRUN_FRAME;
 		if (out->hs_rsp < rsp)
 			return;
-		/* GHC aligns the stack for a call by `sub $8,%rsp`, or does not need to */
+		/* GHC aligns the stack for a call by `sub $8,%rsp`, unless it is aligned already */
 		if (!mem_read(c->mem, ra, sizeof(ra), out->hs_rsp - 16)) {
 			if (cstack_after_call(c->mem, ra[0]))
 				out->call_ra = ra[0];
 			else if (cstack_after_call(c->mem, ra[1]))
 				out->call_ra = ra[1];
 		}
-		/* the saved rbp nearest to the Haskell code: of the first C function that saved it
-		 */
+		/* the saved rbp nearest to the Haskell code is that of the first C function that
+		 * saved it */
 		s->at = out->hs_rsp - CSTACK_STEP_BYTES;
 		s->step = -CSTACK_STEP_BYTES;
 		s->left = (out->hs_rsp - rsp) / CSTACK_STEP_BYTES + 1;
@@ -191,7 +193,7 @@ SS_INLINE void cstack_find(const struct cstack_ctx *c, u64 rsp, u64 landmark, u6
 		s->step = CSTACK_STEP_BYTES;
 	}
 	ss_loop(CSTACK_SAVED_DEPTH / CSTACK_STEP_BYTES, cstack_step, (void *)c);
-	/* below rsp lies what is no longer there */
+	/* words below rsp are stale */
 	if (s->found >= rsp)
 		out->sp = s->value;
 }

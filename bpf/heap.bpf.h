@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The heap as its own structures have it: what a capability has allocated, why it asks for a
- * collection and for whom, how large the generations are.
+ * The heap, read from the runtime's own structures: what a capability has allocated, why it
+ * requests a collection and for which thread, how large the generations are.
  *
- * A capability allocates in its nursery, block by block. What is in the blocks that it has done
- * with, and its large objects, are in total_allocated; those that it is in (rCurrentNursery,
- * rCurrentAlloc) are added to it as a collection begins (GHC rts/sm/Storage.h,
- * finishedNurseryBlock; rts/Stats.c, stat_startGC). So at a collection's end it is what `+RTS -t`
- * adds up.
+ * A capability allocates in its nursery, block by block. total_allocated has the blocks that are
+ * finished, and large objects; the blocks in use (rCurrentNursery, rCurrentAlloc) are added when a
+ * collection starts (GHC rts/sm/Storage.h, finishedNurseryBlock; rts/Stats.c, stat_startGC). At the
+ * end of a collection it is therefore the amount that `+RTS -t` adds up.
  *
- * The places below are the same in 8.10 to 9.14; scripts/ghc-layout.c compares them with the
+ * The offsets below are the same in 8.10 to 9.14; scripts/ghc-layout.c compares them with the
  * headers of each release that is added to the table.
  */
 #ifndef SAFESCOPED_HEAP_BPF_H
@@ -18,18 +17,18 @@
 #include "wire.h"
 #include "rts.bpf.h"
 
-/* Capability.r (rts/include/stg/Regs.h): what follows rNursery, and what is before rCCCS */
+/* Capability.r (rts/include/stg/Regs.h): offsets after rNursery, and before rCCCS */
 #define HEAP_CURRENT_NURSERY 8
 #define HEAP_CURRENT_ALLOC   16
 #define HEAP_HP_LIM	     8
 /* rts/include/rts/storage/ClosureTypes.h: THUNK to THUNK_STATIC */
 #define HEAP_THUNK	15
 #define HEAP_THUNK_LAST 21
-/* The runtime's code in assembler is one piece of less than that. */
+/* The runtime's assembly code is a single piece smaller than this. */
 #define HEAP_NEAR (1ULL << 20)
-/* rts/Task.h: InCall.tso, of a thread that was called from outside */
+/* rts/Task.h: InCall.tso, for a thread called from outside */
 #define HEAP_INCALL_TSO 0
-/* rts/Capability.h: from run_queue_hd to mut_lists, an array of lists of blocks */
+/* rts/Capability.h: offset of mut_lists, an array of lists of blocks, from run_queue_hd */
 #define HEAP_CAP_MUT_LISTS 40
 /* rts/include/rts/storage/GC.h, nursery: 4 kB blocks */
 #define HEAP_NURSERY_BLOCKS 8
@@ -42,10 +41,11 @@
 /* rts/include/rts/storage/GC.h, generation */
 #define HEAP_GEN_BLOCKS		16 /* n_blocks, n_words */
 #define HEAP_GEN_LARGE		40 /* n_large_blocks, n_large_words */
-#define HEAP_GEN_NEW_LARGE	56 /* of the youngest: words since the last collection */
+#define HEAP_GEN_NEW_LARGE	56 /* youngest generation: words since the last collection */
 #define HEAP_GEN_COMPACT_BLOCKS 72
 #define HEAP_GEN_THREADS	104 /* its Haskell threads, linked by global_link */
-#define HEAP_GEN_TO		120 /* where its survivors go: the next one; the oldest, itself */
+#define HEAP_GEN_TO		120 /* generation that survivors go to: the next one; for the oldest, itself \
+				     */
 /* rts/include/RtsAPI.h, RTSStats: max_mem_in_use_bytes, gc.mem_in_use_bytes */
 #define HEAP_STATS_MOST	    48
 #define HEAP_STATS_HELD	    208
@@ -56,7 +56,7 @@ SS_INLINE int heap_known(const struct wire_layout *l)
 	return l->cap_nursery && l->cap_run_queue && l->cap_total_allocated;
 }
 
-/* Bytes that a capability has allocated, but for the blocks that it is in. 0 or -1. */
+/* Bytes that a capability has allocated, without the blocks in use. Returns 0 or -1. */
 SS_INLINE long heap_allocated(struct mem *mem, const struct wire_layout *l, u64 cap, u64 *ret_bytes)
 {
 	u64 words = 0;
@@ -67,7 +67,8 @@ SS_INLINE long heap_allocated(struct mem *mem, const struct wire_layout *l, u64 
 	return 0;
 }
 
-/* Bytes in use of the block whose descriptor `at` points at; 0: none, or not readable. */
+/* Bytes used in the block whose descriptor is pointed to by the word at `at`; 0: none, or not
+ * readable. */
 SS_INLINE u64 heap_block_used(struct mem *mem, u64 at)
 {
 	u64 bd = 0, place[2] = {};
@@ -79,7 +80,7 @@ SS_INLINE u64 heap_block_used(struct mem *mem, u64 at)
 	return place[1] - place[0];
 }
 
-/* Those that it is in as well: before a collection has begun. */
+/* Bytes used in the capability's current blocks; only before a collection has started. */
 SS_INLINE u64 heap_in_use(struct mem *mem, const struct wire_layout *l, u64 cap)
 {
 	u64 r = cap + l->cap_nursery;
@@ -99,7 +100,7 @@ SS_INLINE u64 heap_nursery(struct mem *mem, const struct wire_layout *l, u64 cap
 	return blocks * HEAP_BLOCK_SIZE;
 }
 
-/* The youngest generation, which all nurseries' blocks are of; 0: not readable. */
+/* The youngest generation, which owns all nursery blocks; 0: not readable. */
 SS_INLINE u64 heap_youngest(struct mem *mem, const struct wire_layout *l, u64 cap)
 {
 	u64 bd = 0, gen = 0;
@@ -110,7 +111,7 @@ SS_INLINE u64 heap_youngest(struct mem *mem, const struct wire_layout *l, u64 ca
 	return gen;
 }
 
-/* Words of large objects since the last collection, of all capabilities. */
+/* Words of large objects allocated by all capabilities since the last collection. */
 SS_INLINE u64 heap_new_large(struct mem *mem, const struct wire_layout *l, u64 cap)
 {
 	u64 gen = heap_youngest(mem, l, cap), words = 0;
@@ -121,9 +122,9 @@ SS_INLINE u64 heap_new_large(struct mem *mem, const struct wire_layout *l, u64 c
 }
 
 /*
- * The Haskell thread that the capability ran last, and put back into its queue: at the tail if it
- * was to let others run, which HpLim shows until all capabilities are stopped (rts/Schedule.c,
- * scheduleHandleHeapOverflow), else at the head. 0: there is none.
+ * The Haskell thread that the capability ran last, and has put back into its queue: at the tail if
+ * it was asked to let others run, which HpLim shows until all capabilities are stopped
+ * (rts/Schedule.c, scheduleHandleHeapOverflow), else at the head. 0: there is none.
  */
 SS_INLINE u64 heap_ran_last(struct mem *mem, const struct wire_layout *l, u64 cap, int by_hp_lim)
 {
@@ -139,7 +140,7 @@ SS_INLINE u64 heap_ran_last(struct mem *mem, const struct wire_layout *l, u64 ca
 	return tso;
 }
 
-/* Whether that thread has run since the last collection, which leaves no stack dirty. */
+/* True if the thread has run since the last collection, which leaves no stack dirty. */
 SS_INLINE int heap_has_run(struct mem *mem, const struct wire_layout *l, u64 tso)
 {
 	u64 stack = 0;
@@ -150,10 +151,10 @@ SS_INLINE int heap_has_run(struct mem *mem, const struct wire_layout *l, u64 tso
 }
 
 /*
- * The code in which a heap check failed, where the thread's topmost frame has it and no return
- * address below does: a function that is to be called again (stg_gc_fun, a RET_FUN), or a thunk
- * that is to be entered again (stg_enter: one pointer, to a thunk). GHC rts/HeapStackCheck.cmm. 0:
- * the frame below is the one that allocates.
+ * The code in which a heap check failed, if only the thread's topmost frame shows it: a function
+ * that is to be called again (stg_gc_fun, a RET_FUN), or a thunk that is to be entered again
+ * (stg_enter: one pointer, to a thunk). GHC rts/HeapStackCheck.cmm. 0: the frame below is the one
+ * that allocates.
  */
 SS_INLINE u64 heap_checked_code(struct mem *mem, u64 sp)
 {
@@ -173,8 +174,8 @@ SS_INLINE u64 heap_checked_code(struct mem *mem, u64 sp)
 		return 0;
 	if (type == STG_RET_FUN)
 		return info;
-	/* a word of another kind of frame is no pointer to a thunk, and then this is read in vain
-	 */
+	/* for another kind of frame the word does not point to a thunk, and this read has no
+	 * effect */
 	if (mem_read(mem, &type, sizeof(type), info - 8) || type < HEAP_THUNK ||
 	    type > HEAP_THUNK_LAST)
 		return 0;
@@ -182,9 +183,9 @@ SS_INLINE u64 heap_checked_code(struct mem *mem, u64 sp)
 }
 
 /*
- * Whether the topmost frame is that of a primitive operation, which is tried again after the
- * collection: a word of it is where (GHC rts/HeapStackCheck.cmm, stg_gc_prim and the like), and
- * that is the runtime's code, as the frame's own is.
+ * True if the topmost frame belongs to a primitive operation, which is retried after the
+ * collection: one word of the frame is the address of the operation (GHC rts/HeapStackCheck.cmm,
+ * stg_gc_prim and similar), in the runtime's code, like the frame's own return address.
  */
 SS_INLINE int heap_in_primitive(struct mem *mem, u64 sp)
 {
@@ -204,13 +205,13 @@ SS_INLINE int heap_in_primitive(struct mem *mem, u64 sp)
 	return found;
 }
 
-/* Why the holder of the capability, in that in-call, asks for a collection. */
+/* Why the holder of the capability, in that in-call, requests a collection. */
 SS_INLINE u32 heap_reason(struct mem *mem, const struct wire_layout *l, u64 cap, u64 incall)
 {
 	u64 tso = 0, prev = 0, bd = 0, link = 0;
 	u32 n = 0;
 
-	/* performGC has an in-call of its own, for no thread (rts/Schedule.c, performGC_) */
+	/* performGC has an in-call of its own, without a thread (rts/Schedule.c, performGC_) */
 	if (incall && !mem_u64(mem, &tso, incall + HEAP_INCALL_TSO) && !tso &&
 	    !mem_u64(mem, &prev, incall + l->incall_prev_stack) && prev)
 		return WIRE_ALLOC_FORCED;
@@ -228,7 +229,7 @@ SS_INLINE u32 heap_reason(struct mem *mem, const struct wire_layout *l, u64 cap,
 
 struct heap_threads {
 	struct mem *mem;
-	u64 gen, at, info; /* info: of TSOs; 0: none has been seen */
+	u64 gen, at, info; /* info: info pointer of TSOs; 0: none has been seen */
 	u32 link, n, whole;
 };
 
@@ -255,8 +256,8 @@ static long heap_thread(u32 i, void *ctx)
 }
 
 /*
- * How many Haskell threads there are, in all generations, while nothing runs; WIRE_HEAP_THREADS:
- * that many or more; 0: not readable.
+ * Number of Haskell threads in all generations, while nothing runs. WIRE_HEAP_THREADS: that many or
+ * more; 0: not readable.
  */
 SS_INLINE u32 heap_count_threads(struct mem *mem, const struct wire_layout *l, u64 cap)
 {
@@ -273,9 +274,9 @@ SS_INLINE u32 heap_count_threads(struct mem *mem, const struct wire_layout *l, u
 }
 
 /*
- * Megablocks of 1 MB that the runtime held from the system at the end of the collection before, by
- * its RTSStats; 0: not known. Whole megablocks, and no more than there ever were: what is neither
- * is something else.
+ * Megablocks of 1 MB that the runtime held from the system at the end of the previous collection,
+ * from its RTSStats; 0: not known. Values that are not whole megablocks, or exceed the maximum so
+ * far, are rejected: the fields must be something else.
  */
 SS_INLINE u32 heap_held(struct mem *mem, u64 stats)
 {
@@ -288,7 +289,7 @@ SS_INLINE u32 heap_held(struct mem *mem, u64 stats)
 	return held >> HEAP_MEGABLOCK_LOG2;
 }
 
-/* Reads the generations, youngest first; how many. */
+/* Reads the generations, youngest first; returns their number. */
 SS_INLINE u32 heap_generations(struct mem *mem, const struct wire_layout *l, u64 cap,
 			       struct wire_heap_gen *gens)
 {

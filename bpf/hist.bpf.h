@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The histogram of call durations: 8 steps for each power of two (wire.h, WIRE_HIST_*). */
+/* The histogram of call durations: 8 steps per power of two (wire.h, WIRE_HIST_*). */
 #ifndef SAFESCOPED_HIST_BPF_H
 #define SAFESCOPED_HIST_BPF_H
 
 #include "wire.h"
 #include "mem.bpf.h"
 
-/* Position of the highest bit that is set; 0 for 0. No clz instruction in BPF. */
+/* Index of the highest set bit; 0 for 0. BPF has no clz instruction. */
 SS_INLINE u32 hist_log2(u64 v)
 {
 	u32 r = 0;
@@ -37,8 +37,8 @@ SS_INLINE u32 hist_log2(u64 v)
 }
 
 /*
- * Slot of a duration: 0 for all below 2^WIRE_HIST_MIN_LOG2, then 8 for each power of two, the last
- * for all from 2^WIRE_HIST_MAX_LOG2 on.
+ * Slot of a duration: 0 for everything below 2^WIRE_HIST_MIN_LOG2, then 8 per power of two, the
+ * last for everything from 2^WIRE_HIST_MAX_LOG2 on.
  */
 SS_INLINE u32 hist_slot(u64 ns)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Short stays off the CPU, of which a target has hundreds a second: the timer's thread sleeps from
- * tick to tick, and each time that it wakes it preempts a thread that runs Haskell code. Where
- * hold_for_ns is set, these make no record each. They add up, and become one that is as long as all
- * of them and ends where something else of the thread is reported: a longer stay, one of another
- * kind, a sample, a call, its exit, or the end of a window. How long a thread was off the CPU, and
- * how long of that it was runnable, is exact; the place is, to hold_for_ns.
+ * Short off-CPU intervals, of which a target has hundreds a second: the timer thread sleeps from
+ * tick to tick, and each time it wakes it preempts a thread that runs Haskell code. If hold_for_ns
+ * is set, they do not get a record each but are held back and added up. The sum becomes one record
+ * that ends where something else of the thread is reported: a longer interval, one of another kind,
+ * a sample, a call, its exit, or the end of a window. The time off the CPU, and the runnable part
+ * of it, is exact; its position is off by up to hold_for_ns.
  */
 #ifndef SAFESCOPED_HOLD_BPF_H
 #define SAFESCOPED_HOLD_BPF_H
@@ -14,7 +14,7 @@
 #include "calls.bpf.h"
 #include "lost.bpf.h"
 
-/* Of a stay that ended at `now`, the time that the thread was runnable. */
+/* The runnable part of the off-CPU interval that ends at `now`. */
 SS_INLINE u64 off_runnable(const struct wire_thread *seen, u64 now)
 {
 	u64 out = seen->off_since_ns, wake = seen->wake_ns;
@@ -24,7 +24,7 @@ SS_INLINE u64 off_runnable(const struct wire_thread *seen, u64 now)
 	return now - wake;
 }
 
-/* Whether the stay that ends now may wait. */
+/* True if the off-CPU interval that ends now may be held back. */
 SS_INLINE int hold_may(const struct wire_target *t, const struct wire_thread_entry *e, u64 now)
 {
 	const struct wire_thread *seen = &e->th;
@@ -37,7 +37,7 @@ SS_INLINE int hold_may(const struct wire_target *t, const struct wire_thread_ent
 	return seen->off_rts.where == WIRE_WHERE_HASKELL && now - out < t->off_record_ns;
 }
 
-/* Atomic: a flush on another CPU may come between. */
+/* Adds the interval that ends now. Atomic, since a flush on another CPU may interfere. */
 SS_INLINE void hold_add(struct wire_thread_entry *e, u64 now)
 {
 	u64 out = e->th.off_since_ns;
@@ -48,7 +48,7 @@ SS_INLINE void hold_add(struct wire_thread_entry *e, u64 now)
 	__sync_fetch_and_add(&e->held_ns, now - out);
 }
 
-/* What was held, from here on the caller's. */
+/* Takes the time held back; the caller must report it. */
 SS_INLINE u64 hold_take(struct wire_thread_entry *e, u64 *ret_runnable)
 {
 	u64 all = __sync_lock_test_and_set(&e->held_ns, 0);
@@ -58,7 +58,7 @@ SS_INLINE u64 hold_take(struct wire_thread_entry *e, u64 *ret_runnable)
 	return all;
 }
 
-/* What is the same in all records of the stays that one held one is made of. */
+/* Fills what is common to all off-CPU records that may take in intervals held back. */
 SS_INLINE void off_fill(struct wire_off *rec, const struct wire_thread *seen, u64 id, u64 now)
 {
 	fill_header(&rec->h, WIRE_OFF, now, id >> 32, id);
@@ -71,8 +71,8 @@ SS_INLINE void off_fill(struct wire_off *rec, const struct wire_thread *seen, u6
 }
 
 /*
- * A record of a stay takes in those that were held: it is as much longer, and so is the part of it
- * at whose end the thread was runnable.
+ * Merges the intervals held back into the record of an off-CPU interval, which becomes longer by
+ * their sum, as does its final, runnable part.
  */
 SS_INLINE void hold_join(struct wire_thread_entry *e, struct wire_off *rec, u64 now)
 {
@@ -89,7 +89,7 @@ SS_INLINE void hold_join(struct wire_thread_entry *e, struct wire_off *rec, u64 
 		rec->wake_ns = now - runnable;
 }
 
-/* Those that were held become a record that ends at `end`. `id`: as in off_end_alone(). */
+/* Sends the intervals held back as a record that ends at `end`. `id`: as in off_end_alone(). */
 SS_GLOBAL int hold_send(struct wire_thread_entry *e, struct scratch *s, u64 id, u64 end)
 {
 	struct wire_off *rec;
@@ -98,7 +98,7 @@ SS_GLOBAL int hold_send(struct wire_thread_entry *e, struct scratch *s, u64 id, 
 	if (!e || !s)
 		return 0;
 	all = hold_take(e, &runnable);
-	/* where a record was lost before them, they are in what is reported of that */
+	/* if a record before these was lost, they are part of what lost_send() reports */
 	if (!all || all > end || e->lost_since_ns)
 		return 0;
 	rec = (struct wire_off *)s->rec;
@@ -112,7 +112,7 @@ SS_GLOBAL int hold_send(struct wire_thread_entry *e, struct scratch *s, u64 id, 
 	return 0;
 }
 
-/* Before something else of the thread, which is on the CPU, is reported. */
+/* Called before something else of a thread that is on the CPU is reported. */
 SS_INLINE void hold_end(struct wire_thread *seen, struct scratch *s, u32 tgid, u32 tid, u64 now)
 {
 	struct wire_thread_entry *e = thread_entry(seen);
@@ -121,7 +121,7 @@ SS_INLINE void hold_end(struct wire_thread *seen, struct scratch *s, u32 tgid, u
 		hold_send(e, s, (u64)tgid << 32 | tid, now);
 }
 
-/* As hold_end(), for a program that has no scratch slot in hand. */
+/* Like hold_end(), for a program that does not have a scratch slot. */
 SS_INLINE void hold_end_here(struct wire_thread *seen, struct task_struct *task, u64 now)
 {
 	struct scratch *s;
@@ -143,8 +143,8 @@ struct hold_ctx {
 };
 
 /*
- * One that is off the CPU has held nothing since it left; of one that runs it is not known how long
- * it has.
+ * If the thread is off the CPU, nothing was held back after it left, so the record ends there. If
+ * it runs, it is not known since when.
  */
 static long hold_each(void *map, u32 *tid, struct wire_thread_entry *e, struct hold_ctx *c)
 {

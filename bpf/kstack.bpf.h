@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The kernel's own frames, for --kernel-stacks: of the thread that is on this CPU now. Which of
- * them are ours (the switch's tracepoint and its program) is found out by names, in user space.
+ * The kernel's own frames, for --kernel-stacks: those of the thread on this CPU. Frames of this
+ * profiler (the tracepoint of the switch and its program) are recognised by name in user space.
  */
 #ifndef SAFESCOPED_KSTACK_BPF_H
 #define SAFESCOPED_KSTACK_BPF_H
@@ -22,12 +22,14 @@ static long kstack_frame(u32 i, void *ctx)
 	if (i >= c->n)
 		return 1;
 	ss_barrier(k);
-	/* the first is a program counter, the others return addresses: named by the call before */
+	/* the first is a program counter, the others are return addresses, named after the call
+	 * before */
 	stg_put(c->g, WIRE_FRAME_KERNEL, c->s->kernel[k & (KSTACK_FRAMES - 1)] - !!i);
 	return 0;
 }
 
-/* `ctx`: the program's own, which the helper takes registers from; `frames`: s->walk's. */
+/* `ctx`: the context of the program, from which the helper takes registers; `frames`: those of
+ * s->walk. */
 SS_NOINLINE void kstack_put(void *ctx, struct scratch *s, u64 *frames)
 {
 	const struct stg g = {.w = &s->walk, .frames = frames};

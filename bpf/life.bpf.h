@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Threads and processes of targets that begin, end, or become another program; and, where somebody
- * follows them, processes that may become targets.
+ * Threads and processes of targets that start, end, or run another program; and processes that may
+ * become targets, if they are followed.
  */
 #ifndef SAFESCOPED_LIFE_BPF_H
 #define SAFESCOPED_LIFE_BPF_H
@@ -11,7 +11,8 @@
 #include "hold.bpf.h"
 #include "off.bpf.h"
 
-/* `th`, of which `open` calls are open, may be NULL. `flags`: besides WIRE_THREAD_HAS_ENTRY. */
+/* `th` may be NULL; `open` is the number of its open calls; `flags` are added to
+ * WIRE_THREAD_HAS_ENTRY. */
 SS_INLINE void life_send(struct task_struct *task, u32 tid, u32 type, u64 now,
 			 const struct wire_thread *th, u32 open, u32 flags)
 {
@@ -54,7 +55,8 @@ SS_INLINE void life_program(struct task_struct *task, struct wire_program_key *k
 	key->dev = inode->i_sb->s_dev;
 }
 
-/* Sent at once: user space has to look at the process while it begins. 0, or -1: it is lost. */
+/* Wakes user space at once, which has to inspect the process while it starts. Returns 0, or -1 if
+ * the record is lost. */
 SS_INLINE int life_announce(struct task_struct *task, const struct wire_program_key *program,
 			    u32 flags, u64 now)
 {
@@ -75,7 +77,7 @@ SS_INLINE int life_announce(struct task_struct *task, const struct wire_program_
 	return 0;
 }
 
-/* A process that runs a program which was looked at before: true if it is a target now. */
+/* True if the process runs a known program and has become a target. */
 SS_INLINE int life_adopt(struct task_struct *task, const struct wire_program_key *program)
 {
 	struct wire_target *known = bpf_map_lookup_elem(&programs, program);
@@ -88,7 +90,7 @@ SS_INLINE int life_adopt(struct task_struct *task, const struct wire_program_key
 	entry.t = *known;
 	entry.t.start_boottime_ns = task->group_leader->start_boottime;
 	entry.t.user = 0;
-	/* of what the process was before user space has not read the counts yet */
+	/* user space has not yet read the counts of the process's previous program */
 	if (bpf_map_update_elem(&costs, &tgid, &cost, BPF_NOEXIST))
 		return 0;
 	if (!target_add(tgid, &entry))
@@ -114,13 +116,13 @@ SS_INLINE void life_family_exit(struct task_struct *task)
 		bpf_map_delete_elem(&family, &tgid);
 }
 
-/* A thread or a process that a target's process has started. */
+/* A thread or a process started by a process of a target. */
 SS_INLINE void life_new(const struct wire_target *t, struct task_struct *child, u32 parent, u64 now)
 {
 	struct wire_program_key none = {};
 	struct wire_thread *th;
 
-	/* a child process is no target: nobody has looked at it yet */
+	/* a child process is not a target: user space has not inspected it yet */
 	if (child->tgid != parent) {
 		if (life_followed(child->tgid))
 			life_announce(child, &none, WIRE_PROC_FORK, now);
@@ -128,7 +130,7 @@ SS_INLINE void life_new(const struct wire_target *t, struct task_struct *child, 
 	}
 	th = thread_get(child->tgid, child->pid, t->epoch);
 	if (th) {
-		/* runnable from now on: sched_wakeup_new follows at once */
+		/* runnable from here on: sched_wakeup_new follows at once */
 		th->off_since_ns = now;
 		th->wake_ns = now;
 	}
@@ -143,8 +145,9 @@ SS_INLINE void life_forget(u32 tid)
 }
 
 /*
- * Whether open[] says what a thread that ends was in; `th` may be NULL. Where it has run while the
- * probes were off, it does if that was no further than out of the sleep in which it was killed.
+ * True if open[] has the calls that an exiting thread was in; `th` may be NULL. After the thread
+ * has run while the probes were off, that still holds if it only woke from the sleep in which it
+ * was killed.
  */
 SS_INLINE int life_calls_known(const struct wire_target *t, const struct wire_thread *th,
 			       struct task_struct *task)
@@ -154,7 +157,7 @@ SS_INLINE int life_calls_known(const struct wire_target *t, const struct wire_th
 	return calls_known(t, th) || off_as_left(th, task);
 }
 
-/* What is not reported yet of what the thread did, which is known by tid. */
+/* Reports what is still pending for a thread, whose entry has the key `tid`. */
 SS_INLINE void life_thread_ends(struct wire_target *t, struct wire_thread *th,
 				struct task_struct *task, u32 tid, u64 now)
 {
@@ -176,12 +179,12 @@ SS_INLINE void life_thread_ends(struct wire_target *t, struct wire_thread *th,
 	scratch_release(s);
 }
 
-/* As far as a process's threads are looked at when it ends. */
+/* Limit on the threads inspected when a process ends. */
 #define LIFE_THREADS 512
 
 /*
- * Whether the exit of another thread of a process, all of whose threads have been counted out, is
- * still to be reported: such a one has an entry.
+ * True if another thread of the process has yet to report its exit, which shows by its entry. To be
+ * called once all threads have been counted out.
  */
 SS_INLINE int life_others_exit(struct task_struct *task)
 {
@@ -207,8 +210,8 @@ SS_INLINE int life_others_exit(struct task_struct *task)
 }
 
 /*
- * Whether a thread that ends does so because its process exits, or because another thread of it has
- * called exec, and waits for that (fs/exec.c, de_thread).
+ * True if a thread ends because its process exits, or because another thread of it has called exec
+ * and waits for it (fs/exec.c, de_thread).
  */
 SS_INLINE int life_process_ends(struct task_struct *task)
 {
@@ -216,9 +219,9 @@ SS_INLINE int life_process_ends(struct task_struct *task)
 }
 
 /*
- * What calls are open as a thread ends, if that is `known`, will never come back. `gone`: its
- * process ends with it, or becomes another program. How many there are whose begin was seen; `th`
- * may be NULL.
+ * Counts the calls that are open when a thread ends, if they are `known`, as never returning.
+ * `gone`: its process ends as well, or runs another program. Returns the number of calls whose
+ * start was seen; `th` may be NULL.
  */
 SS_INLINE u32 life_calls_end(const struct wire_target *t, struct wire_thread *th, u32 tgid, u32 tid,
 			     int known, int gone, u64 now)
@@ -231,7 +234,7 @@ SS_INLINE u32 life_calls_end(const struct wire_target *t, struct wire_thread *th
 			count_n(WIRE_CNT_CALL_ABANDONED, open);
 		site_open_abandoned(thread_entry(th), 0, open, gone ? now : 0);
 	}
-	/* no event of its own since before the session: it never left the call */
+	/* no event of the thread since before the session: it never left the call */
 	before = bpf_map_lookup_elem(&open_at_start, &tid);
 	if (before && known && before->epoch == t->epoch)
 		site_abandoned(tgid, before->site, 0, gone, 0);
@@ -252,15 +255,15 @@ SS_INLINE void life_exit(struct wire_target *t, struct task_struct *task, u64 no
 	open = life_calls_end(t, th, tgid, tid, known, gone, now);
 	life_send(task, tid, WIRE_THREAD_EXIT, now, th, open, gone ? 0 : WIRE_THREAD_ALONE);
 	life_forget(task->pid);
-	/* do_exit() counts each thread out before it reports its exit: of several that exit at
-	 * once, not the last one may be the first to find that there are none left */
+	/* do_exit() counts each thread out before it reports its exit: if several exit at once, a
+	 * thread that is not the last one to be reported may find that none are left */
 	if (task->signal->live.counter == 0 && !life_others_exit(task)) {
 		life_send(task, tid, WIRE_PROC_EXIT, now, 0, 0, 0);
 		target_remove(tgid);
 	}
 }
 
-/* A thread that is no target's, or a thread of one that user space has just let go. */
+/* A thread that is not a target's, or one of a target that user space has just let go. */
 SS_INLINE void life_exit_late(struct task_struct *task)
 {
 	struct wire_thread *th = all_threads ? thread_find(task->pid) : 0;
@@ -269,7 +272,7 @@ SS_INLINE void life_exit_late(struct task_struct *task)
 		life_forget(task->pid);
 }
 
-/* The other threads of the process have exited by now; the thread that called it has the pid. */
+/* The other threads of the process have exited by now; the thread that called exec has the pid. */
 SS_INLINE void life_exec(struct wire_target *t, struct task_struct *task, u32 old_tid, u64 now)
 {
 	struct wire_program_key program = {};
@@ -294,13 +297,12 @@ SS_INLINE void life_exec(struct wire_target *t, struct task_struct *task, u32 ol
 	if (!life_followed(tgid))
 		return;
 	life_program(task, &program);
-	/* what a target becomes is left to user space: the counts of its first life are read first
-	 */
+	/* what becomes of a target is up to user space, which first reads the counts of its
+	 * previous program */
 	if (!t && follow == FOLLOW_ALL && life_adopt(task, &program))
 		flags = adopted = WIRE_PROC_TARGET;
-	/* user space does not know of it, and would remove nothing of what it has; it has run no
-	 * instruction yet
-	 */
+	/* user space does not know of the process, and would never remove its entries; it has run
+	 * no instruction yet */
 	if (life_announce(task, &program, flags, now) && adopted) {
 		target_remove(tgid);
 		bpf_map_delete_elem(&costs, &tgid);

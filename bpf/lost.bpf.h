@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Off-CPU intervals that found no room in the ring, for example because the daemon is frozen.
- * Without their records a thread would seem to have run all the time. Between the first of them and
- * the next record that finds room only one thing is known: how long the thread ran, by the
- * scheduler's account. The rest becomes one interval of which nothing else is known.
+ * Off-CPU intervals for which the ring had no room, for example because the daemon is frozen.
+ * Without their records the thread would seem to have run all the time. Between the first lost
+ * interval and the next record that is sent, only the thread's CPU time is known, from the
+ * scheduler's account. The rest of that time becomes a single interval of which nothing else is
+ * known.
  */
 #ifndef SAFESCOPED_LOST_BPF_H
 #define SAFESCOPED_LOST_BPF_H
 
 #include "maps.bpf.h"
 
-/* The record of a stay that began at `since` was lost. */
+/* The record of an off-CPU interval that started at `since` was lost. */
 SS_INLINE void lost_note(struct wire_thread_entry *e, u64 since)
 {
 	if (e->lost_since_ns)
@@ -20,8 +21,9 @@ SS_INLINE void lost_note(struct wire_thread_entry *e, u64 since)
 }
 
 /*
- * What was lost becomes a record. It ends with `end`, by when the thread had run for `ran`. When it
- * ran is not known: last. `id`: as bpf_get_current_pid_tgid() has it, of the thread.
+ * Sends a record for the lost intervals. The time to be covered ends at `end`; by then the thread
+ * had run for `ran`. As it is not known when it ran, the CPU time is put last. `id`: the thread, in
+ * the format of bpf_get_current_pid_tgid().
  */
 SS_GLOBAL int lost_send(struct wire_thread_entry *e, struct scratch *s, u64 id, u64 end, u64 ran)
 {
@@ -30,12 +32,12 @@ SS_GLOBAL int lost_send(struct wire_thread_entry *e, struct scratch *s, u64 id, 
 
 	if (!e || !s)
 		return 0;
-	/* a flush on another CPU may have come before */
+	/* a flush on another CPU may have come first */
 	since = __sync_lock_test_and_set(&e->lost_since_ns, 0);
 	on = ran - e->lost_ran_ns;
 	if (!since || since >= end || ran < e->lost_ran_ns || on >= end - since)
 		return 0;
-	/* those that were held meanwhile are in it */
+	/* intervals held back meanwhile are included */
 	e->held_ns = 0;
 	e->held_runnable_ns = 0;
 	rec = (struct wire_off *)s->rec;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The maps, the counters, and the look-ups by process and thread. Kernel only. */
+/* Maps, counters, and look-ups by process and thread. Kernel only. */
 #ifndef SAFESCOPED_MAPS_BPF_H
 #define SAFESCOPED_MAPS_BPF_H
 
@@ -8,45 +8,48 @@
 #include "cstack.bpf.h"
 #include "walk.bpf.h"
 
-/* Set before load: what is off costs nothing. */
+/* Set before load: the verifier removes what is off. */
 const volatile __u32 wire_version = WIRE_VERSION;
 const volatile __u32 wakeup_bytes = 1 << 20; /* unread bytes in the ring that wake user space */
-/* Stacks for each target and second, at most: at switch-out; of these, of threads that were
- * preempted; of allocation. */
+/* Limits of stacks per target and second: at switch-out; at switch-out of preempted threads,
+ * included in these; of allocation. */
 const volatile __u64 off_stacks_per_sec = 1000;
 const volatile __u64 preempted_stacks_per_sec = 500;
 const volatile __u32 alloc_stacks_per_sec = 1000;
-/* 1: of preempted threads and of allocation there are no more stacks than samples of the target. */
+/* 1: a target gets no more stacks of preempted threads, and no more of allocation, than it has
+ * samples. */
 const volatile __u32 stacks_by_samples = 0;
-/* Of so many ticks of a timer's thread one is taken, by chance. */
+/* One tick in this many, chosen at random, is taken if ticks come from the timer thread. */
 const volatile __u32 tick_every = 1;
-/* Short stays off the CPU may wait for so long to become a record, see hold.bpf.h; 0: none does. */
+/* Short off-CPU intervals may be held back this long before they become a record (hold.bpf.h); 0:
+ * never. */
 const volatile __u64 hold_for_ns = 0;
-const volatile __u32 kernel_stacks = 0; /* 1: kernel frames on top */
+const volatile __u32 kernel_stacks = 0; /* 1: kernel frames go on top of stacks */
 
 const volatile __u32 follow_tsos = 0; /* report which Haskell thread runs */
 
-const volatile __u64 held_up_ns = WIRE_HELD_UP_NS; /* how long it may be held up */
+const volatile __u64 held_up_ns = WIRE_HELD_UP_NS; /* when user space counts as held up */
 
-/* 1: none is held at present, since user space is about to read what threads are doing. */
+/* 1: hold back no intervals at present, since user space is about to read what threads are
+ * doing. */
 __u32 hold_paused;
 
-/* When user space's loop turned last; 0: it has not begun. */
+/* Last time that user space's loop turned; 0: the loop has not started. */
 __u64 beat_ns;
 
-/* One sample in so many is taken, by chance; 0: all. */
+/* One sample in this many, chosen at random, is taken; 0: all. */
 __u32 sample_every;
 
-/* What users have of the maps: by slot (struct wire_user), and all together. User space takes from
- * it what it removes. */
+/* The users' shares of the maps: by slot (struct wire_user), and in total. User space subtracts the
+ * entries that it removes. */
 struct wire_user users[WIRE_MAX_USERS];
 __u32 all_threads, all_sites, all_targets;
 
-/* Whose execs are reported: nobody's, those of the processes in `family`, everybody's. */
+/* Whose execs are reported: nobody's, those of processes in `family`, everybody's. */
 enum follow { FOLLOW_NOBODY = 0, FOLLOW_FAMILY = 1, FOLLOW_ALL = 2 };
 __u32 follow;
 
-/* A command and what it has started: user space puts the first in, forks bring the others. */
+/* A command and its descendants: user space enters the command, forks add the others. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -69,7 +72,7 @@ struct {
 	__type(value, struct wire_cost);
 } costs SEC(".maps");
 
-/* Made as a target's first collection is seen; user space removes it with the target. */
+/* An entry is created at a target's first collection; user space removes it with the target. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -78,7 +81,8 @@ struct {
 	__type(value, struct wire_heap_state);
 } heaps SEC(".maps");
 
-/* Executables that were looked at: who runs one of them is a target from its first instruction. */
+/* Executables known to user space: a process that runs one is a target from its first
+ * instruction. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);
@@ -87,8 +91,8 @@ struct {
 } programs SEC(".maps");
 
 /*
- * These two are allocated beforehand: with interrupts off there may be no memory for an element
- * that is made on demand, and a switch or a call would be lost.
+ * These two are preallocated: with interrupts off, allocating an element on demand may fail, and a
+ * switch or a call would be lost.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -133,8 +137,8 @@ struct {
 } ring SEC(".maps");
 
 /*
- * Templates for new map values, too large for the stack: one for each slot of `users`, so that an
- * entry has its user from the moment it is there. Nothing else in them is ever written.
+ * Templates for new map values, which are too large for the stack: one per slot of `users`, so that
+ * an entry has its user from the start. No other field of them is ever written.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -157,7 +161,7 @@ struct {
 	__type(value, struct wire_heap_state);
 } zero_heap SEC(".maps");
 
-/* A record in the making: a head of at most SCRATCH_HEAD bytes, then frames. */
+/* A record being built: a head of at most SCRATCH_HEAD bytes, followed by frames. */
 #define SCRATCH_HEAD 136
 
 #define KSTACK_FRAMES 32
@@ -170,15 +174,15 @@ struct scratch {
 	struct cstack_scan scan;
 	struct unw unw;
 	struct walk_state state;
-	struct wire_rts rts;   /* of a record that has been sent */
-	struct walk_regs regs; /* here, for a program and all that it calls share 512 bytes */
+	struct wire_rts rts;   /* of a record that has been sent already */
+	struct walk_regs regs; /* here because a program and its callees share 512 bytes of stack */
 	u64 kernel[KSTACK_FRAMES];
 	u8 rec[SCRATCH_HEAD + STG_FRAMES_ROOM * sizeof(u64)];
 };
 
 /*
- * For programs that run with interrupts off (the sampler's timer interrupt and sched_switch) a slot
- * for each CPU and each of the two is enough.
+ * For programs that run with interrupts off (the sampler in the timer interrupt, and sched_switch)
+ * one slot per CPU for each of the two is enough.
  */
 enum cpu_slot { SLOT_SAMPLE = 0, SLOT_SWITCH = 1, SLOT_MAX = 2 };
 
@@ -189,7 +193,7 @@ struct {
 	__type(value, struct scratch);
 } cpu_scratch SEC(".maps");
 
-/* uprobe programs can be preempted and can nest: their slots are claimed by a flag. */
+/* uprobe programs can be preempted and can nest, so their slots are claimed by a flag. */
 #define CALL_SLOTS 64
 
 struct {
@@ -200,8 +204,8 @@ struct {
 } call_scratch SEC(".maps");
 
 /*
- * One bit for each tgid, set while it is a key of `targets`: every switch and wake-up on the host
- * looks here first, at the price of one load. A bit that is left set costs a look-up in vain.
+ * One bit per tgid, set while it is a key of `targets`: every switch and wake-up on the host checks
+ * it first, which costs one load. A stale bit only costs a useless look-up.
  */
 __u64 target_bits[WIRE_MAX_PIDS / 64];
 
@@ -214,8 +218,8 @@ SS_INLINE u64 *target_word(u32 tgid)
 }
 
 /*
- * Only while there is much room: whom user space looks at first needs an entry too, and it alone
- * knows whose turn it is.
+ * Succeeds only while half of the map is free: processes found by user space need entries as well,
+ * and only user space knows which one takes precedence.
  */
 SS_INLINE long target_add(u32 tgid, const struct wire_target_entry *t)
 {
@@ -238,7 +242,7 @@ SS_INLINE void target_remove(u32 tgid)
 		__sync_fetch_and_add(&all_targets, -1);
 }
 
-/* Of one that target_of() has found. */
+/* `t` must come from target_of(). */
 SS_INLINE struct wire_target_entry *target_entry(struct wire_target *t)
 {
 	return (struct wire_target_entry *)t;
@@ -258,7 +262,7 @@ SS_INLINE u32 user_of(u32 tgid)
 	return t ? t->user & (WIRE_MAX_USERS - 1) : 0;
 }
 
-/* One more for him, if the rule of shares allows it. */
+/* Adds one entry to the user's account, if wire_share_fits() allows it. */
 SS_INLINE int user_takes(u32 *all, u32 *his, u32 max)
 {
 	if (!wire_share_fits(max, *all, *his, 1))
@@ -292,7 +296,7 @@ SS_INLINE int target_may_be(u32 tgid)
 	return *target_word(tgid) >> (tgid & 63) & 1;
 }
 
-/* The target that this process is, if it is still the one that user space looked at. */
+/* The target entry of this process, if it is still the process that user space inspected. */
 SS_INLINE struct wire_target *target_of(struct task_struct *task)
 {
 	u32 tgid = task->tgid;
@@ -303,7 +307,7 @@ SS_INLINE struct wire_target *target_of(struct task_struct *task)
 	t = bpf_map_lookup_elem(&targets, &tgid);
 	if (!t)
 		return 0;
-	/* /proc has the start in clock ticks: equal up to one of them */
+	/* /proc has the start time in clock ticks: equal up to one tick */
 	if (t->start_boottime_ns) {
 		u64 start = task->group_leader->start_boottime;
 
@@ -314,8 +318,9 @@ SS_INLINE struct wire_target *target_of(struct task_struct *task)
 }
 
 /*
- * While user space is held up its probes come off without its doing (user/kernel/keeper_priv.h):
- * they count as off from before that on, until user space has put the target's entry here anew.
+ * While user space is held up, the keeper removes the probes without it
+ * (user/kernel/keeper_priv.h). They count as off from shortly before that, until user space writes
+ * the target's entry again.
  */
 SS_INLINE void target_held_up(struct wire_target *t, u64 now)
 {
@@ -324,7 +329,7 @@ SS_INLINE void target_held_up(struct wire_target *t, u64 now)
 		__sync_fetch_and_or(&t->flags, WIRE_TARGET_PROBES_OFF);
 }
 
-/* The time, for what concerns one target. */
+/* The current time; marks the target's probes as off if user space is held up. */
 SS_INLINE u64 target_now(struct wire_target *t)
 {
 	u64 now = bpf_ktime_get_ns();
@@ -333,7 +338,7 @@ SS_INLINE u64 target_now(struct wire_target *t)
 	return now;
 }
 
-/* A slot that no other program uses until it is given back. NULL: none free. */
+/* A slot that the caller owns until scratch_release(); NULL if none is free. */
 SS_INLINE struct scratch *scratch_claim(void)
 {
 	u32 first = bpf_get_smp_processor_id() * 4;
@@ -377,7 +382,7 @@ SS_INLINE void thread_drop(u32 tid)
 		user_leaves(&all_threads, &user_at(slot)->threads);
 }
 
-/* An entry has no tgid before all else is in it. */
+/* tgid is set last: an entry with a tgid is complete. */
 SS_INLINE void thread_begin(struct wire_thread *th, u32 tgid, u32 epoch)
 {
 	if (th->tgid)
@@ -402,7 +407,7 @@ SS_INLINE struct wire_thread *thread_add(u32 tgid, u32 tid, u32 epoch)
 	zero->user = slot;
 	if (bpf_map_update_elem(&threads, &tid, zero, BPF_NOEXIST)) {
 		user_leaves(&all_threads, &user_at(slot)->threads);
-		/* a switch may have made it just now */
+		/* a switch may have created it just now */
 		th = thread_find(tid);
 		if (th && th->tgid == tgid)
 			return th;
@@ -416,9 +421,9 @@ SS_INLINE struct wire_thread *thread_add(u32 tgid, u32 tid, u32 epoch)
 }
 
 /*
- * `epoch`: a new entry's, see struct wire_thread. Not from the sampler: it may have interrupted an
- * update of the same map. A switch may find an entry that the probe it preempts is making: it
- * completes it.
+ * `epoch`: for a new entry, see struct wire_thread. Not to be called by the sampler, which may have
+ * interrupted an update of the same map. A switch may find an entry that the preempted probe is
+ * still creating, and completes it.
  */
 SS_INLINE struct wire_thread *thread_get(u32 tgid, u32 tid, u32 epoch)
 {
@@ -428,7 +433,7 @@ SS_INLINE struct wire_thread *thread_get(u32 tgid, u32 tid, u32 epoch)
 		thread_begin(th, tgid, epoch);
 		if (th->tgid == tgid)
 			return th;
-		/* of a thread that had the number before */
+		/* left by a thread that had the tid before */
 		thread_drop(tid);
 	}
 	return thread_add(tgid, tid, epoch);
@@ -450,7 +455,7 @@ SS_INLINE void rts_thread_of(struct task_struct *task, const struct wire_thread 
 	th->incall = 0;
 }
 
-/* What a walk learnt, for the next one. */
+/* Keeps what a walk found, for the next walk. */
 SS_INLINE void rts_thread_keep(struct wire_thread *seen, const struct rts_thread *th)
 {
 	seen->stgrun_at = th->stgrun_at;
@@ -472,8 +477,8 @@ SS_INLINE u64 ring_wakeup(void)
 									   : BPF_RB_NO_WAKEUP;
 }
 
-/* Sends a record of `head` bytes and nframes frames after it. */
-/* 0, or -1: it is lost. */
+/* Sends a record of `head` bytes, followed by nframes frames. */
+/* Returns 0, or -1 if the record is lost. */
 SS_INLINE int ring_send(void *rec, u32 head, u32 nframes)
 {
 	u32 size;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reading the target's memory, and what else differs between the kernel and a native build: the
+ * Reads the target's memory, and hides the other differences between BPF and a native build: the
  * same walker runs in BPF, in the unit tests and fuzzers over a memory image, and in the snapshot's
  * helper process over process_vm_readv.
  */
@@ -10,18 +10,18 @@
 #ifdef __bpf__
 
 #define SS_INLINE static __always_inline
-/* With a frame of its own: a program and what it calls share 512 bytes of stack. */
+/* Not inlined, for a stack frame of its own: a program and its callees share 512 bytes of stack. */
 #define SS_NOINLINE static __attribute__((noinline, unused))
 
 /*
- * A function that the verifier looks at once, by itself, whatever the states of its callers: what
- * keeps the walks' verification short. Its pointers are to plain memory and may be NULL.
+ * A global function: the verifier checks it once, independently of its callers' states, which keeps
+ * the verification of the walks short. Its pointers are to plain memory and may be NULL.
  */
 #define SS_GLOBAL __attribute__((noinline))
 
 struct mem;
 
-/* 0, or -EFAULT: never sleeps, never faults a page in. */
+/* Returns 0 or -EFAULT. Never sleeps, never faults a page in. */
 SS_INLINE long mem_read(struct mem *mem, void *dst, u32 size, u64 addr)
 {
 	(void)mem;
@@ -30,12 +30,12 @@ SS_INLINE long mem_read(struct mem *mem, void *dst, u32 size, u64 addr)
 
 #define ss_loop(n, fn, ctx) bpf_loop(n, fn, ctx, 0)
 
-/* Keeps a bound that was just checked in the register that is used as an index. */
+/* Keeps a bound that was just checked in the register that is then used as an index. */
 #define ss_barrier(var) asm volatile("" : "+r"(var))
 
 /*
- * The same value, of which the verifier knows nothing any more: else it follows what comes after an
- * unrolled loop once for each result. `by` is any value that it does not know.
+ * Hides a value from the verifier, which would otherwise follow the code after an unrolled loop
+ * once per result. `by` is any value that is unknown to the verifier.
  */
 SS_INLINE s64 ss_opaque(s64 v, u64 by)
 {
@@ -58,7 +58,7 @@ typedef int64_t s64;
 #define SS_INLINE   static inline __attribute__((unused))
 #define SS_NOINLINE static inline __attribute__((unused))
 
-/* Where a native walker reads from. read returns 0 if all of size could be read. */
+/* The memory that a native walker reads. read() returns 0 if all `size` bytes could be read. */
 struct mem {
 	int (*read)(struct mem *mem, void *dst, u32 size, u64 addr);
 };
@@ -68,7 +68,7 @@ SS_INLINE long mem_read(struct mem *mem, void *dst, u32 size, u64 addr)
 	return mem->read(mem, dst, size, addr);
 }
 
-/* bpf_loop's contract: calls fn until it returns non-zero; the number of calls made. */
+/* Like bpf_loop: calls fn until it returns non-zero; returns the number of calls made. */
 SS_INLINE long ss_loop(u32 n, long (*fn)(u32, void *), void *ctx)
 {
 	for (u32 i = 0; i < n; i++)
@@ -94,7 +94,7 @@ SS_INLINE long mem_u64(struct mem *mem, void *dst, u64 addr)
 	return mem_read(mem, dst, sizeof(u64), addr);
 }
 
-/* An unsigned field of 1, 2, 4 or 8 bytes. */
+/* Reads an unsigned field of 1, 2, 4 or 8 bytes. */
 SS_INLINE long mem_uint(struct mem *mem, u64 *dst, u64 addr, u8 size)
 {
 	u64 v = 0;

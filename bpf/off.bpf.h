@@ -8,8 +8,8 @@
 #include "hold.bpf.h"
 #include "lost.bpf.h"
 
-/* Adds an off-CPU interval to the thread's totals, and to its site's if it waited for a capability.
- */
+/* Adds an off-CPU interval to the thread's totals, and to its call site's if it waited for a
+ * capability. */
 SS_INLINE void off_account(struct wire_thread *seen, u64 now)
 {
 	u64 out = seen->off_since_ns, runnable = off_runnable(seen, now);
@@ -27,8 +27,8 @@ SS_INLINE void off_account(struct wire_thread *seen, u64 now)
 }
 
 /*
- * A thread that has slept since before the session: of a call that it was in when the session began
- * all the time so far was spent asleep.
+ * A thread that has slept since before the session: if it was in a call when the session started,
+ * it has been asleep for the whole call so far.
  */
 SS_INLINE void off_before(const struct wire_target *t, struct wire_thread *seen, u32 tid, u64 now)
 {
@@ -44,7 +44,7 @@ SS_INLINE void off_before(const struct wire_target *t, struct wire_thread *seen,
 		seen->blocked_ns += now - o->start_ns;
 }
 
-/* What is known of the thread's calls outlasts a pause of the probes that it slept through. */
+/* Keeps what is known of the thread's calls if the probes were off only while it slept. */
 SS_INLINE void off_carry(const struct wire_target *t, struct wire_thread *seen, u32 tid)
 {
 	struct wire_open_at_start *o;
@@ -56,10 +56,10 @@ SS_INLINE void off_carry(const struct wire_target *t, struct wire_thread *seen, 
 		o->epoch = t->epoch;
 }
 
-/* include/linux/sched/signal.h: the whole process ends */
+/* include/linux/sched/signal.h: the whole process is ending */
 #define SIGNAL_GROUP_EXIT 4
 
-/* Whether the thread is where it last left the CPU, and what calls it was in was known then. */
+/* True if the thread is still where it last left the CPU, and its calls were known then. */
 SS_INLINE int off_as_left(const struct wire_thread *seen, struct task_struct *task)
 {
 	struct pt_regs *u = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -68,7 +68,8 @@ SS_INLINE int off_as_left(const struct wire_thread *seen, struct task_struct *ta
 	       !(seen->off_rts.flags & WIRE_RTS_CALLS_UNKNOWN);
 }
 
-/* A thread that was killed in its sleep while the probes were off, on its way to its exit. */
+/* True for a thread that was killed in its sleep while the probes were off, on its way to its
+ * exit. */
 SS_INLINE int off_dies(const struct wire_target *t, const struct wire_thread *seen,
 		       struct task_struct *task)
 {
@@ -83,7 +84,7 @@ SS_INLINE void off_on_cpu(struct wire_thread *seen, u64 now)
 	seen->on_since_ns = now;
 }
 
-/* `id`: as bpf_get_current_pid_tgid() has it, of the thread. */
+/* `id`: the thread, in the format of bpf_get_current_pid_tgid(). */
 SS_GLOBAL int off_end_alone(struct wire_target *t, struct wire_thread_entry *e, struct scratch *s,
 			    u64 id, u64 now)
 {
@@ -139,7 +140,7 @@ SS_GLOBAL int off_end_alone(struct wire_target *t, struct wire_thread_entry *e, 
 	return 0;
 }
 
-/* The thread is on the CPU again since `now`. */
+/* The thread has been on the CPU again since `now`. */
 SS_INLINE void off_end(struct wire_target *t, struct wire_thread *seen, struct scratch *s, u32 tgid,
 		       u32 tid, u64 now)
 {
@@ -147,10 +148,10 @@ SS_INLINE void off_end(struct wire_target *t, struct wire_thread *seen, struct s
 }
 
 /*
- * The thread runs, though no switch was seen: some kernels leave out the sched_switch of certain
- * threads that the CPU was taken from (seen on a 6.18 guest kernel). It has been on the CPU for as
- * long as it has run by the scheduler's account, which is exact at a switch and lags by a tick at
- * most in between; at a low frequency the next sample may be far away. Since when.
+ * For a thread that runs although no switch-in was seen: some kernels omit the sched_switch of
+ * certain preempted threads (seen on a 6.18 guest kernel). Returns since when it has been on the
+ * CPU: as long as it has run by the scheduler's account, which is exact at a switch and lags by at
+ * most a tick in between. At a low frequency the next sample may be far away.
  */
 SS_INLINE u64 off_unseen_end(struct wire_thread *seen, struct task_struct *task, u64 now)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The uprobes on suspendThread and resumeThread, and on the RTS's timer. Short and cheap: the
- * target's thread waits for them. A safe call costs two map updates; only one that lasted longer
- * than the threshold walks the stack, at its end, when that is still as the call found it.
+ * The uprobes on suspendThread and resumeThread, on the RTS timer, and on collections. They must be
+ * short, since the target's thread waits for them. A safe call costs two map updates; only a call
+ * longer than the threshold walks the stack, at its end, when the stack is still as the call found
+ * it.
  */
 #ifndef SAFESCOPED_PROBE_BPF_H
 #define SAFESCOPED_PROBE_BPF_H
@@ -17,8 +18,9 @@
 #include "alloc.bpf.h"
 
 /*
- * Several files may be one to the kernel (layers of overlays), and of one file a process may have
- * probes of its own while others share theirs: of those on one instruction one is the target's.
+ * True if the probe that was hit counts for the target. Several files may be the same one to the
+ * kernel (layers of overlays), and one process may have probes of its own on a file while others
+ * share theirs: of all probes on an instruction, one counts for the target.
  */
 SS_INLINE int probe_is_of(void *ctx, const struct wire_target *t, u32 own)
 {
@@ -42,7 +44,7 @@ SS_INLINE void probe_hit(u32 tgid)
 	probe_hit_of(tgid, 0);
 }
 
-/* `st`, if it is not NULL, is used in any case: one entry less to be fetched. */
+/* `st`, if not NULL, is in use already: that saves a map look-up. */
 SS_INLINE void probe_hit_gc(struct wire_heap_state *st, u32 tgid)
 {
 	if (!st) {
@@ -53,7 +55,7 @@ SS_INLINE void probe_hit_gc(struct wire_heap_state *st, u32 tgid)
 	__sync_fetch_and_add(&st->hits, 1);
 }
 
-/* A thread that hits a probe is on the CPU, whatever the switches showed. */
+/* A thread that hits a probe is on the CPU, even if the switches do not show it. */
 SS_INLINE void probe_on_cpu(struct wire_target *t, struct wire_thread *seen,
 			    struct task_struct *task, u64 now)
 {
@@ -68,7 +70,7 @@ SS_INLINE void probe_on_cpu(struct wire_target *t, struct wire_thread *seen,
 	scratch_release(s);
 }
 
-/* The InCall at task + at, if it says that it is this Task's. */
+/* Reads the InCall at task + at; -1 unless its back pointer proves that it belongs to this Task. */
 SS_INLINE long probe_own_incall(const struct wire_target *t, u64 task, u16 at, u64 *ret_incall)
 {
 	u64 incall = 0, back = 0;
@@ -80,7 +82,7 @@ SS_INLINE long probe_own_incall(const struct wire_target *t, u64 task, u16 at, u
 	return 0;
 }
 
-/* Task.incall. A target that is not confirmed may have it in one of two places. */
+/* Task.incall. In an unconfirmed target it may be at one of two offsets. */
 SS_INLINE long probe_incall(const struct wire_target *t, u64 task, u64 *ret_incall)
 {
 	const struct wire_layout *l = &t->layout;
@@ -92,7 +94,8 @@ SS_INLINE long probe_incall(const struct wire_target *t, u64 task, u64 *ret_inca
 	return l->alt_task_incall ? probe_own_incall(t, task, l->alt_task_incall, ret_incall) : -1;
 }
 
-/* Its first safe call: the runtime is initialised, and user space may confirm the layout. */
+/* First safe call of an unconfirmed target: the runtime is initialised, and user space can confirm
+ * the layout. */
 SS_INLINE void probe_ready(struct wire_target *t, struct task_struct *task, u64 now)
 {
 	struct wire_thread_event rec = {};
@@ -109,7 +112,7 @@ SS_INLINE void probe_ready(struct wire_target *t, struct task_struct *task, u64 
 		count(WIRE_CNT_RECORDS);
 }
 
-/* A Haskell thread that makes a call is one that runs. */
+/* Reports the Haskell thread that makes a call, as one that runs. */
 SS_INLINE void probe_tso(struct wire_target *t, struct wire_thread *seen, u64 cap,
 			 struct task_struct *task, u64 now)
 {
@@ -128,7 +131,7 @@ SS_INLINE void probe_tso(struct wire_target *t, struct wire_thread *seen, u64 ca
 	scratch_release(s);
 }
 
-/* The thread that hit a probe: what is open in it is known from here on. */
+/* Entry of the thread that hit a probe. Its open calls are known from here on. */
 SS_INLINE struct wire_thread *probe_thread(const struct wire_target *t, u32 tgid, u32 tid)
 {
 	struct wire_thread *seen = thread_get(tgid, tid, 0);
@@ -141,15 +144,16 @@ SS_INLINE struct wire_thread *probe_thread(const struct wire_target *t, u32 tgid
 }
 
 /*
- * When a call begins or ends. The program itself may be preempted, after it has taken the time and
- * before the thread's off-CPU time is looked at: that stay is not to be in one of both only.
+ * The time at which a call starts or ends. The program itself may be preempted after it has taken
+ * the time and before it reads the thread's off-CPU time: that interval must not be in only one of
+ * them.
  */
 SS_INLINE u64 probe_time(const struct wire_thread *seen, u64 now)
 {
 	return seen->on_since_ns > now ? seen->on_since_ns : now;
 }
 
-/* Whether the call of this InCall was open when the session began, as far as is known. */
+/* True if the call of this InCall was open when the session started, as far as is known. */
 SS_INLINE int calls_open_before(u32 tid, u64 incall)
 {
 	const struct wire_open_at_start *o = bpf_map_lookup_elem(&open_at_start, &tid);
@@ -157,7 +161,8 @@ SS_INLINE int calls_open_before(u32 tid, u64 incall)
 	return o && o->incall == incall;
 }
 
-/* The sites of the calls that a begin with this InCall shows never to have come back. */
+/* Counts at their sites the calls that never returned, as a call starting with this InCall
+ * shows. */
 SS_INLINE void calls_replaced(struct wire_thread *seen, u64 incall)
 {
 	int same = calls_find(seen, incall);
@@ -175,7 +180,8 @@ SS_INLINE int probe_suspend(struct user_regs *regs, struct wire_target *t, struc
 	struct wire_thread *seen;
 
 	probe_hit(tgid);
-	/* one of the two comes on, or goes, before the other: what it sees alone is no call */
+	/* the two probes do not come on and off together: a call seen by one of them only does not
+	 * count */
 	if (t->flags & WIRE_TARGET_PROBES_OFF)
 		return 0;
 	cap = ARCH_ARG1(regs) - t->layout.cap_r;
@@ -194,13 +200,13 @@ SS_INLINE int probe_suspend(struct user_regs *regs, struct wire_target *t, struc
 	hold_end_here(seen, task, now);
 	probe_tso(t, seen, cap, task, now);
 	seen->resume_incall = 0;
-	/* a call that was open when the session began must have ended unseen, unless this is one of
-	 * a call-back of it, which has an InCall of its own */
+	/* a call that was open when the session started must have ended unseen, unless this is a
+	 * call from a call-back inside it, which has an InCall of its own */
 	if (!seen->depth && calls_open_before(tid, incall))
 		bpf_map_delete_elem(&open_at_start, &tid);
 	flags = (ARCH_ARG2(regs) & 0xff) ? WIRE_CALL_INTERRUPTIBLE : 0;
 	now = probe_time(seen, now);
-	/* before the new one takes their place */
+	/* before the call that starts overwrites them */
 	if (seen->depth)
 		calls_replaced(seen, incall);
 	if (calls_begin(seen, now, site, ARCH_SP(regs), incall, cap_no, flags, &abandoned) ==
@@ -247,23 +253,24 @@ SS_INLINE void call_send(struct wire_target *t, const struct wire_open *call, u3
 	scratch_release(s);
 }
 
-/* The end of a call whose begin was not seen: one that was open when the session began? */
+/* The end of a call whose start was not seen, possibly one that was open when the session started.
+ * Returns 1 and fills *ret_call, or 0 if the call was nested too deep to be followed. */
 SS_INLINE int call_from_before(const struct wire_target *t, struct wire_thread *seen, u32 tid,
 			       u64 incall, u64 resume_ra, u64 now, struct wire_open *ret_call)
 {
 	struct wire_open_at_start *o = bpf_map_lookup_elem(&open_at_start, &tid);
 
 	if (seen->depth >= WIRE_OPEN_MAX)
-		return 0; /* counted as overflow when it began */
+		return 0; /* counted as an overflow when it started */
 	__builtin_memset(ret_call, 0, sizeof(*ret_call));
 	ret_call->blocked_ns = seen->blocked_ns;
 	ret_call->runnable_ns = seen->runnable_ns;
 	if (o && o->incall == incall && o->epoch == t->epoch) {
 		ret_call->start_ns = o->start_ns;
-		/* the snapshot may not have found it: this is at the same place */
+		/* the snapshot may not have found it: this call returns to the same place */
 		ret_call->site = o->site ? o->site : resume_ra;
 		ret_call->flags = WIRE_CALL_OPEN_AT_START;
-		/* counted with what was seen of it */
+		/* counted with the part that was seen */
 		site_finished(seen->tgid, ret_call, now);
 		bpf_map_delete_elem(&open_at_start, &tid);
 	} else {
@@ -275,8 +282,8 @@ SS_INLINE int call_from_before(const struct wire_target *t, struct wire_thread *
 }
 
 /*
- * From here on the thread waits for a capability, if it has to: on account of this call. Of one
- * that was not seen to begin the place is not known.
+ * If the thread has to wait for a capability from here on, it does so on account of this call. The
+ * site of a call whose start was not seen is not known.
  */
 SS_INLINE void probe_resuming(struct wire_thread *seen, const struct wire_open *call, u64 incall)
 {
@@ -295,7 +302,8 @@ SS_INLINE int probe_resume(struct user_regs *regs, struct wire_target *t, struct
 	u64 incall = 0;
 
 	probe_hit(tgid);
-	/* one of the two comes on, or goes, before the other: what it sees alone is no call */
+	/* the two probes do not come on and off together: a call seen by one of them only does not
+	 * count */
 	if (t->flags & WIRE_TARGET_PROBES_OFF)
 		return 0;
 	seen = probe_thread(t, tgid, tid);
@@ -303,8 +311,8 @@ SS_INLINE int probe_resume(struct user_regs *regs, struct wire_target *t, struct
 		return 0;
 	probe_on_cpu(t, seen, task, now);
 	if (probe_incall(t, ARCH_ARG1(regs), &incall)) {
-		/* its page may be out of memory, or on its way to another node, after a long call
-		 */
+		/* its page may have been swapped out, or be migrating to another node, after a long
+		 * call */
 		incall = calls_innermost(seen);
 		if (!incall) {
 			count(WIRE_CNT_CALL_FAULT);
@@ -324,7 +332,7 @@ SS_INLINE int probe_resume(struct user_regs *regs, struct wire_target *t, struct
 	}
 	if (abandoned) {
 		count_n(WIRE_CNT_CALL_ABANDONED, abandoned);
-		/* they were above it, and are there still */
+		/* they were above the call that ended, and are still in open[] */
 		site_open_abandoned(thread_entry(seen), seen->depth + 1,
 				    seen->depth + 1 + abandoned, 0);
 	}
@@ -356,7 +364,7 @@ SS_INLINE int probe_tick(struct wire_target *t, struct task_struct *task, u64 no
 	return 0;
 }
 
-/* With a frame of its own: what allocates is looked at after it, and needs the room. */
+/* Not inlined, for a stack frame of its own: alloc_probe() runs after it and needs the room. */
 SS_NOINLINE void gc_send(struct user_regs *regs, struct wire_target *t, struct task_struct *task,
 			 u32 point, u64 now)
 {
@@ -391,9 +399,9 @@ SS_INLINE int probe_gc(struct user_regs *regs, struct wire_target *t, struct tas
 
 	probe_hit_gc(st, task->tgid);
 	/*
-	 * A look at the thread that allocates takes, where its stack is deep, as long as the
-	 * collection itself. It is no part of the pause: it comes before the start and after
-	 * the end.
+	 * If the stack of the allocating thread is deep, inspecting it takes as long as the
+	 * collection itself. To keep it out of the pause it is done before the start and after the
+	 * end.
 	 */
 	if (point == WIRE_GC_END) {
 		gc_send(regs, t, task, point, now);

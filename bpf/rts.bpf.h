@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the runtime says of an OS thread: its Task, the capability that it holds, the Haskell
- * thread that it runs or has suspended. Read from memory and never from registers alone: in a safe
- * call r13 often still looks like a capability that somebody else runs by now.
+ * The state of an OS thread by the runtime's structures: its Task, the capability that it holds,
+ * the Haskell thread that it runs or has suspended. It is read from memory and never from registers
+ * alone: in a safe call r13 often still looks like a capability that another thread holds by then.
  *
  * Sources: GHC rts/Task.h, rts/Capability.h, rts/Schedule.c (suspendThread, resumeThread), 8.10 to
  * 9.14.
@@ -15,16 +15,16 @@
 
 struct rts_thread {
 	u64 fsbase;
-	u64 stack_start; /* of the process's first thread: mm->start_stack; 0: another, or not known
-			  */
+	u64 stack_start; /* mm->start_stack for the process's first thread; 0: another thread, or
+			    not known */
 	u32 tid, tgid;
 	u64 task;	   /* out: 0 if the thread has none */
 	u64 incall;	   /* out: its current InCall; 0 between in-calls */
-	u64 stgrun_at;	   /* in and out: where StgRun's return address was, in the in-call … */
+	u64 stgrun_at;	   /* in and out: address of StgRun's return address in the in-call … */
 	u64 stgrun_incall; /* … of this InCall */
 };
 
-/* The TSO's own words: id, why_blocked, bound. What cannot be read stays 0. */
+/* Reads the TSO's id, why_blocked and bound. What cannot be read stays 0. */
 SS_INLINE void rts_read_tso(struct mem *mem, const struct wire_target *t, u64 tso,
 			    struct wire_rts *out)
 {
@@ -41,10 +41,10 @@ SS_INLINE void rts_read_tso(struct mem *mem, const struct wire_target *t, u64 ts
 }
 
 /*
- * The variable my_task of the thread with this fs base. That of a library lies in a block that the
- * DTV leads to: glibc has its address at fs:8, an entry is two words, and the number of entries is
- * in the one before the first (sysdeps/x86_64/nptl/tls.h). 0 or -1 (memory unreadable); *ret_task
- * is 0 in a thread that has never used it.
+ * The variable my_task of the thread with this fs base. If it is in a library, its block is found
+ * by the DTV: glibc has the address of the DTV at fs:8, an entry is two words, and the one before
+ * the first has the number of entries (sysdeps/x86_64/nptl/tls.h). Returns 0, or -1 (memory
+ * unreadable); *ret_task is 0 in a thread that has never used the variable.
  */
 SS_INLINE long rts_my_task(struct mem *mem, const struct wire_target *t, u64 fsbase, u64 *ret_task)
 {
@@ -64,14 +64,14 @@ SS_INLINE long rts_my_task(struct mem *mem, const struct wire_target *t, u64 fsb
 	return mem_u64(mem, ret_task, block + (s64)t->my_task_tls);
 }
 
-/* The thread's Task. 0 or -1 (memory unreadable); *task is 0 where there is none. */
+/* Reads the thread's Task into th->task, 0 if it has none. Returns 0, or -1 (memory unreadable). */
 SS_INLINE long rts_read_task(struct mem *mem, const struct wire_target *t, struct rts_thread *th)
 {
 	u64 id = 0;
 
 	th->task = 0;
 	if (!(t->flags & WIRE_TARGET_THREADED)) {
-		/* one Task, that of the thread which runs Haskell: the process's first */
+		/* there is one Task, for the thread that runs Haskell code: the process's first */
 		if (th->tid != th->tgid || !t->main_cap)
 			return 0;
 		return mem_u64(mem, &th->task, t->main_cap + t->layout.cap_running_task);
@@ -80,7 +80,8 @@ SS_INLINE long rts_read_task(struct mem *mem, const struct wire_target *t, struc
 		return -1;
 	if (!th->task)
 		return 0;
-	/* Task.id is the thread's pthread_t, which on x86-64 is its fs base: proves the pointer */
+	/* Task.id is the thread's pthread_t, which is its fs base on x86-64: this proves the
+	 * pointer */
 	if (mem_u64(mem, &id, th->task + t->layout.task_id) || id != th->fsbase) {
 		th->task = 0;
 		return -1;
@@ -98,7 +99,7 @@ SS_INLINE void rts_read_cap(struct mem *mem, const struct wire_target *t, u64 ca
 		out->cap_no = no;
 }
 
-/* The thread sits in a safe call: what its InCall keeps of it. */
+/* The thread is in a safe call: reads what its InCall keeps. */
 SS_INLINE void rts_read_suspended(struct mem *mem, const struct wire_target *t, u64 incall, u64 tso,
 				  struct wire_rts *out)
 {
@@ -114,8 +115,8 @@ SS_INLINE void rts_read_suspended(struct mem *mem, const struct wire_target *t, 
 }
 
 /*
- * Task.incall and Task.cap. Before the layout is confirmed they may be in one of two places, and
- * the InCall has to say that it is this Task's.
+ * Reads Task.incall and Task.cap. Before the layout is confirmed they may be at one of two offsets,
+ * and the InCall's back pointer must name this Task.
  */
 SS_INLINE long rts_read_incall(struct mem *mem, const struct wire_target *t, struct rts_thread *th,
 			       u64 *ret_cap)
@@ -143,7 +144,7 @@ SS_INLINE long rts_read_incall(struct mem *mem, const struct wire_target *t, str
 	return -1;
 }
 
-/* As rts_read(), of a thread for which nothing has to be proved but its Task. */
+/* Like rts_read(), for a thread of which only the Task has to be proved. */
 SS_INLINE void rts_read_thread(struct mem *mem, const struct wire_target *t, struct rts_thread *th,
 			       struct wire_rts *out)
 {
@@ -183,9 +184,10 @@ SS_INLINE void rts_read_thread(struct mem *mem, const struct wire_target *t, str
 }
 
 /*
- * Whether a thread that ran Haskell code when *was was read, by a Task that rts_read() had proved,
- * does so now, on the same capability and in the same Haskell thread: all that could be read anew
- * would be the same. 0 as well where that is not known, or the current cost centres may differ.
+ * True if a thread that ran Haskell code when *was was read, with a `task` that rts_read() had
+ * proved, still does so on the same capability and in the same Haskell thread: reading everything
+ * again would give the same result. False if that is not known, or if the current cost centres may
+ * differ.
  */
 SS_INLINE int rts_same(struct mem *mem, const struct wire_target *t, const struct rts_thread *th,
 		       u64 task, const struct wire_rts *was)
@@ -239,9 +241,10 @@ SS_GLOBAL int rts_read_alone(const struct wire_target *t, struct rts_thread *th,
 #endif
 
 /*
- * Reads the whole state into *out (which is cleared), Task and InCall into *th. While the layout is
- * not confirmed, of a runtime that is being initialised, it holds for a thread whose own structures
- * prove it: Task.id, InCall.task, and a TSO that is one.
+ * Reads the whole state into *out (which is cleared first), Task and InCall into *th. While the
+ * layout is not confirmed because the runtime is being initialised, the result is filled only for a
+ * thread whose own structures prove it: Task.id, InCall.task, and a suspended or running TSO that
+ * is a TSO.
  */
 SS_INLINE void rts_read(struct mem *mem, const struct wire_target *t, struct rts_thread *th,
 			struct wire_rts *out)
@@ -255,8 +258,8 @@ SS_INLINE void rts_read(struct mem *mem, const struct wire_target *t, struct rts
 }
 
 /*
- * Walks the suspended thread of a safe call. The capability is free meanwhile, so a collection may
- * move the stack during the walk: suspended_tso is read again after it.
+ * Walks the suspended thread of a safe call. Its capability may be used by others meanwhile, so a
+ * collection may move the stack during the walk: suspended_tso is read again afterwards.
  */
 SS_INLINE void rts_walk_suspended(const struct stg *g, const struct wire_target *t, u64 incall,
 				  u64 tso)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The programs. Each finds out first whether a target is concerned, because every thread of the
- * host pays for that; then it takes the time, and its concern's header does the rest.
+ * The BPF programs. Each first checks whether a target is concerned, because every thread of the
+ * host pays for that check; then it takes the time and calls its concern's header.
  */
 #include "vmlinux_min.h"
 #include <bpf/bpf_helpers.h>
@@ -151,7 +151,7 @@ int on_gc_end(struct user_regs *ctx)
 	return on_gc(ctx, WIRE_GC_END, WIRE_TARGET_OWN_GC_END);
 }
 
-/* Run by user space before it reads what threads are doing. */
+/* Run by user space before it reads what threads are doing: sends all intervals held back. */
 SEC("raw_tp")
 int on_flush(void *ctx)
 {
@@ -160,7 +160,7 @@ int on_flush(void *ctx)
 	return 0;
 }
 
-/* Attached to a function of the daemon itself, to measure what a trap costs on this machine. */
+/* Attached to a function of the daemon itself, to measure the cost of a trap on this machine. */
 SEC("uprobe")
 int on_calibrate(struct user_regs *ctx)
 {

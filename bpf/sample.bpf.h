@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The sampler: what the thread on this CPU is doing now. Runs in the timer interrupt. */
+/* The sampler: what the thread on this CPU is doing. Runs in the timer interrupt. */
 #ifndef SAFESCOPED_SAMPLE_BPF_H
 #define SAFESCOPED_SAMPLE_BPF_H
 
@@ -13,7 +13,8 @@
 /* XOL slots, kernel/events/uprobes.c */
 #define UPROBE_SLOT_BYTES 128
 
-/* An instruction with a probe that the kernel does not emulate runs as a copy in another place. */
+/* Undoes out-of-line stepping: a probed instruction that the kernel does not emulate runs as a
+ * copy. */
 SS_INLINE void regs_unstep(struct task_struct *task, struct walk_regs *r)
 {
 	struct uprobe_task *utask = task->utask;
@@ -27,7 +28,7 @@ SS_INLINE void regs_unstep(struct task_struct *task, struct walk_regs *r)
 		r->ip = utask->vaddr + in;
 }
 
-/* The registers with which the kernel was entered. */
+/* The user registers at the entry to the kernel. */
 SS_INLINE void regs_of(struct task_struct *task, struct walk_regs *r)
 {
 	struct pt_regs *u = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -44,7 +45,7 @@ SS_INLINE void regs_of(struct task_struct *task, struct walk_regs *r)
 		.ip = ip, .sp = sp, .fp = fp, .base = base, .saved = saved, .rdi = rdi};
 }
 
-/* User registers: the interrupted ones, or those with which the kernel was entered. */
+/* User registers: those interrupted, or those at the entry to the kernel. */
 SS_INLINE void sample_regs(struct bpf_perf_event_data *ctx, struct task_struct *task,
 			   struct walk_regs *r, u8 *in_kernel)
 {
@@ -53,7 +54,8 @@ SS_INLINE void sample_regs(struct bpf_perf_event_data *ctx, struct task_struct *
 		u64 fp = ARCH_FP(&ctx->regs), base = ARCH_BASE(&ctx->regs);
 		u64 rdi = ARCH_ARG1(&ctx->regs);
 
-		/* or clang loads through one of two pointers, and the verifier wants ctx itself */
+		/* else clang loads through one of two pointers, but the verifier requires ctx
+		 * itself */
 		ss_barrier(ip);
 		ss_barrier(sp);
 		ss_barrier(fp);
@@ -70,8 +72,8 @@ SS_INLINE void sample_regs(struct bpf_perf_event_data *ctx, struct task_struct *
 }
 
 /*
- * Between resumeThread's entry and the moment when the capability is held again, the InCall looks
- * as in the call itself.
+ * Between the entry of resumeThread and the moment when a capability is held again, the InCall
+ * looks as it does in the call itself.
  */
 SS_INLINE void thread_refine(const struct wire_thread *seen, const struct rts_thread *th,
 			     struct wire_rts *rts)
@@ -81,7 +83,7 @@ SS_INLINE void thread_refine(const struct wire_thread *seen, const struct rts_th
 		rts->where = WIRE_WHERE_RESUMING;
 }
 
-/* As calls_known(); a thread without an entry has not been seen since the session's begin. */
+/* Like calls_known(); a thread without an entry has not been seen since the session started. */
 SS_INLINE int sample_known(const struct wire_target *t, const struct wire_thread *seen)
 {
 	if (seen)
@@ -89,10 +91,10 @@ SS_INLINE int sample_known(const struct wire_target *t, const struct wire_thread
 	return !(t->flags & WIRE_TARGET_PROBES_OFF) && t->epoch == 1;
 }
 
-/* Smaller nurseries have enough collections. */
+/* With smaller nurseries, collections are frequent enough. */
 #define SAMPLE_LARGE_NURSERY (4ULL << 20)
 
-/* Of a thread that runs Haskell code. */
+/* Sends WIRE_ALLOCATED for a thread that runs Haskell code. */
 SS_NOINLINE int sample_allocated(struct wire_target *t, struct scratch *s, struct task_struct *task,
 				 u64 now)
 {
@@ -114,8 +116,8 @@ SS_NOINLINE int sample_allocated(struct wire_target *t, struct scratch *s, struc
 }
 
 /*
- * walk_thread() with what a scratch slot holds, and s->state.site. `maps` may be NULL: then nothing
- * has rows.
+ * walk_thread() with the state of a scratch slot, and s->state.site. `maps` may be NULL: then there
+ * are no rows.
  */
 SS_GLOBAL int walk_alone(struct scratch *s, const struct wire_target *t,
 			 const struct wire_unwind_maps *maps, const struct wire_rts *rts,
@@ -134,7 +136,7 @@ SS_GLOBAL int walk_alone(struct scratch *s, const struct wire_target *t,
 	return 0;
 }
 
-/* Other stacks of the target go by it. */
+/* Counts a sample, if the number of other stacks of the target follows it. */
 SS_INLINE void sample_count(struct wire_target *t)
 {
 	if (stacks_by_samples)
@@ -159,7 +161,7 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, struct wire_target *t
 	seen = thread_find(task->pid);
 	if (seen && seen->off_since_ns)
 		off_end_unseen(t, seen, s, task, now);
-	/* it may not leave the CPU for long */
+	/* the thread may stay on the CPU for long */
 	if (seen && thread_entry(seen)->lost_since_ns)
 		lost_send(thread_entry(seen), s, (u64)task->tgid << 32 | (u32)task->pid, now,
 			  task->se.sum_exec_runtime);
@@ -176,7 +178,7 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, struct wire_target *t
 	rec->site = 0;
 	rec->call_start_ns = 0;
 	rec->short_cpu_ns = seen ? calls_short_cpu(seen) : 0;
-	/* nothing is changed here: a probe of this very thread may have been interrupted */
+	/* nothing is changed here: the sample may have interrupted a probe of this very thread */
 	if (!sample_known(t, seen)) {
 		rec->rts.flags |= WIRE_RTS_CALLS_UNKNOWN;
 	} else if (seen) {
@@ -192,7 +194,7 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, struct wire_target *t
 	g.frames = (u64 *)(s->rec + sizeof(*rec));
 	stg_init(&g, &t->layout, WIRE_FRAMES_LEAF, WIRE_FRAMES_ROOT);
 	s->walk.updatees = !!(t->flags & WIRE_TARGET_UPDATEES);
-	/* without a list of mappings nothing shows when they change */
+	/* without a list of mappings there is no way to notice that they change */
 	if (g.maps)
 		s->walk.owner = (u64)tgid << 32 | g.maps->generation;
 	if (kernel_stacks && in_kernel)

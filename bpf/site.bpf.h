@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The counters of each safe call's site. */
+/* The counters of each safe call site. */
 #ifndef SAFESCOPED_SITE_BPF_H
 #define SAFESCOPED_SITE_BPF_H
 
@@ -27,7 +27,7 @@ SS_INLINE struct wire_site *site_get(const struct wire_site_key *key)
 	zero->user = slot;
 	if (bpf_map_update_elem(&call_sites, key, zero, BPF_NOEXIST)) {
 		user_leaves(&all_sites, &user_at(slot)->sites);
-		/* another thread may have made it just now */
+		/* another thread may have created it just now */
 		site = bpf_map_lookup_elem(&call_sites, key);
 		if (!site)
 			count(WIRE_CNT_LOST_SITES);
@@ -36,14 +36,14 @@ SS_INLINE struct wire_site *site_get(const struct wire_site_key *key)
 	return bpf_map_lookup_elem(&call_sites, key);
 }
 
-/* Lets *slot become v where `less` (min) or more (max) than what is there. */
+/* Sets *slot to v if v is less (`less`: a minimum) or more (a maximum) than the current value. */
 SS_INLINE void site_bound(u64 *slot, u64 v, int less)
 {
 	u64 old = *slot, seen;
 
 #pragma GCC unroll 4
 	for (int i = 0; i < 4; i++) {
-		/* 0 as a minimum means that there was none */
+		/* a minimum of 0 means that there is none yet */
 		if (less ? (old && old <= v) : old >= v)
 			return;
 		seen = __sync_val_compare_and_swap(slot, old, v);
@@ -70,7 +70,7 @@ SS_INLINE void site_add(struct wire_site *site, const struct wire_open *call, u6
 		__sync_fetch_and_add(&site->hist[slot], 1);
 }
 
-/* A call that will never come back. `exit`: because the process ends, after `wall` in it. */
+/* A call that will never return. `exit`: because the process ends, `wall` ns into the call. */
 SS_INLINE void site_abandoned(u32 tgid, u64 site_addr, u32 flags, int exit, u64 wall)
 {
 	struct wire_site_key key = {
@@ -84,7 +84,7 @@ SS_INLINE void site_abandoned(u32 tgid, u64 site_addr, u32 flags, int exit, u64 
 		__sync_fetch_and_add(&site->exit_wall_ns, wall);
 }
 
-/* A call that came back, off-CPU times in place of the thread's totals. */
+/* A call that has returned, with its off-CPU times in place of the thread's totals. */
 SS_INLINE void site_finished(u32 tgid, const struct wire_open *call, u64 now)
 {
 	struct wire_site_key key = {
@@ -95,8 +95,8 @@ SS_INLINE void site_finished(u32 tgid, const struct wire_open *call, u64 now)
 		site_add(site, call, calls_wall(call, now));
 }
 
-/* The thread's open calls from `from` on, below `to`, will never come back, as site_abandoned().
- * exit_ns: when the process ended; 0: it goes on. */
+/* The thread's open calls from index `from` up to, but without, `to` will never return; see
+ * site_abandoned(). exit_ns: when the process ended; 0: it goes on. */
 SS_GLOBAL int site_open_abandoned(const struct wire_thread_entry *e, u32 from, u32 to, u64 exit_ns)
 {
 	u32 i;

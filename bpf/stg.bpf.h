@@ -35,17 +35,18 @@ enum stg_type {
 };
 
 /*
- * Words looked at above Sp for the first frame, when Sp itself points at none. Debian's pandoc has
- * arguments on the stack in a third of its samples; ten words left out 3 % of all, 32 none.
+ * Words above Sp in which the first frame is searched if Sp itself does not point at one. Debian's
+ * pandoc has arguments on the stack in a third of its samples; ten words missed 3 % of all, 32
+ * none.
  */
 #define STG_RESYNC_WORDS 32
-/* So many words are taken for the first frame before the walk gives up … */
+/* Candidates for the first frame that are tried before the walk gives up, … */
 #define STG_ATTEMPTS 3
-/* … if it breaks within this many frames: deeper, the break has another reason. */
+/* … each if the walk breaks within this many frames: deeper, a break has another reason. */
 #define STG_FALSE_START 8
-/* Chunks hopped over at most; a chunk is 32 kB by default, so this is 64 MB of stack. */
+/* Limit on chunks skipped; a chunk is 32 kB by default, so this is 64 MB of stack. */
 #define STG_MAX_HOPS 2048
-/* Frames walked at most in the last chunk, of which the rootmost are kept. */
+/* Limit on frames walked in the last chunk, of which the rootmost are kept. */
 #define STG_MAX_TAIL 4096
 /* Room for frames: a power of two, so that an index can be masked for the verifier. */
 #define STG_FRAMES_ROOM 512
@@ -70,35 +71,35 @@ struct stg_frame {
 };
 
 struct stg_walk {
-	u64 sp;	     /* the next frame */
-	u64 start;   /* of the chunk's words */
+	u64 sp;	     /* address of the next frame */
+	u64 start;   /* first word of the chunk */
 	u64 end;     /* just past the chunk's last word */
-	u64 skipped; /* chunks left out */
+	u64 skipped; /* chunks skipped */
 	u16 stack_size, stack_sp, stack_stack, bco_bitmap, updatee;
 	u16 n;		       /* frames written */
-	u16 leaf;	       /* frames kept before hopping starts */
-	u16 root;	       /* rootmost frames kept after it */
+	u16 leaf;	       /* frames kept before chunks are skipped */
+	u16 root;	       /* rootmost frames kept after that */
 	u16 base;	       /* tail: index of the first root frame */
 	u16 tail;	       /* tail: root frames seen so far, counted up to 2 * root */
 	u16 n0;		       /* frames written before the Haskell ones */
-	u64 sp0, start0, end0; /* where the walk began */
+	u64 sp0, start0, end0; /* start of the walk */
 	u8 end_state, cause, resync;
 	u8 in_tail;
-	u8 lost; /* the ring went round: frames of the last chunk are left out too */
+	u8 lost; /* the ring wrapped: frames of the last chunk are left out as well */
 	u8 gap;	 /* there is a WIRE_FRAME_GAP frame */
 	u8 updatees;
-	/* the frame that is looked at: not on the program's stack, of which little is left */
+	/* the current frame: kept off the program's stack, which has little room left */
 	struct stg_frame frame;
 	struct stg_table table;
-	u64 owner;		   /* of info tables that may be remembered; 0: none may */
-	u64 win_at;		   /* address of win[]; 0: it is not filled */
-	u64 win[STG_WINDOW_WORDS]; /* words of the chunk, read at once: a read costs more than a
-				      frame */
+	u64 owner;  /* process and mappings that cached info tables belong to; 0: no caching */
+	u64 win_at; /* address of win[]; 0: not filled */
+	u64 win[STG_WINDOW_WORDS]; /* words of the chunk, read at once: a read costs more than
+				      decoding a frame */
 };
 
 /*
- * What a walk works on. In BPF the state lies in a map, not on the program's stack: the verifier
- * then takes its fields for unknown numbers, and the loops' states converge at once.
+ * The arguments of a walk. In BPF the state is in a map rather than on the program's stack: the
+ * verifier then treats its fields as unknown numbers, and the states of the loops converge at once.
  */
 struct cstack_scan;
 struct unw;
@@ -108,11 +109,11 @@ struct stg {
 	struct mem *mem;
 	struct stg_walk *w;
 	u64 *frames; /* STG_FRAMES_ROOM of them */
-	/* for the walks that begin in C code */
+	/* for walks that start in C code */
 	struct cstack_scan *scan;
 	struct unw *unw;
-	const struct wire_unwind_maps *maps; /* of the process; NULL: no rows are known */
-	const struct unw_file *files;	     /* native only: WIRE_UNWIND_FILES of them */
+	const struct wire_unwind_maps *maps; /* of the process; NULL: no rows */
+	const struct unw_file *files;	     /* native only: array of WIRE_UNWIND_FILES */
 };
 
 SS_INLINE void stg_init(const struct stg *g, const struct wire_layout *l, u32 leaf, u32 root)
@@ -142,7 +143,7 @@ SS_INLINE void stg_put(const struct stg *g, u64 kind, u64 addr)
 	u32 i = w->n;
 
 	if (w->in_tail) {
-		/* a ring of the last `root` frames; who reads the record turns it */
+		/* a ring of the last `root` frames; the reader of the record rotates it */
 		i = w->tail;
 		if (i >= w->root)
 			i -= w->root;
@@ -164,8 +165,8 @@ SS_INLINE void stg_put(const struct stg *g, u64 kind, u64 addr)
 }
 
 /*
- * Follows a forwarding pointer: a collection that runs meanwhile leaves one, marked by bit 0, in
- * place of the info pointer of an object that it has moved (rts/sm/Evac.h, MK_FORWARDING_PTR).
+ * Follows a forwarding pointer: a concurrent collection leaves one, marked by bit 0, in place of
+ * the info pointer of an object that it has moved (rts/sm/Evac.h, MK_FORWARDING_PTR).
  */
 SS_INLINE u64 stg_unforward(struct mem *mem, u64 obj)
 {
@@ -176,7 +177,7 @@ SS_INLINE u64 stg_unforward(struct mem *mem, u64 obj)
 	return (info & 1) ? info & ~1ULL : obj;
 }
 
-/* Type of a heap object by its info table; 0 if it cannot be read. */
+/* Type of a heap object, from its info table; 0 if it cannot be read. */
 SS_INLINE u32 stg_object_type(struct mem *mem, u64 obj)
 {
 	u64 info = 0;
@@ -187,7 +188,7 @@ SS_INLINE u32 stg_object_type(struct mem *mem, u64 obj)
 	return type;
 }
 
-/* Takes a STACK object as the chunk that is walked. 0, or an enum wire_cause. */
+/* Makes a STACK object the current chunk of the walk. Returns 0 or an enum wire_cause. */
 SS_INLINE u32 stg_enter(const struct stg *g, u64 obj)
 {
 	struct stg_walk *w = g->w;
@@ -211,7 +212,7 @@ SS_INLINE u32 stg_enter(const struct stg *g, u64 obj)
 
 /* ── reading less often ──────────────────────────────────────────────────────────────────── */
 
-/* The word at sp, 8-aligned, of the chunk that is walked. */
+/* Reads the word at sp, which is 8-aligned and in the current chunk. */
 SS_INLINE long stg_word(const struct stg *g, u64 sp, u64 *ret_word)
 {
 	struct stg_walk *w = g->w;
@@ -233,9 +234,9 @@ SS_INLINE long stg_word(const struct stg *g, u64 sp, u64 *ret_word)
 #ifdef __bpf__
 
 /*
- * Info tables that were read lately, by their address. They do not change while the code is mapped,
- * and `owner` is of one process with one list of mappings. Only the sampler has one: it never comes
- * in between itself on a CPU, so a slot is always whole.
+ * Cache of info tables by address. They do not change while the code is mapped, and `owner` stands
+ * for one process with one list of mappings. Only the sampler uses the cache: it never interrupts
+ * itself on a CPU, so a slot is always consistent.
  */
 #define STG_TABLES 4096
 
@@ -289,7 +290,7 @@ SS_INLINE int stg_type_is_frame(u32 type)
 	       type == STG_ANN_FRAME;
 }
 
-/* Reads the frame at sp into w->frame. 0, or an enum wire_cause. */
+/* Reads the frame at sp into w->frame. Returns 0 or an enum wire_cause. */
 SS_INLINE u32 stg_frame_at(const struct stg *g, u64 sp)
 {
 	const struct stg_table *table = &g->w->table;
@@ -323,7 +324,7 @@ SS_INLINE u32 stg_frame_at(const struct stg *g, u64 sp)
 	} else {
 		words = table->layout & 0x3f;
 	}
-	/* before the sum: a size that somebody made up may wrap */
+	/* checked before the sum, which could wrap for a bogus size */
 	if (words > STG_MAX_STACK_WORDS)
 		return WIRE_CAUSE_BAD_SIZE;
 	words += extra;
@@ -343,7 +344,7 @@ SS_INLINE void stg_put_updatee(const struct stg *g, u64 sp)
 		stg_put(g, WIRE_FRAME_UPDATEE, info);
 }
 
-/* One frame; a callback of bpf_loop, so non-zero ends the walk. */
+/* Walks one frame; a callback of bpf_loop, so non-zero ends the walk. */
 static long stg_step(u32 i, void *ctx)
 {
 	const struct stg *g = ctx;
@@ -381,7 +382,7 @@ static long stg_step(u32 i, void *ctx)
 	return 0;
 }
 
-/* From chunk to chunk: the last two words of each but the last are its underflow frame. */
+/* To the next chunk: the last two words of each chunk but the last are its underflow frame. */
 static long stg_hop(u32 i, void *ctx)
 {
 	const struct stg *g = ctx;
@@ -400,9 +401,9 @@ static long stg_hop(u32 i, void *ctx)
 }
 
 /*
- * Looks for the first frame from Sp up. Between safe points Sp may point at arguments or at a
- * frame that is being made; the first word that is a return frame, and whose successor is one too,
- * is where the stack begins.
+ * Searches for the first frame from Sp up. Between safe points Sp may point at arguments or at a
+ * frame under construction. The stack starts at the first word that is a return frame followed by
+ * another one.
  */
 static long stg_resync(u32 i, void *ctx)
 {
@@ -425,7 +426,7 @@ static long stg_resync(u32 i, void *ctx)
 	return 1;
 }
 
-/* Deep stacks: leaves out the middle, walks the last chunk. */
+/* Deep stacks: skips the middle and walks the last chunk. */
 SS_INLINE void stg_walk_tail(const struct stg *g)
 {
 	struct stg_walk *w = g->w;
@@ -437,7 +438,7 @@ SS_INLINE void stg_walk_tail(const struct stg *g)
 	ss_loop(STG_MAX_TAIL, stg_step, (void *)g);
 }
 
-/* The walk from a frame to the end. */
+/* Walks from a frame to the end. */
 SS_INLINE void stg_walk_all(const struct stg *g)
 {
 	struct stg_walk *w = g->w;
@@ -452,7 +453,8 @@ SS_INLINE void stg_walk_all(const struct stg *g)
 		w->end_state = WIRE_END_TRUNCATED;
 }
 
-/* 1: the walk broke so soon that what it began with was no frame; looks on after that word. */
+/* 1 if the walk broke so soon that its first word cannot have been a frame; the search then
+ * continues after that word. */
 SS_INLINE int stg_again(const struct stg *g)
 {
 	struct stg_walk *w = g->w;
@@ -467,7 +469,7 @@ SS_INLINE int stg_again(const struct stg *g)
 	return 1;
 }
 
-/* A callback of bpf_loop: verified once. */
+/* A callback of bpf_loop, so that it is verified once. */
 static long stg_attempt(u32 i, void *ctx)
 {
 	const struct stg *g = ctx;
@@ -484,8 +486,8 @@ static long stg_attempt(u32 i, void *ctx)
 }
 
 /*
- * Walks from w->sp in the chunk that stg_enter took. `exact` says that Sp is known to be at a
- * frame (a suspended thread's). The result is in w: frames, n, end_state, cause, resync.
+ * Walks from w->sp in the chunk that stg_enter() took. `exact`: Sp is known to be at a frame (as a
+ * suspended thread's is). The result is in w: frames, n, end_state, cause, resync.
  */
 SS_INLINE void stg_run_here(const struct stg *g, int exact)
 {
@@ -534,7 +536,7 @@ SS_INLINE void stg_run(const struct stg *g, int exact)
 
 #endif
 
-/* The result as it goes into a record. */
+/* Copies the result into a record. */
 SS_INLINE void stg_result(const struct stg_walk *w, struct wire_stack *s)
 {
 	s->nframes = w->n;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sched_switch and the wake-ups: each off-CPU interval becomes one record, sent when the thread
- * comes back. What it was doing is read when it leaves, because the memory of the next thread
- * cannot be read at a switch.
+ * sched_switch and wake-ups: each off-CPU interval becomes one record, sent when the thread
+ * returns. What it was doing is read when it leaves, because at a switch the memory of the next
+ * thread cannot be read.
  */
 #ifndef SAFESCOPED_SWITCH_BPF_H
 #define SAFESCOPED_SWITCH_BPF_H
@@ -16,10 +16,10 @@
 
 #define PF_EXITING 4 /* include/linux/sched.h; set before sched_process_exit is reported */
 
-/* Samples that no stack was taken for are not kept in store. */
+/* Limit on samples without a matching stack that count as a backlog. */
 #define OFF_STACKS_BEHIND 4
 
-/* Whether a preempted thread's stack is due: one for each sample of the target, or fewer. */
+/* True if a preempted thread's stack is due: at most one per sample of the target. */
 SS_INLINE int off_stack_due(struct wire_target_entry *t)
 {
 	u64 due = t->samples - t->preempted;
@@ -38,10 +38,10 @@ SS_INLINE int off_stack_is_due(const struct wire_target_entry *t)
 }
 
 /*
- * 0 if this target has used up this second's stacks at switch-out. Half of them are kept for
- * threads that sleep with a capability in hand: these are in an unsafe call, and no other record
- * shows in which. (A long safe call has a stack of its own.) Where preempted threads wait for a
- * CPU, some of their stacks show.
+ * False if this target has used up its stacks at switch-out for this second. Half of them are
+ * reserved for threads that sleep while they hold a capability: these are in an unsafe call, and no
+ * other record shows which one. (A long safe call has a stack of its own.) If preempted threads
+ * wait for a CPU, they get some of the stacks.
  */
 SS_INLINE int off_stack_allowed(struct wire_target *t, u32 tgid, u64 now, u32 where, u32 state)
 {
@@ -61,7 +61,7 @@ SS_INLINE int off_stack_allowed(struct wire_target *t, u32 tgid, u64 now, u32 wh
 		left = off_stacks_per_sec - preempted_stacks_per_sec;
 	else if (where == WIRE_WHERE_HASKELL)
 		left = 0;
-	/* two CPUs may pass the test with one token left: a limit, not an account */
+	/* two CPUs may pass the test with one token left: the limit need not be exact */
 	if ((s64)c->off_tokens <= (s64)left) {
 		count(WIRE_CNT_OFF_STACK_LIMIT);
 		return 0;
@@ -96,7 +96,7 @@ SS_INLINE void off_take_stack(void *ctx, struct wire_target *t, struct wire_thre
 	seen->has_stack = !bpf_map_update_elem(&off_stacks, &tid, o, BPF_ANY);
 }
 
-/* Whether an off-CPU interval is worth a stack: an idle worker's is not. */
+/* True if an off-CPU interval is worth a stack; that of an idle worker is not. */
 SS_INLINE int off_wants_stack(u32 where)
 {
 	if (where == WIRE_WHERE_HASKELL || where == WIRE_WHERE_SAFE_CALL)
@@ -104,7 +104,7 @@ SS_INLINE int off_wants_stack(u32 where)
 	return kernel_stacks && (where == WIRE_WHERE_RTS || where == WIRE_WHERE_FOREIGN);
 }
 
-/* enum wire_rts_flag of a thread that leaves the CPU. */
+/* enum wire_rts_flag for a thread that leaves the CPU. */
 SS_INLINE u8 off_flags(struct wire_thread *seen, u64 sp)
 {
 	u8 flags = WIRE_RTS_IN_KERNEL;
@@ -117,8 +117,8 @@ SS_INLINE u8 off_flags(struct wire_thread *seen, u64 sp)
 }
 
 /*
- * Of a thread that ends no entry is made: it would stay, since what the thread has is removed at
- * its exit, after which it is switched out once more at least.
+ * No entry is created for an exiting thread: its entries are removed at its exit, yet it is
+ * switched out at least once more, and the entry would leak.
  */
 SS_INLINE struct wire_thread *switch_thread(const struct task_struct *task, u32 epoch)
 {
@@ -130,7 +130,7 @@ SS_INLINE struct wire_thread *switch_thread(const struct task_struct *task, u32 
 	return seen && seen->tgid == (u32)task->tgid ? seen : 0;
 }
 
-/* Whether what is held is of the same kind as a stay that begins like this. */
+/* True if the intervals held back are of the same kind as one that starts in this state. */
 SS_INLINE int off_same(const struct wire_thread *seen, const struct wire_rts *rts, u32 syscall,
 		       u32 state)
 {
@@ -141,7 +141,7 @@ SS_INLINE int off_same(const struct wire_thread *seen, const struct wire_rts *rt
 	       (!state || seen->off_syscall == syscall);
 }
 
-/* Reads what the thread does, and takes its stack where that is worth it. */
+/* Reads the thread's state, and takes its stack if that is worthwhile. */
 SS_INLINE void off_look(void *ctx, struct wire_target *t, struct wire_thread *seen,
 			struct scratch *s, struct task_struct *task, u64 now, u32 state,
 			int takes_stack)
@@ -152,7 +152,7 @@ SS_INLINE void off_look(void *ctx, struct wire_target *t, struct wire_thread *se
 	regs_of(task, &s->regs);
 	regs_unstep(task, &s->regs);
 	rts_read(0, t, &s->th, &s->rts);
-	/* zero suspended_tso: resumeThread has got its capability since */
+	/* suspended_tso is zero: resumeThread has got its capability since */
 	thread_refine(seen, &s->th, &s->rts);
 	if (s->rts.where != WIRE_WHERE_RESUMING)
 		seen->resume_incall = 0;
@@ -164,15 +164,15 @@ SS_INLINE void off_look(void *ctx, struct wire_target *t, struct wire_thread *se
 	seen->off_ip = s->regs.ip;
 	seen->off_syscall = syscall;
 	seen->off_state = state;
-	/* of a thread that was preempted, too: on a busy machine that is where its time goes */
+	/* preempted threads too: on a busy machine that is where their time goes */
 	if (takes_stack && off_wants_stack(seen->off_rts.where) &&
 	    off_stack_allowed(t, task->tgid, now, seen->off_rts.where, state))
 		off_take_stack(ctx, t, seen, s, task->pid);
 }
 
 /*
- * Whether a stay is as the one before, of a kind that may be held: much less has to be read to find
- * that out than to find out anew what the thread does.
+ * True if the thread leaves the CPU in the same state as last time, and the interval may be held
+ * back. Checking that takes far fewer reads than off_look().
  */
 SS_NOINLINE int off_again(struct wire_target *t, struct wire_thread *seen, struct scratch *s,
 			  struct task_struct *task, u32 state)
@@ -188,14 +188,14 @@ SS_NOINLINE int off_again(struct wire_target *t, struct wire_thread *seen, struc
 	rts_thread_of(task, seen, &s->th);
 	if (!rts_same(0, t, &s->th, thread_entry(seen)->task, &seen->off_rts))
 		return 0;
-	seen->resume_incall = 0; /* as off_look() has it of Haskell code */
+	seen->resume_incall = 0; /* as off_look() does for Haskell code */
 	return 1;
 }
 
 /*
- * What the thread that leaves the CPU is in; 0: it would run on. One for which a signal came as it
- * went to sleep is that, though kernels before 6.13 report what it was to be in
- * (kernel/sched/core.c, __schedule).
+ * State of a thread that leaves the CPU; 0: it would continue to run. That includes a thread for
+ * which a signal arrived as it went to sleep, although kernels before 6.13 report the state that it
+ * was about to enter (kernel/sched/core.c, __schedule).
  */
 SS_INLINE u32 switch_state(const struct task_struct *task, int preempt, u32 prev_state)
 {
@@ -216,12 +216,12 @@ SS_INLINE void switch_out(void *ctx, struct wire_target *t, struct task_struct *
 		return;
 	if (seen->off_since_ns)
 		off_end_unseen(t, seen, s, task, now);
-	/* nothing of its calls changes any more */
+	/* the calls of a dying thread do not change any more */
 	dies = off_dies(t, seen, task);
 	if (!dies)
 		calls_sync(t, seen);
 	seen->has_stack = 0;
-	/* the timer's thread soon sleeps again */
+	/* the timer thread will sleep again soon */
 	short_stay = stacks_by_samples && !state && is_ticker(next);
 	if (dies)
 		again = 1;
@@ -229,7 +229,7 @@ SS_INLINE void switch_out(void *ctx, struct wire_target *t, struct task_struct *
 		again = off_again(t, seen, s, task, state);
 	if (!again)
 		off_look(ctx, t, seen, s, task, now, state, !short_stay);
-	/* where it stood shows no more than its samples do, and would have to be named */
+	/* its position adds nothing to what samples show, and would have to be named */
 	if (stacks_by_samples && !state && !seen->has_stack && !seen->depth &&
 	    seen->off_rts.where == WIRE_WHERE_HASKELL)
 		seen->off_ip = 0;
@@ -251,7 +251,7 @@ SS_INLINE void switch_in(struct wire_target *t, struct task_struct *task, u64 no
 	s = bpf_map_lookup_elem(&cpu_scratch, &slot);
 	if (!seen || !s)
 		return;
-	/* of how long it was off the CPU, and in what, nothing is known */
+	/* how long it was off the CPU, and in what state, is not known */
 	if (!seen->off_since_ns && seen->on_since_ns) {
 		count(WIRE_CNT_NO_SWITCH_OUT);
 		off_on_cpu(seen, now);
@@ -259,12 +259,12 @@ SS_INLINE void switch_in(struct wire_target *t, struct task_struct *task, u64 no
 	}
 	first = !seen->off_since_ns;
 	off_end(t, seen, s, task->tgid, task->pid, now);
-	/* not for its record, in which nothing is known of the place */
+	/* after its record, which must not have a place */
 	if (first)
 		seen->off_ip = ARCH_IP((struct pt_regs *)bpf_task_pt_regs(task));
 }
 
-/* A target's thread has an entry; there is no need to look for the target. */
+/* A target's thread has an entry, so the target itself need not be looked up. */
 SS_INLINE void woken(struct task_struct *task)
 {
 	struct wire_thread *seen = thread_find(task->pid);

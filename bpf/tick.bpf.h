@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Ticks of the RTS's timer: every capability as it is then. Taken by a probe on the handler, or,
- * where no symbol names that, by the timer thread's going back to sleep.
+ * Ticks of the RTS timer, with the state of every capability. They come from a probe on the handler
+ * or, if no symbol names it, from the timer thread going back to sleep.
  */
 #ifndef SAFESCOPED_TICK_BPF_H
 #define SAFESCOPED_TICK_BPF_H
@@ -11,7 +11,7 @@
 struct tick_ctx {
 	const struct wire_target *t;
 	struct wire_tick_cap *caps;
-	u64 only; /* the one there is, else they are in the array */
+	u64 only; /* the only capability; 0: they are in the array */
 	u64 array;
 	u32 n;
 	u32 max;
@@ -50,7 +50,7 @@ static long tick_cap(u32 i, void *ctx)
 	return 0;
 }
 
-/* s->rec is used. `id`: as bpf_get_current_pid_tgid() has it. */
+/* Overwrites s->rec. `id`: the thread, in the format of bpf_get_current_pid_tgid(). */
 SS_GLOBAL int tick_send(const struct wire_target *t, struct scratch *s, u64 id, u64 now)
 {
 	struct tick_ctx c = {};
@@ -63,7 +63,7 @@ SS_GLOBAL int tick_send(const struct wire_target *t, struct scratch *s, u64 id, 
 	fill_header(&rec->h, WIRE_TICK, now, id >> 32, id);
 	c.t = t;
 	c.caps = (struct wire_tick_cap *)(s->rec + sizeof(*rec));
-	/* Without -threaded; where it has no symbols nothing but its address is known. */
+	/* without -threaded; in a program without symbols only its address is known */
 	c.only = t->main_cap;
 	if (c.only)
 		n = ss_opaque(1, now);
@@ -91,7 +91,8 @@ SS_GLOBAL int tick_send(const struct wire_target *t, struct scratch *s, u64 id, 
 
 /* ── by the timer's thread ───────────────────────────────────────────────────────────────── */
 
-/* arch/x86/entry/syscalls/syscall_64.tbl: what the timer's thread waits for the next tick in. */
+/* arch/x86/entry/syscalls/syscall_64.tbl: system calls in which the timer thread waits for a
+ * tick. */
 #define TICK_SYS_READ		 0
 #define TICK_SYS_POLL		 7
 #define TICK_SYS_NANOSLEEP	 35
@@ -105,8 +106,8 @@ SS_INLINE int tick_waits(u32 syscall)
 	       syscall == TICK_SYS_PPOLL;
 }
 
-/* rts/posix/: the name that the runtime gives its timer's thread, "ghc_ticker". With a frame of its
- * own: a switch has no room to spare for the name. */
+/* rts/posix/: the name that the runtime gives its timer thread, "ghc_ticker". Not inlined: a switch
+ * has no stack to spare for the name. */
 SS_NOINLINE int is_ticker(const struct task_struct *task)
 {
 	char name[16] __attribute__((aligned(8))) = {};
@@ -116,9 +117,10 @@ SS_NOINLINE int is_ticker(const struct task_struct *task)
 }
 
 /*
- * The thread waits for the timer, handles the tick, waits again (GHC rts/posix/itimer/Pthread.c,
- * later rts/posix/ticker/): from one such sleep to the next is one tick. While the timer is stopped
- * it waits for a condition variable instead, and no tick is handled before its next sleep.
+ * The thread waits for the timer, handles the tick, and waits again (GHC
+ * rts/posix/itimer/Pthread.c, later rts/posix/ticker/): two such sleeps in a row enclose one tick.
+ * While the timer is stopped it waits for a condition variable instead, and handles no tick before
+ * its next sleep.
  */
 SS_INLINE void tick_thread_out(struct wire_target *t, struct wire_thread *seen, struct scratch *s,
 			       struct task_struct *task, u64 now)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which Haskell thread an OS thread runs, sent when that changes: the new one's label, and why the
- * old one stopped. Only where somebody asks for Haskell threads. Between two samples, safe calls
- * and switches an OS thread may run others that nobody sees.
+ * Which Haskell thread an OS thread runs, sent when that changes: the label of the next one, and
+ * why the previous one stopped. Only if Haskell threads are requested. Between two samples, safe
+ * calls and switches an OS thread may run other Haskell threads unseen.
  */
 #ifndef SAFESCOPED_TSO_BPF_H
 #define SAFESCOPED_TSO_BPF_H
@@ -10,7 +10,7 @@
 #include "maps.bpf.h"
 
 /*
- * The label, an StgArrBytes (header, bytes, words) without a NUL, since GHC 9.6
+ * Reads the label: an StgArrBytes (header, bytes, words) without a NUL, since GHC 9.6
  * (rts/include/rts/storage/TSO.h).
  */
 SS_INLINE void tso_label(const struct wire_target *t, u64 tso, struct wire_tso *rec)
@@ -29,7 +29,7 @@ SS_INLINE void tso_label(const struct wire_target *t, u64 tso, struct wire_tso *
 		mem_read(0, rec->label, n, label + header + 8);
 }
 
-/* What became of the one that ran before, as long as the collector has not moved it. */
+/* Reads why the previous Haskell thread stopped, unless the collector has moved it. */
 SS_INLINE void tso_left(const struct wire_target *t, const struct wire_thread *seen,
 			struct wire_tso *rec)
 {
@@ -46,7 +46,7 @@ SS_INLINE void tso_left(const struct wire_target *t, const struct wire_thread *s
 	rec->left_what_next = what;
 }
 
-/* `s`: a scratch slot that is the caller's. */
+/* Sends WIRE_TSO if the Haskell thread has changed. `s`: a scratch slot owned by the caller. */
 SS_INLINE void tso_note(struct wire_target *t, struct wire_thread *seen, struct scratch *s,
 			const struct wire_rts *rts, u32 tgid, u32 tid, u64 now)
 {

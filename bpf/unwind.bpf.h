@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The C stack, frame by frame, by the unwind rows that user space made of .eh_frame (wire.h).
+ * The C stack, frame by frame, by the unwind rows that user space derives from .eh_frame (wire.h).
  *
- * Haskell code has no rows: where a return address has none, the walk stops and whoever called
- * looks whether that is Haskell code. Return addresses are looked up at the byte before them: the
- * call may be its function's last instruction. An interrupted frame (below a signal handler) is
- * looked up at its own address.
+ * Haskell code has no rows: at a return address without one the walk stops, and the caller checks
+ * whether it is in Haskell code. Return addresses are looked up at the byte before them, since the
+ * call may be the last instruction of its function. An interrupted frame (below a signal handler)
+ * is looked up at its own address.
  *
  * The same C runs in BPF and natively; see mem.bpf.h.
  */
@@ -16,7 +16,7 @@
 #include "mem.bpf.h"
 #include "stg.bpf.h"
 
-/* C frames walked at most in one part of a stack. */
+/* Limit on C frames walked in one part of a stack. */
 #define UNW_MAX_FRAMES 64
 /* Steps of a binary search over WIRE_UNWIND_MAPS, and over the rows of one bucket. */
 #define UNW_MAP_STEPS 9
@@ -24,24 +24,24 @@
 
 enum unw_result {
 	UNW_GOING = 0,
-	UNW_END = 1,	/* the thread's start */
-	UNW_NO_ROW = 2, /* pc is in no code with rows; sp and bp are the caller's */
+	UNW_END = 1,	/* start of the thread */
+	UNW_NO_ROW = 2, /* pc is not in code with rows; sp and bp are the caller's */
 	UNW_FAIL = 3,	/* see cause */
 };
 
-/* The state of one walk: in a map, as struct stg_walk is. */
+/* The state of one walk: in a map, like struct stg_walk. */
 struct unw {
-	u64 pc;	    /* looked up next */
-	u64 ra;	    /* the return address that it came from */
+	u64 pc;	    /* address to be looked up next */
+	u64 ra;	    /* the return address from which pc was derived */
 	u64 sp, bp; /* of the frame that pc is in */
 	u64 rdi;    /* the innermost frame's */
-	u64 find;   /* the searches' */
+	u64 find;   /* key of the current search */
 	u32 lo, hi;
-	u32 file, rows; /* the file in which is searched, and where its rows begin */
-	u32 map;	/* index of the mapping that had the last pc */
+	u32 file, rows; /* file that is searched, and index of its first row */
+	u32 map;	/* index of the mapping that contained the last pc */
 	u32 rule;
-	u8 put;	     /* pc came from a return address: it becomes a frame once its row is found */
-	u8 bp_known; /* bp is right */
+	u8 put; /* pc came from a return address, which becomes a frame once its row is found */
+	u8 bp_known; /* bp has the right value */
 	u8 result;   /* enum unw_result */
 	u8 cause;    /* enum wire_cause */
 };
@@ -95,7 +95,7 @@ SS_INLINE const u64 *unw_row(const struct stg *g, u32 file, u32 key)
 
 #endif
 
-/* Halves [lo, hi): in the end lo is the number of mappings that begin at or below `find`. */
+/* Halves [lo, hi): finally lo is the number of mappings that start at or below `find`. */
 static long unw_map_step(u32 i, void *ctx)
 {
 	const struct stg *g = ctx;
@@ -114,7 +114,7 @@ static long unw_map_step(u32 i, void *ctx)
 	return 0;
 }
 
-/* The same over rows: the number of those, before hi, that begin at or below `find`. */
+/* The same for rows: the number of rows before hi that start at or below `find`. */
 static long unw_row_step(u32 i, void *ctx)
 {
 	const struct stg *g = ctx;
@@ -136,7 +136,7 @@ static long unw_row_step(u32 i, void *ctx)
 	return 0;
 }
 
-/* The mapping that has pc; NULL. */
+/* The mapping that contains pc, or NULL. */
 SS_INLINE const struct wire_unwind_map *unw_map(const struct stg *g)
 {
 	const struct wire_unwind_map *map;
@@ -197,7 +197,7 @@ SS_INLINE void unw_search(const struct stg *g)
 
 #ifdef __bpf__
 
-/* Rules that were found lately, by program counter: as with info tables (stg.bpf.h). */
+/* Cache of rules by program counter, like that of info tables (stg.bpf.h). */
 #define UNW_RULES 4096
 
 struct unw_slot {
@@ -250,7 +250,7 @@ SS_INLINE long unw_stop(struct unw *u, u8 result, u8 cause)
 	return 1;
 }
 
-/* The CFA, or for the frames that keep their registers in a block of memory the block. 0: none. */
+/* The CFA, or the address of the block for frames that keep their registers in one. 0: none. */
 SS_INLINE u64 unw_cfa(const struct stg *g, u32 kind, u32 off)
 {
 	struct unw *u = g->unw;
@@ -261,7 +261,7 @@ SS_INLINE u64 unw_cfa(const struct stg *g, u32 kind, u32 off)
 			return 0;
 		base = kind == WIRE_CFI_RBP ? u->bp + off : u->bp - off;
 	} else if (kind == WIRE_CFI_PLT) {
-		/* an entry pushes its number on the way to the dynamic linker's resolver */
+		/* a PLT entry pushes its number on the way to the dynamic linker's resolver */
 		base = u->sp + 8 + ((u->pc & 15) >= (off >> 3) ? 8 : 0);
 	}
 	if (kind < WIRE_CFI_RBP_DEREF || kind > WIRE_CFI_RSP_DEREF8)
@@ -271,7 +271,7 @@ SS_INLINE u64 unw_cfa(const struct stg *g, u32 kind, u32 off)
 	return kind == WIRE_CFI_RSP_DEREF8 ? word + 8 : word;
 }
 
-/* Frames whose return address does not lie below the CFA. */
+/* Frames whose return address is not just below the CFA. */
 SS_INLINE long unw_block(const struct stg *g, u32 kind, u64 at)
 {
 	u64 sp = at + WIRE_CFI_STGRUN_IP + 8, bp = at + WIRE_CFI_STGRUN_BP,
@@ -300,7 +300,7 @@ SS_INLINE long unw_bp(const struct stg *g, u64 cfa, u32 slot, u64 below)
 
 	if (slot == 0)
 		return 0;
-	if (slot == 2) { /* by far the most frequent, and read already */
+	if (slot == 2) { /* by far the most frequent case, and read already */
 		u->bp = below;
 		u->bp_known = 1;
 		return 0;
@@ -314,7 +314,7 @@ SS_INLINE long unw_bp(const struct stg *g, u64 cfa, u32 slot, u64 below)
 	return mem_u64(g->mem, &u->bp, at);
 }
 
-/* A function that has taken its return address off the stack. Nothing of it is left there. */
+/* A function that has popped its return address; nothing of it is left on the stack. */
 SS_INLINE long unw_leaf(struct unw *u, u32 leaf)
 {
 	if (!leaf || !u->rdi)
@@ -325,7 +325,7 @@ SS_INLINE long unw_leaf(struct unw *u, u32 leaf)
 	return 0;
 }
 
-/* One frame; a callback of bpf_loop. */
+/* Walks one frame; a callback of bpf_loop. */
 static long unw_step(u32 i, void *ctx)
 {
 	const struct stg *g = ctx;
@@ -347,7 +347,7 @@ static long unw_step(u32 i, void *ctx)
 		return unw_stop(u, UNW_END, 0);
 	if (kind == WIRE_CFI_LEAF_RDI)
 		return unw_leaf(u, leaf);
-	/* not more than the record holds, with room for what stands below */
+	/* no more than the record holds, leaving room for the frames below */
 	if (!g->w->in_tail && g->w->n >= g->w->leaf)
 		return unw_stop(u, UNW_FAIL, WIRE_CAUSE_C_TOO_DEEP);
 	cfa = kind < WIRE_CFI_END ? unw_cfa(g, kind, WIRE_CFI_OFFSET(u->rule)) : 0;
@@ -355,7 +355,7 @@ static long unw_step(u32 i, void *ctx)
 		return unw_stop(u, UNW_FAIL, WIRE_CAUSE_C_RULE);
 	if (kind == WIRE_CFI_SIGNAL || kind == WIRE_CFI_STGRUN)
 		return unw_block(g, kind, cfa);
-	/* a stack grows downward: the caller's part lies above, or the rule is wrong */
+	/* the stack grows downward: the caller's part must be above, else the rule is wrong */
 	if (cfa <= u->sp || (cfa & 7))
 		return unw_stop(u, UNW_FAIL, WIRE_CAUSE_C_RULE);
 	if (mem_read(g->mem, words, sizeof(words), cfa - 16) ||
@@ -364,11 +364,11 @@ static long unw_step(u32 i, void *ctx)
 	u->sp = cfa;
 	u->ra = words[1];
 	u->pc = u->ra - 1;
-	/* where there is nothing to return to: the C library's start code */
+	/* no caller to return to: the C library's start code */
 	return u->ra ? 0 : unw_stop(u, UNW_END, 0);
 }
 
-/* From pc, sp and bp upward, as far as there are rows. The result is in g->unw. */
+/* Walks from pc, sp and bp upward, as far as there are rows. The result is in g->unw. */
 SS_INLINE void unw_run_here(const struct stg *g)
 {
 	struct unw *u = g->unw;
@@ -382,7 +382,7 @@ SS_INLINE void unw_run_here(const struct stg *g)
 
 #ifdef __bpf__
 
-/* `maps` may be NULL: then nothing has rows. */
+/* `maps` may be NULL: then there are no rows. */
 SS_GLOBAL int unw_run_alone(struct unw *u, const struct wire_unwind_maps *maps, struct stg_walk *w,
 			    struct stg_frames *frames)
 {

@@ -87,7 +87,8 @@ struct sched_entity {
 	__u64 sum_exec_runtime;
 };
 
-/* of a thread that is at a uprobe whose instruction is stepped elsewhere */
+/* exists for a thread at a uprobe; xol_vaddr: where the instruction is single-stepped out of
+ * line */
 struct uprobe_task {
 	unsigned long vaddr;
 	unsigned long xol_vaddr;
@@ -111,7 +112,7 @@ struct task_struct {
 
 #pragma clang attribute pop
 
-/* The context of a perf_event program is no BTF object: its layout is fixed (uapi). */
+/* The context of a perf_event program is not a BTF object: its layout is fixed (uapi). */
 struct user_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip,
 		cs, flags, sp, ss;

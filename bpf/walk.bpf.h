@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The whole stack of a thread in whatever state it is: C frames by unwind rows, Haskell frames by
- * the STG walk, C frames below those where Haskell was called back from C, and so on.
+ * The whole stack of a thread in any state: C frames by unwind rows, Haskell frames by the STG
+ * walk, C frames below those if Haskell was called back from C, and so on.
  *
- * A part of C frames ends at the thread's start, or at a return address in Haskell code: there
- * StgRun's return address lies where it always is (cstack.bpf.h), and rbp, restored by the rows,
- * is Sp. Where rows are missing (hand-written assembly), Sp is looked for in what C code saved on
- * its stack, and WIRE_FRAME_GAP says that C frames are not known.
+ * A part of C frames ends at the thread's start, or at a return address into Haskell code: there
+ * StgRun's return address is at its fixed offset (cstack.bpf.h), and rbp, as restored by the rows,
+ * is Sp. If rows are missing (hand-written assembly), Sp is searched for among the values that C
+ * code saved on its stack, and WIRE_FRAME_GAP marks that C frames are missing.
  *
- * Below the Haskell frames of a thread that was called from C (a foreign export), the C frames are
- * those above which StgRun reserved its stack; the Haskell thread that made the call is the one
- * that InCall.prev_stack has suspended (GHC rts/Task.h, newInCall).
+ * If a thread was called from C (a foreign export), its Haskell frames are followed by the C frames
+ * above which StgRun reserved its stack; the Haskell thread that made the call is the one suspended
+ * in InCall.prev_stack (GHC rts/Task.h, newInCall).
  */
 #ifndef SAFESCOPED_WALK_BPF_H
 #define SAFESCOPED_WALK_BPF_H
@@ -22,38 +22,38 @@
 #include "cstack.bpf.h"
 #include "unwind.bpf.h"
 
-/* Parts of Haskell frames walked at most, each with the C frames above it. */
+/* Limit on parts of Haskell frames, each with the C frames above it. */
 #define WALK_MAX_PARTS 32
-/* Words above rsp + CSTACK_STGRUN_FRAME that are looked at: a call's alignment and arguments. */
+/* Words inspected above rsp + CSTACK_STGRUN_FRAME: alignment and arguments of a call. */
 #define WALK_CALL_WORDS 4
-/* Above a thread's outermost frame: what the kernel and the C library put there. */
+/* Bytes above a thread's outermost frame, used by the kernel and the C library. */
 #define WALK_MAIN_BOTTOM   256
 #define WALK_THREAD_BOTTOM 4096
-/* A function in assembler without rows is no longer. */
+/* Limit on the length of an assembly function without rows. */
 #define WALK_LEAF_CODE 8192
 
-/* The user registers that matter. */
+/* The user registers that a walk uses. */
 struct walk_regs {
 	u64 ip, sp;
-	u64 fp;	   /* C's frame pointer, in Haskell code Sp */
-	u64 base;  /* in Haskell code BaseReg */
-	u64 saved; /* for walk_unprobe alone */
-	u64 rdi;   /* for WIRE_CFI_LEAF_RDI alone */
+	u64 fp;	   /* C's frame pointer; Sp in Haskell code */
+	u64 base;  /* BaseReg in Haskell code */
+	u64 saved; /* for walk_unprobe only */
+	u64 rdi;   /* for WIRE_CFI_LEAF_RDI only */
 };
 
-/* State of one walk: in a map, as struct stg_walk is. */
+/* State of one walk: in a map, like struct stg_walk. */
 struct walk_state {
-	u64 incall;   /* of the Haskell part that comes next, or of the C part without one */
-	u64 tso;      /* that part's thread; 0: none is known */
-	u64 site;     /* of the safe call that the thread is in; 0: not known */
-	u64 landmark; /* where StgRun's return address is, under that part; 0: not known */
-	u64 rsp;      /* where the C part began */
+	u64 incall;   /* InCall of the next Haskell part, or of the C part if there is none */
+	u64 tso;      /* Haskell thread of that part; 0: not known */
+	u64 site;     /* site of the safe call that the thread is in; 0: not known */
+	u64 landmark; /* address of StgRun's return address below that part; 0: not known */
+	u64 rsp;      /* rsp at the start of the C part */
 	struct cstack found;
 	u64 words[WALK_CALL_WORDS];
 	u8 in_c;    /* the part has C frames above the Haskell ones */
 	u8 running; /* the thread runs: its Sp is not in its STACK */
 	u8 part;
-	u8 differs; /* unwind rows led to another StgRun frame than the one known */
+	u8 differs; /* unwind rows led to another StgRun frame than the known one */
 };
 
 struct walk_ctx {
@@ -64,9 +64,10 @@ struct walk_ctx {
 };
 
 /*
- * In a breakpoint's trap the program counter is after the breakpoint that stands for the
- * instruction's first byte, and nothing of it has been done: back to it. Unless it is a push in one
- * byte, which the kernel has emulated by now: then what it pushed lies at the stack pointer.
+ * In the trap of a breakpoint, which replaces the first byte of the probed instruction, the program
+ * counter is after the breakpoint although the instruction has not been executed: moves it back.
+ * Except for a one-byte push, which the kernel has emulated by then: the value pushed is at the
+ * stack pointer.
  */
 SS_INLINE void walk_unprobe(struct mem *mem, struct walk_regs *r)
 {
@@ -86,8 +87,8 @@ SS_INLINE int walk_sp_ok(const struct stg *g, u64 sp)
 }
 
 /*
- * Where StgRun's return address is if rsp is that of Haskell code about to call, or just called;
- * 0 if it is not. A call's arguments on the stack lie between.
+ * Address of StgRun's return address, if rsp is that of Haskell code at a call or just after one;
+ * otherwise 0. Arguments of the call may be in between.
  */
 SS_INLINE u64 walk_landmark(const struct walk_ctx *c, u64 rsp, u32 words)
 {
@@ -104,7 +105,7 @@ SS_INLINE u64 walk_landmark(const struct walk_ctx *c, u64 rsp, u32 words)
 }
 
 /*
- * The same after a call with many arguments on the stack, which GHC takes off at once
+ * The same after a call with many arguments on the stack, which GHC removes all at once
  * (GHC/CmmToAsm/X86/CodeGen.hs, genCCall64).
  */
 SS_INLINE u64 walk_landmark_above(const struct walk_ctx *c, u64 rsp, u64 ra)
@@ -123,7 +124,7 @@ SS_INLINE void walk_gap(const struct stg *g)
 	g->w->gap = 1;
 }
 
-/* The innermost part's landmark: remembered for the thread, compared with what was known. */
+/* Remembers the innermost part's landmark for the thread, and compares it with the known one. */
 SS_INLINE void walk_learn(const struct walk_ctx *c)
 {
 	struct walk_state *s = c->s;
@@ -131,7 +132,7 @@ SS_INLINE void walk_learn(const struct walk_ctx *c)
 
 	if (s->part || !landmark || s->incall != c->th->incall)
 		return;
-	/* the runtime uses an InCall again for a later call, which may be elsewhere on the stack */
+	/* the runtime reuses an InCall for later calls, which may be elsewhere on the stack */
 	if (c->th->stgrun_incall == c->th->incall && known > s->rsp && known != landmark &&
 	    !mem_u64(c->g->mem, &word, known) && word == c->t->stgrun_ret)
 		s->differs = 1;
@@ -140,8 +141,8 @@ SS_INLINE void walk_learn(const struct walk_ctx *c)
 }
 
 /*
- * Without rows, by what C code has saved on its stack: Sp of the running thread; 0: not found. With
- * a frame of its own, which is gone when the walk goes on.
+ * For code without rows: Sp of the running thread, from the values that C code has saved on its
+ * stack; 0: not found. Not inlined, so that its stack frame is gone when the walk goes on.
  */
 SS_NOINLINE u64 walk_saved_sp(const struct walk_ctx *c)
 {
@@ -167,7 +168,7 @@ SS_NOINLINE u64 walk_saved_sp(const struct walk_ctx *c)
 	return cs->sp;
 }
 
-/* The Haskell part of a thread that is suspended in a safe call. */
+/* Walks the Haskell part of a thread that is suspended in a safe call. */
 SS_INLINE void walk_suspended(const struct walk_ctx *c, int arrived)
 {
 	if (c->s->site)
@@ -179,7 +180,7 @@ SS_INLINE void walk_suspended(const struct walk_ctx *c, int arrived)
 	rts_walk_suspended(c->g, c->t, c->s->incall, c->s->tso);
 }
 
-/* The Haskell thread that called what now runs in s->incall. False: there is none. */
+/* Finds the Haskell thread that called what runs in s->incall. False if there is none. */
 SS_INLINE int walk_caller(const struct walk_ctx *c)
 {
 	struct walk_state *s = c->s;
@@ -197,9 +198,9 @@ SS_INLINE int walk_caller(const struct walk_ctx *c)
 }
 
 /*
- * In C code, but the Haskell code that the unwinder came to is not the running thread's: that is
- * about to be entered, or was just left, and what was found has made the call that led here. Its
- * rbp proves it. 1: it is walked.
+ * C code is running, but the Haskell code reached by the unwinder is not the running thread's: the
+ * latter is about to be entered or was just left, and the former has made the call that led here,
+ * which its rbp proves. Returns 1 if it was walked.
  */
 SS_INLINE int walk_outside(const struct walk_ctx *c)
 {
@@ -214,9 +215,10 @@ SS_INLINE int walk_outside(const struct walk_ctx *c)
 }
 
 /*
- * Sp as the STACK has it. True where rbp is not Sp though the code is Haskell's, or was called by
- * it: on the way in and out (stg_returnToStackTop, stg_returnToSched: GHC rts/StgStartup.cmm) and
- * while the thread gets another chunk (threadStackOverflow, threadStackUnderflow: rts/Threads.c).
+ * Sp as saved in the STACK. It is right in the cases in which rbp is not Sp although the code is
+ * Haskell's or was called by it: on the way in and out (stg_returnToStackTop, stg_returnToSched:
+ * GHC rts/StgStartup.cmm) and while the thread changes its chunk (threadStackOverflow,
+ * threadStackUnderflow: rts/Threads.c).
  */
 SS_INLINE u64 walk_kept_sp(const struct walk_ctx *c, u64 obj)
 {
@@ -226,7 +228,7 @@ SS_INLINE u64 walk_kept_sp(const struct walk_ctx *c, u64 obj)
 	return sp;
 }
 
-/* Sp of a thread that runs; 0: the walk is over. `arrived`: the unwinder has led to it. */
+/* Sp of a running thread; 0: the walk is over. `arrived`: the unwinder has reached it. */
 SS_INLINE u64 walk_running_sp(const struct walk_ctx *c, int arrived, u64 obj)
 {
 	const struct stg *g = c->g;
@@ -250,17 +252,17 @@ SS_INLINE u64 walk_running_sp(const struct walk_ctx *c, int arrived, u64 obj)
 		}
 	}
 	saved = walk_saved_sp(c);
-	/* where no C function has touched rbp, a word that one saved earlier is an older Sp */
+	/* if no C function has changed rbp, a word saved earlier is an outdated Sp */
 	return saved && !(g->unw->bp_known && walk_sp_ok(g, g->unw->bp)) ? saved : g->unw->bp;
 }
 
-/* The Haskell part of a thread that runs. */
+/* Walks the Haskell part of a running thread. */
 SS_INLINE void walk_running(const struct walk_ctx *c, int arrived)
 {
 	const struct stg *g = c->g;
 	u64 obj = 0, sp;
 
-	/* the STACK's own sp is stale while the thread runs, but its bounds are not */
+	/* the sp field of the STACK is stale while the thread runs, but its bounds are valid */
 	if (!c->s->tso || mem_u64(g->mem, &obj, c->s->tso + c->t->layout.tso_stackobj) ||
 	    stg_enter(g, obj)) {
 		stg_fail(g, WIRE_CAUSE_NO_TSO);
@@ -279,8 +281,8 @@ SS_INLINE void walk_running(const struct walk_ctx *c, int arrived)
 }
 
 /*
- * A leaf without a row that has pushed nothing: the direct call to it proves that. It is the first
- * frame, or one that a signal interrupted.
+ * Steps out of a leaf function without a row that has pushed nothing, which is proved by the direct
+ * call to it. It is the innermost frame, or one interrupted by a signal.
  */
 SS_INLINE int walk_pop_leaf(const struct walk_ctx *c)
 {
@@ -302,9 +304,8 @@ SS_INLINE int walk_pop_leaf(const struct walk_ctx *c)
 }
 
 /*
- * Whether the code without rows that the unwinder came to is what started the thread: musl's _start
- * and __clone have none. Haskell code, and what it calls, runs below the 16 kB that StgRun
- * reserves.
+ * True if the unwinder has reached code without rows that started the thread: musl's _start and
+ * __clone have none. Haskell code, and what it calls, runs below the 16 kB that StgRun reserves.
  */
 SS_INLINE int walk_at_bottom(const struct walk_ctx *c)
 {
@@ -316,8 +317,8 @@ SS_INLINE int walk_at_bottom(const struct walk_ctx *c)
 }
 
 /*
- * C frames, down to Haskell code or to the thread's start. 1: the unwinder has led to Haskell
- * code; 0: it has not, and there must be some; -1: the walk is over.
+ * Walks C frames, down to Haskell code or to the thread's start. Returns 1 if the unwinder has
+ * reached Haskell code; 0 if it has not, though there must be some; -1 if the walk is over.
  */
 SS_INLINE int walk_c(const struct walk_ctx *c)
 {
@@ -331,7 +332,7 @@ SS_INLINE int walk_c(const struct walk_ctx *c)
 		if (u->result == UNW_NO_ROW && walk_pop_leaf(c))
 			unw_run(g);
 	if (u->result == UNW_END) {
-		/* about to enter Haskell code, or just back from it */
+		/* about to enter Haskell code, or just returned from it */
 		g->w->end_state = WIRE_END_COMPLETE;
 		return -1;
 	}
@@ -340,7 +341,8 @@ SS_INLINE int walk_c(const struct walk_ctx *c)
 		if (!landmark && c->t->stgrun_ret)
 			landmark = walk_landmark_above(c, u->sp, u->ra);
 		c->s->landmark = landmark;
-		/* a runtime whose StgRun was not found: that Sp is in the STACK proves it later */
+		/* for a runtime whose StgRun was not found, an Sp inside the STACK proves it
+		 * later */
 		if (landmark || (!c->t->stgrun_ret && c->s->running)) {
 			if (c->s->tso || walk_caller(c))
 				return 1;
@@ -361,7 +363,7 @@ SS_INLINE int walk_c(const struct walk_ctx *c)
 	return -1;
 }
 
-/* On to the C frames below StgRun, if a Haskell thread made the call that led here. */
+/* Goes on to the C frames below StgRun, if a Haskell thread made the call that led here. */
 SS_INLINE int walk_below(const struct walk_ctx *c)
 {
 	const struct stg *g = c->g;
@@ -386,7 +388,7 @@ SS_INLINE int walk_below(const struct walk_ctx *c)
 	return 1;
 }
 
-/* C frames, then the Haskell frames below them; a callback of bpf_loop. */
+/* Walks C frames, then the Haskell frames below them; a callback of bpf_loop. */
 static long walk_part(u32 i, void *ctx)
 {
 	const struct walk_ctx *c = ctx;
@@ -411,9 +413,9 @@ static long walk_part(u32 i, void *ctx)
 }
 
 /*
- * In the last instructions of StgReturn, which has given the 16 kB back, or the first of StgRun,
- * which has not taken them yet: the runtime enters Haskell code, or has just left it, and what is
- * to be walked are the frames of its own. 1: the unwinder begins there.
+ * In the last instructions of StgReturn, after it has given the 16 kB back, or in the first ones of
+ * StgRun, before it has taken them: the runtime is about to enter Haskell code or has just left it,
+ * and the frames to walk are its own. Returns 1 if the unwinder is to start there.
  */
 SS_INLINE int walk_at_stgrun(const struct walk_ctx *c, const struct walk_regs *regs)
 {
@@ -427,7 +429,7 @@ SS_INLINE int walk_at_stgrun(const struct walk_ctx *c, const struct walk_regs *r
 		if (mem_u64(mem, &bp, at - WIRE_CFI_STGRUN_IP + WIRE_CFI_STGRUN_BP))
 			return 0;
 	} else {
-		/* at the return itself: all registers are the caller's */
+		/* at the return instruction: all registers are the caller's */
 		at = regs->sp;
 		if (mem_u64(mem, &word, at) || word != c->t->stgrun_ret)
 			return 0;
@@ -440,7 +442,7 @@ SS_INLINE int walk_at_stgrun(const struct walk_ctx *c, const struct walk_regs *r
 	return 1;
 }
 
-/* Where the walk of a thread begins; with a frame of its own, which is gone when it goes on. */
+/* Where the walk of a thread starts. Not inlined, so that its stack frame is gone afterwards. */
 SS_NOINLINE void walk_begin(const struct walk_ctx *c, const struct wire_rts *rts,
 			    const struct walk_regs *regs)
 {
@@ -476,19 +478,19 @@ SS_NOINLINE void walk_begin(const struct walk_ctx *c, const struct wire_rts *rts
 		}
 	} else if (rts->where == WIRE_WHERE_SAFE_CALL || rts->where == WIRE_WHERE_RESUMING) {
 		s->tso = rts->tso;
-		/* between the foreign function and the runtime's, before it or after it */
+		/* between the foreign function and suspendThread or resumeThread */
 		if (landmark) {
 			s->in_c = 0;
 			s->landmark = landmark;
 		}
 	}
-	/* Haskell code, even while the runtime does not say so yet, or any more */
+	/* Haskell code, even if the runtime's structures do not show it yet, or no longer */
 	stg_put(g, s->in_c && !landmark ? WIRE_FRAME_C_IP : WIRE_FRAME_HS_IP, regs->ip);
 }
 
 /*
- * Any thread of a target. `site`: the innermost open safe call's, 0 if there is none. *s needs no
- * preparation; s->differs is for the caller.
+ * Walks any thread of a target. `site`: of the innermost open safe call, 0 if there is none. *s
+ * needs no preparation; s->differs is a result for the caller.
  */
 SS_INLINE void walk_thread(const struct stg *g, const struct wire_target *t, struct rts_thread *th,
 			   struct walk_state *s, const struct wire_rts *rts, u64 site,

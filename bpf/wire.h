@@ -35,23 +35,24 @@ enum wire_frame_kind {
 	WIRE_FRAME_HS_IP = 0,  /* the program counter, in code that a Haskell thread runs */
 	WIRE_FRAME_HS_RET = 1, /* the info pointer of a stack frame (a return point's entry code) */
 	WIRE_FRAME_C_IP = 2,   /* the program counter, in C code */
-	WIRE_FRAME_C_RET = 3,  /* a return address in C code */
-	WIRE_FRAME_SITE = 4, /* a safe call's site: the return address of its suspendThread call */
+	WIRE_FRAME_C_RET = 3,  /* a return address into C code */
+	WIRE_FRAME_SITE =
+		4, /* the site of a safe call: the return address of its suspendThread call */
 	WIRE_FRAME_UPDATEE =
-		5, /* info pointer of the thunk that the update frame before it updates */
+		5, /* info pointer of the thunk that the preceding update frame updates */
 	WIRE_FRAME_ELIDED = 6, /* address part: how many stack chunks are left out here */
 	WIRE_FRAME_KERNEL = 7, /* a kernel address (low 48 bits) */
 	WIRE_FRAME_HS_CALL =
-		8, /* return address, into Haskell code, of a C function called from it */
-	WIRE_FRAME_CALLEE = 9, /* user space only: the C function called before this address */
-	WIRE_FRAME_GAP = 10,   /* C frames are not known from here on; the address without a row */
+		8, /* return address into Haskell code, of a C function called from there */
+	WIRE_FRAME_CALLEE = 9, /* user space only: the C function called just before this address */
+	WIRE_FRAME_GAP = 10,   /* C frames are unknown from here on; the address that has no row */
 };
 
 /* How a stack ended. */
 enum wire_stack_end {
-	WIRE_END_NONE = 0,	/* no walk was tried */
-	WIRE_END_COMPLETE = 1,	/* STOP_FRAME, exactly at the end of its STACK object; without
-				   Haskell below: the C stack's end */
+	WIRE_END_NONE = 0,	/* no walk was attempted */
+	WIRE_END_COMPLETE = 1,	/* STOP_FRAME, exactly at the end of its STACK object; for a thread
+				   without Haskell frames: the end of the C stack */
 	WIRE_END_TRUNCATED = 2, /* more frames than are kept or walked */
 	WIRE_END_BROKEN = 3,	/* see the cause */
 };
@@ -60,72 +61,71 @@ enum wire_stack_end {
 enum wire_cause {
 	WIRE_CAUSE_NONE = 0,
 	WIRE_CAUSE_NO_SP = 1,	 /* no register and no word on the C stack points into the STACK */
-	WIRE_CAUSE_NO_FRAME = 2, /* no return frame among the words looked at from Sp up */
-	WIRE_CAUSE_BAD_TYPE = 3, /* in mid-stack, an info table of a type that is no frame */
-	WIRE_CAUSE_FAULT = 4,	 /* memory that could not be read */
+	WIRE_CAUSE_NO_FRAME = 2, /* no return frame among the words inspected from Sp up */
+	WIRE_CAUSE_BAD_TYPE = 3, /* in mid-stack: an info table whose type is not a frame */
+	WIRE_CAUSE_FAULT = 4,	 /* memory could not be read */
 	WIRE_CAUSE_SP_RANGE = 5, /* Sp left its STACK object */
 	WIRE_CAUSE_STOP_NOT_END = 6, /* STOP_FRAME, but not at the end of the STACK */
 	WIRE_CAUSE_BAD_SIZE = 7,     /* a frame larger than its STACK */
-	WIRE_CAUSE_GC_RACE = 8, /* the thread was resumed, or its stack moved, during the walk */
-	WIRE_CAUSE_NO_TSO = 9,	/* which Haskell thread it is cannot be found out */
-	/* C stacks of threads without Haskell below */
-	WIRE_CAUSE_C_NO_MAP = 10,   /* a program counter outside of the mappings that are known */
-	WIRE_CAUSE_C_NO_ROW = 11,   /* code without unwind rows that is no Haskell code */
-	WIRE_CAUSE_C_RULE = 12,	    /* an unwind rule that cannot be followed, or leads nowhere */
-	WIRE_CAUSE_C_FAULT = 13,    /* stack memory that could not be read */
-	WIRE_CAUSE_C_TOO_DEEP = 14, /* more C frames than are walked */
+	WIRE_CAUSE_GC_RACE = 8,	     /* the thread was resumed or its stack moved during the walk */
+	WIRE_CAUSE_NO_TSO = 9,	     /* the Haskell thread could not be determined */
+	/* C stacks of threads without Haskell frames */
+	WIRE_CAUSE_C_NO_MAP = 10,   /* a program counter outside the known mappings */
+	WIRE_CAUSE_C_NO_ROW = 11,   /* code without unwind rows that is not Haskell code */
+	WIRE_CAUSE_C_RULE = 12,	    /* an unwind rule that cannot be followed or leads nowhere */
+	WIRE_CAUSE_C_FAULT = 13,    /* stack memory could not be read */
+	WIRE_CAUSE_C_TOO_DEEP = 14, /* more C frames than a walk follows */
 	WIRE_CAUSE_MAX = 16,
 };
 
-#define WIRE_FRAMES_LEAF 384 /* leafmost frames that are kept */
-#define WIRE_FRAMES_ROOT 64  /* rootmost frames that are kept besides, once frames were left out */
+#define WIRE_FRAMES_LEAF 384 /* leafmost frames kept */
+#define WIRE_FRAMES_ROOT 64  /* rootmost frames kept in addition, once frames are left out */
 #define WIRE_FRAMES_MAX	 (WIRE_FRAMES_LEAF + WIRE_FRAMES_ROOT + 8)
 #define WIRE_OFF_FRAMES	 192 /* frames kept in the thread's slot at switch-out, */
-#define WIRE_OFF_ROOT	 48  /* of them the rootmost of a deep stack */
+#define WIRE_OFF_ROOT	 48  /* of which this many rootmost ones of a deep stack */
 
 struct wire_stack {
-	__u16 nframes; /* of frames[], leaf first */
+	__u16 nframes; /* entries in frames[], leaf first */
 	__u8 end;      /* enum wire_stack_end */
 	__u8 cause;    /* enum wire_cause */
 	__u8 resync;   /* words skipped above Sp before the first frame */
 	__u8 elided;   /* bit 0: there is a WIRE_FRAME_ELIDED frame; bit 1: frames are left out;
 			  bit 2: there is a WIRE_FRAME_GAP frame */
-	__u16 turn;    /* the frames after WIRE_FRAME_ELIDED are a ring that begins here; the
-			  drain turns it (wire_stack__straighten) and sets 0 */
+	__u16 turn; /* the frames after WIRE_FRAME_ELIDED are a ring that starts at this index; the
+		       drain rotates it (wire_stack__straighten) and sets 0 */
 };
 WIRE_ASSERT_SIZE(struct wire_stack, 8);
 
-/* ── what the runtime said of a thread ───────────────────────────────────────────────────── */
+/* ── a thread's state by the runtime's structures ──────────────────────────────────────────── */
 
 /* Read from Task, InCall and Capability, not from registers (facts: rts/Task.h, rts/Schedule.c). */
 enum wire_where {
-	WIRE_WHERE_UNKNOWN = 0, /* not looked at, or memory unreadable */
+	WIRE_WHERE_UNKNOWN = 0, /* not read, or memory unreadable */
 	WIRE_WHERE_FOREIGN = 1, /* the thread has no Task: ticker, foreign threads */
 	WIRE_WHERE_HASKELL =
-		2, /* holds a capability and is in Haskell, or in C called unsafely from it */
+		2, /* holds a capability; in Haskell code, or in C called unsafely from it */
 	WIRE_WHERE_SAFE_CALL = 3, /* its InCall has a suspended TSO */
-	WIRE_WHERE_RESUMING =
-		4,	    /* same, but resumeThread has been entered: waits for a capability */
-	WIRE_WHERE_RTS = 5, /* holds a capability, not in Haskell: scheduler or GC */
+	WIRE_WHERE_RESUMING = 4,  /* same, but has entered resumeThread: waits for a capability */
+	WIRE_WHERE_RTS = 5,	  /* holds a capability but is not in Haskell: scheduler or GC */
 	WIRE_WHERE_NO_CAP =
-		6, /* has a Task and holds nothing: idle worker, or waits to enter Haskell */
+		6, /* has a Task but no capability: idle worker, or waiting to enter Haskell */
 	WIRE_WHERE_NOT_READY = 7, /* the runtime is not initialised yet */
 };
 
 #define WIRE_NO_CAP 0xffffffffu
 
 enum wire_rts_flag {
-	WIRE_RTS_IN_KERNEL = 1,	    /* the sample or switch came in kernel mode */
-	WIRE_RTS_CALLS_UNKNOWN = 2, /* the thread has run while no call probe was on: it may be in
-				       a call whose begin nobody saw */
-	WIRE_RTS_SUSPENDING = 4,    /* struct wire_off: the open call's thread was still in
-				       suspendThread, its foreign function had not begun */
+	WIRE_RTS_IN_KERNEL = 1,	    /* the sample or switch occurred in kernel mode */
+	WIRE_RTS_CALLS_UNKNOWN = 2, /* the thread has run while no call probe was on: it may be in a
+				       call whose start was not seen */
+	WIRE_RTS_SUSPENDING = 4,    /* struct wire_off: the thread was still in suspendThread; the
+				       foreign function of its open call had not started */
 };
 
 struct wire_rts {
-	__u64 cap;    /* address of the Capability held, or last held (WIRE_WHERE_SAFE_CALL,
-			 _RESUMING, _NO_CAP); 0: none */
-	__u64 tso;    /* address of the TSO that runs or is suspended; 0: none */
+	__u64 cap;    /* address of the Capability held; of the last one held with
+			 WIRE_WHERE_SAFE_CALL, _RESUMING, _NO_CAP; 0: none */
+	__u64 tso;    /* address of the running or suspended TSO; 0: none */
 	__u64 tso_id; /* its id; 0: none */
 	__u64 cccs;   /* profiled: the current CostCentreStack; 0: none */
 	__u64 bound;  /* the TSO's `bound` InCall; 0: not bound */
@@ -145,19 +145,21 @@ enum wire_type {
 	WIRE_TICK = 4,	      /* struct wire_tick */
 	WIRE_THREAD_NEW = 5,  /* struct wire_thread_event: a thread of a target was created */
 	WIRE_THREAD_EXIT = 6, /* struct wire_thread_event */
-	WIRE_EXEC = 7, /* struct wire_thread_event, of the thread that made the call: the process
-			  runs another program now */
-	WIRE_PROC_EXIT = 8,  /* struct wire_thread_event: its last thread is gone */
-	WIRE_GC = 9,	     /* struct wire_gc: a probe on one end of a collection */
-	WIRE_PROC_NEW = 10,  /* struct wire_proc_new: any process runs a new program */
-	WIRE_READY = 11,     /* struct wire_thread_event: an unconfirmed target's first call */
-	WIRE_TSO = 14,	     /* struct wire_tso: an OS thread runs another Haskell thread */
-	WIRE_ALLOC = 15,     /* struct wire_alloc: who has used up a capability's nursery */
-	WIRE_HEAP = 16,	     /* struct wire_heap: the heap at a collection's end */
+	WIRE_EXEC = 7, /* struct wire_thread_event, for the thread that called exec: the process now
+			  runs another program */
+	WIRE_PROC_EXIT =
+		8,   /* struct wire_thread_event: the last thread of the process has exited */
+	WIRE_GC = 9, /* struct wire_gc: a GC probe was hit */
+	WIRE_PROC_NEW = 10, /* struct wire_proc_new: a followed process called exec, or was forked
+			       by a target */
+	WIRE_READY = 11,    /* struct wire_thread_event: first safe call of an unconfirmed target */
+	WIRE_TSO = 14,	    /* struct wire_tso: an OS thread runs a different Haskell thread */
+	WIRE_ALLOC = 15,    /* struct wire_alloc: the stack that used up a capability's nursery */
+	WIRE_HEAP = 16,	    /* struct wire_heap: the heap at the end of a collection */
 	WIRE_ALLOCATED = 17, /* struct wire_allocated: right after a WIRE_SAMPLE */
 };
 
-/* Every record starts with it. `size` is the whole record's, header included. */
+/* Every record starts with this header. `size` includes it. */
 struct wire_hdr {
 	__u64 ns;
 	__u32 tgid;
@@ -168,15 +170,15 @@ struct wire_hdr {
 };
 WIRE_ASSERT_SIZE(struct wire_hdr, 24);
 
-/* One tick of the cpu clock while a thread of a target was on the CPU. */
+/* One tick of the CPU clock while a target's thread was on the CPU. */
 struct wire_sample {
 	struct wire_hdr h;
 	struct wire_rts rts;
-	__u64 ip;	     /* the user program counter, also if the kernel was entered from it */
-	__u64 site;	     /* innermost open safe call's site; 0: none */
-	__u64 call_start_ns; /* when it began; 0: none */
-	__u64 short_cpu_ns;  /* CPU time of the thread's finished calls so far that were too short
-				to become records */
+	__u64 ip;   /* user program counter, also if the sample hit kernel code entered from it */
+	__u64 site; /* site of the innermost open safe call; 0: none */
+	__u64 call_start_ns; /* start of that call; 0: none */
+	__u64 short_cpu_ns; /* CPU time so far of the thread's finished calls that were too short to
+			       become records */
 	struct wire_stack stack;
 	__u64 frames[]; /* stack.nframes of them, leaf first */
 };
@@ -186,13 +188,13 @@ WIRE_ASSERT_SIZE(struct wire_sample, 112);
 struct wire_off {
 	struct wire_hdr h;
 	struct wire_rts rts; /* at switch-out */
-	__u64 out_ns;	     /* switch-out; 0: before the session saw the thread */
-	__u64 wake_ns;	     /* became runnable; equals out_ns if it was preempted; 0: not seen */
+	__u64 out_ns;	     /* switch-out; 0: before the session first saw the thread */
+	__u64 wake_ns;	     /* became runnable; equals out_ns if preempted; 0: not seen */
 	__u64 ip;	     /* user program counter at switch-out */
-	__u64 site;	     /* innermost open safe call's site; 0: none */
+	__u64 site;	     /* site of the innermost open safe call; 0: none */
 	__u64 call_start_ns;
 	__u64 short_cpu_ns; /* as in struct wire_sample */
-	__u32 syscall;	    /* number of the system call it slept in; WIRE_NO_SYSCALL: none */
+	__u32 syscall;	    /* number of the system call it slept in, or WIRE_NO_SYSCALL */
 	__u32 prev_state;   /* task state at switch-out; 0: it was still runnable */
 	struct wire_stack stack;
 	__u64 frames[];
@@ -203,28 +205,28 @@ WIRE_ASSERT_SIZE(struct wire_off, 136);
 
 enum wire_call_flag {
 	WIRE_CALL_INTERRUPTIBLE = 1,
-	WIRE_CALL_OPEN_AT_START = 2, /* begun before the session: times count from the attach */
-	WIRE_CALL_ABANDONED = 4,     /* it never came back: the thread ended or left it by a jump */
-	WIRE_CALL_UNMATCHED = 8,     /* resumeThread without a begin that was seen */
-	WIRE_CALL_OPEN_AT_END = 16,  /* made by user space when the session ends */
+	WIRE_CALL_OPEN_AT_START = 2, /* started before the session: times count from the attach */
+	WIRE_CALL_ABANDONED = 4, /* never returned: the thread ended, or left the call by a jump */
+	WIRE_CALL_UNMATCHED = 8, /* resumeThread without a start that was seen */
+	WIRE_CALL_OPEN_AT_END = 16, /* created by user space when the session ends */
 };
 
 /*
- * One safe call that lasted longer than the threshold from suspendThread's entry (start_ns) to
- * resumeThread's (h.ns).
+ * A safe call that lasted longer than the threshold, measured from the entry of suspendThread
+ * (start_ns) to the entry of resumeThread (h.ns).
  */
 struct wire_call {
 	struct wire_hdr h;
 	struct wire_rts rts;
 	__u64 start_ns;
 	__u64 site; /* return address of the suspendThread call, or see WIRE_CALL_UNMATCHED */
-	__u64 handover_ns; /* off CPU before the foreign function began; in none of the two below */
+	__u64 handover_ns; /* off CPU before the foreign function started; not in the two below */
 	__u64 blocked_ns;  /* off CPU and not runnable, inside the call */
 	__u64 runnable_ns; /* off CPU and runnable, inside the call */
 	__u32 flags;	   /* enum wire_call_flag */
-	__u16 depth;	   /* open calls of the thread below this one */
+	__u16 depth;	   /* open calls of the thread outside this one */
 	__u16 _pad;
-	struct wire_stack stack; /* Haskell part: of the suspended thread */
+	struct wire_stack stack; /* Haskell part: the stack of the suspended thread */
 	__u64 frames[];
 };
 WIRE_ASSERT_SIZE(struct wire_call, 128);
@@ -236,34 +238,35 @@ struct wire_tick_cap {
 	__u64 cccs;
 	__u32 no;
 	__u8 in_haskell;
-	__u8 has_task; /* some Task holds it */
+	__u8 has_task; /* a Task holds it */
 	__u8 disabled;
-	__u8 queued; /* Haskell threads in its run queue; 255: or more */
+	__u8 queued; /* Haskell threads in its run queue; 255: 255 or more */
 };
 WIRE_ASSERT_SIZE(struct wire_tick_cap, 24);
 
-/* One tick of the RTS's own timer, with every capability as it was then. */
+/* One tick of the RTS timer, with the state of every capability at that time. */
 struct wire_tick {
 	struct wire_hdr h;
 	__u32 ncaps;   /* entries in caps[] */
-	__u32 enabled; /* capabilities that exist; more than ncaps: the rest was left out */
+	__u32 enabled; /* capabilities that exist; if more than ncaps, the rest was left out */
 	struct wire_tick_cap caps[];
 };
 WIRE_ASSERT_SIZE(struct wire_tick, 32);
 
 enum wire_thread_flag {
-	WIRE_THREAD_HAS_ENTRY = 1, /* in `threads`: from its first record to its end */
-	WIRE_THREAD_ALONE = 2,	   /* THREAD_EXIT: its process goes on, and open_calls count as
-				      abandoned; captures before there was this have it of none */
+	WIRE_THREAD_HAS_ENTRY =
+		1, /* has an entry in `threads`, which it has from its first record to its exit */
+	WIRE_THREAD_ALONE = 2, /* THREAD_EXIT: the process lives on, and open_calls count as
+				  abandoned; never set in captures older than this flag */
 };
 
 struct wire_thread_event {
 	struct wire_hdr h;
 	__u64 start_ns;	  /* same as h.ns */
-	__u64 on_cpu_ns;  /* sum_exec_runtime where it is known; else 0 */
-	__u32 open_calls; /* safe calls open when the thread ended; EXEC: in captures before these
-			     counted: 0 */
-	__u32 flags;	  /* enum wire_thread_flag; in captures before there were any: 0 */
+	__u64 on_cpu_ns;  /* sum_exec_runtime if known, else 0 */
+	__u32 open_calls; /* safe calls open when the thread ended or called exec; EXEC: 0 in
+			     captures older than WIRE_THREAD_ALONE */
+	__u32 flags;	  /* enum wire_thread_flag; 0 in captures older than these flags */
 	char comm[16];
 	/* THREAD_EXIT: as in struct wire_thread */
 	__u64 short_calls;
@@ -274,14 +277,14 @@ struct wire_thread_event {
 WIRE_ASSERT_SIZE(struct wire_thread_event, 96);
 
 enum wire_proc_flag {
-	WIRE_PROC_FORK = 1,   /* a target made it by fork; else by exec */
-	WIRE_PROC_TARGET = 2, /* its entry in `targets` is there already */
+	WIRE_PROC_FORK = 1,   /* created by fork in a target; otherwise by exec */
+	WIRE_PROC_TARGET = 2, /* its entry in `targets` exists already */
 };
 
 struct wire_proc_new {
 	struct wire_hdr h;
 	__u64 start_boottime_ns;
-	__u64 ino;   /* of the executable, as the kernel has it (stat() may show another) */
+	__u64 ino;   /* inode of the executable as the kernel sees it (stat() may report another) */
 	__u32 dev;   /* the kernel's dev_t */
 	__u32 flags; /* enum wire_proc_flag */
 	char comm[16];
@@ -292,12 +295,12 @@ WIRE_ASSERT_SIZE(struct wire_proc_new, 64);
 
 struct wire_tso {
 	struct wire_hdr h;
-	__u64 id;	      /* that runs now, or is in a safe call; 0: none */
-	__u64 left_id;	      /* that did before; 0: none was seen */
-	__u16 left_why;	      /* its why_blocked; WIRE_TSO_UNKNOWN */
-	__u16 left_what_next; /* its what_next; 0: not known */
-	__u32 bound;	      /* 1: `id` is bound */
-	char label[64];	      /* of `id`; "" if none or not known */
+	__u64 id;	      /* TSO that runs now or is in a safe call; 0: none */
+	__u64 left_id;	      /* TSO that ran before; 0: none was seen */
+	__u16 left_why;	      /* why_blocked of left_id, or WIRE_TSO_UNKNOWN */
+	__u16 left_what_next; /* what_next of left_id; 0: not known */
+	__u32 bound;	      /* 1: `id` is a bound thread */
+	char label[64];	      /* label of `id`; "" if none or not known */
 };
 WIRE_ASSERT_SIZE(struct wire_tso, 112);
 
@@ -310,50 +313,52 @@ static inline __attribute__((always_inline)) int wire_tso_has_ended(__u64 what_n
 enum wire_gc_point {
 	WIRE_GC_START = 1, /* stat_startGC: all capabilities are held */
 	WIRE_GC_END = 2,   /* stat_endGC */
-	WIRE_GC_SYNC = 3,  /* stat_startGCSync: the other capabilities are asked to stop */
-	WIRE_GC_OFF = 4, /* made in user space: these probes cost too much, no more of them come */
+	WIRE_GC_SYNC = 3,  /* stat_startGCSync: the other capabilities have been asked to stop */
+	WIRE_GC_OFF =
+		4, /* created by user space: these probes cost too much and have been removed */
 };
 
 struct wire_gc {
 	struct wire_hdr h;
 	__u32 point;	  /* enum wire_gc_point */
-	__u32 generation; /* WIRE_GC_END: the oldest one collected, stat_endGC's argument */
-	__u64 number;	  /* how many were finished before; WIRE_GC_NO_NUMBER: not known */
+	__u32 generation; /* WIRE_GC_END: oldest generation collected, an argument of stat_endGC */
+	__u64 number;	  /* collections finished before this one, or WIRE_GC_NO_NUMBER */
 	__u32 n_caps;	  /* WIRE_GC_END: capabilities that exist; 0: not known */
 	__u32 _pad;
-	/* WIRE_GC_END: by the runtime's own clock, which is h.ns's but for its time namespace: user
-	 * space takes that off; 0: not known */
-	__u64 sync_ns;	/* stat_startGCSync; may be an older collection's */
+	/* WIRE_GC_END: by the runtime's own clock, which differs from that of h.ns only by the time
+	 * namespace's offset, subtracted by user space; 0: not known */
+	__u64 sync_ns;	/* stat_startGCSync; may belong to an earlier collection */
 	__u64 start_ns; /* stat_startGC */
 };
 WIRE_ASSERT_SIZE(struct wire_gc, 64);
 
 #define WIRE_GC_NO_NUMBER (~0ULL)
 
-/* Why a collection came. Only the first three are about what the thread allocated. */
+/* Why a collection happened. Only the first three relate to what the thread allocated. */
 enum wire_alloc_reason {
-	WIRE_ALLOC_UNKNOWN = 0, /* only its end was seen */
+	WIRE_ALLOC_UNKNOWN = 0, /* only the end of the collection was seen */
 	WIRE_ALLOC_NURSERY = 1, /* the capability's nursery is used up */
 	WIRE_ALLOC_LARGE = 2,	/* large objects have reached their limit (+RTS -AL) */
-	WIRE_ALLOC_STOPPED = 3, /* no reason: stopped for another capability's collection */
-	WIRE_ALLOC_FORCED = 4,	/* the program called for it: performGC */
-	WIRE_ALLOC_IDLE = 5,	/* nothing was left to run */
-	WIRE_ALLOC_OTHER = 6,	/* a timer's: heap profiles */
+	WIRE_ALLOC_STOPPED =
+		3, /* no request of its own: stopped for another capability's collection */
+	WIRE_ALLOC_FORCED = 4, /* requested by the program: performGC */
+	WIRE_ALLOC_IDLE = 5,   /* idle GC: nothing left to run */
+	WIRE_ALLOC_OTHER = 6,  /* requested by a timer: heap profiles */
 };
 
 enum wire_alloc_flag {
-	WIRE_ALLOC_PRIMITIVE = 1, /* it was in a primitive operation, as those are that make large
-				     objects */
+	WIRE_ALLOC_PRIMITIVE =
+		1, /* inside a primitive operation, for example one that creates large objects */
 };
 
 /*
- * A sample of allocation: the Haskell thread that a capability ran last, whose allocation made it
- * ask for a collection. Before that collection's WIRE_HEAP, which has how much the capability has
- * allocated.
+ * A sample of allocation: the Haskell thread that a capability ran last, and whose allocation made
+ * it request a collection. Precedes the WIRE_HEAP of that collection, which has the bytes allocated
+ * by the capability.
  */
 struct wire_alloc {
 	struct wire_hdr h;
-	struct wire_rts rts; /* of the capability and the Haskell thread */
+	struct wire_rts rts; /* the capability and the Haskell thread */
 	__u32 reason;	     /* enum wire_alloc_reason, up to _STOPPED */
 	__u32 flags;	     /* enum wire_alloc_flag */
 	struct wire_stack stack;
@@ -362,17 +367,17 @@ struct wire_alloc {
 WIRE_ASSERT_SIZE(struct wire_alloc, 88);
 
 enum wire_heap_flag {
-	WIRE_HEAP_LARGE_SEEN = 1, /* large_words has this collection's: its request or its start was
-				     seen */
+	WIRE_HEAP_LARGE_SEEN =
+		1, /* large_words includes this collection: its request or its start was seen */
 };
 
 /*
- * What the capability that a sample's thread holds has allocated by then. Only where nurseries are
- * so large that collections may be rare: then these are samples of allocation, too.
+ * Bytes allocated so far by the capability that the sampled thread holds. Sent only with large
+ * nurseries, where collections may be rare, so that these serve as samples of allocation as well.
  */
 struct wire_allocated {
-	struct wire_hdr h; /* the time and the thread of the sample */
-	__u64 allocated;   /* bytes, but for the block that it is in */
+	struct wire_hdr h; /* time and thread of the sample */
+	__u64 allocated;   /* bytes, without the block in use */
 	__u32 cap_no;
 	__u32 _pad;
 };
@@ -380,7 +385,7 @@ WIRE_ASSERT_SIZE(struct wire_allocated, 40);
 
 #define WIRE_HEAP_CAPS 64
 #define WIRE_HEAP_GENS 4
-/* As far as Haskell threads are counted. */
+/* Haskell threads are counted up to this number. */
 #define WIRE_HEAP_THREADS 4096
 
 /* One generation (rts/include/rts/storage/GC.h), in words and in blocks of 4 kB. */
@@ -392,32 +397,32 @@ struct wire_heap_gen {
 WIRE_ASSERT_SIZE(struct wire_heap_gen, 40);
 
 struct wire_heap_cap {
-	__u64 allocated; /* bytes, since the runtime began; ~0: not read */
+	__u64 allocated; /* bytes since the runtime started; ~0: not readable */
 	__u32 no;
-	__u32 nursery; /* its blocks of 4 kB; 0: not known */
+	__u32 nursery; /* size of its nursery in blocks of 4 kB; 0: not known */
 };
 WIRE_ASSERT_SIZE(struct wire_heap_cap, 16);
 
 /*
- * The heap at a collection's end, all capabilities being held. Of very many collections some have
- * none of their own; major ones have. Live, copied and wasted words are
- * stat_endGC's arguments, which has all generations in the first and the last.
+ * The heap at the end of a collection, while all capabilities are held. If collections are very
+ * frequent, some get no record; major ones always do. live_words, copied_words and slop_words are
+ * arguments of stat_endGC; live and slop cover all generations.
  */
 struct wire_heap {
 	struct wire_hdr h;
 	__u64 number;	   /* as in struct wire_gc */
-	__u64 large_words; /* of large objects allocated since the target's entry was made */
+	__u64 large_words; /* words of large objects since the target's entry was created */
 	__u64 live_words, copied_words, slop_words;
-	__u64 skipped_copied_words; /* by the skipped ones */
-	__u32 generation;	    /* the oldest one collected */
+	__u64 skipped_copied_words; /* copied_words of the skipped collections */
+	__u32 generation;	    /* oldest generation collected */
 	__u32 reason;		    /* enum wire_alloc_reason */
-	__u16 n_gens;		    /* of gens[]; 0: not known */
-	__u16 n_threads;	    /* Haskell threads, after a major one; 0: not known */
-	__u32 n_caps;		    /* of caps[] */
-	__u32 all_caps;		    /* that exist; more than n_caps: the rest was left out */
-	__u32 flags;		    /* enum wire_heap_flag */
-	__u32 skipped; /* collections before it without a record, as it is one in so many */
-	__u32 held;    /* megablocks (1 MB) after the collection before; 0: not known */
+	__u16 n_gens;		    /* entries in gens[]; 0: not known */
+	__u16 n_threads; /* Haskell threads, counted after a major collection; 0: not known */
+	__u32 n_caps;	 /* entries in caps[] */
+	__u32 all_caps;	 /* capabilities that exist; if more than n_caps, the rest was left out */
+	__u32 flags;	 /* enum wire_heap_flag */
+	__u32 skipped;	 /* preceding collections that were sampled out and have no record */
+	__u32 held;	 /* megablocks (1 MB) held after the previous collection; 0: not known */
 	struct wire_heap_gen gens[WIRE_HEAP_GENS];
 	struct wire_heap_cap caps[];
 };
@@ -425,9 +430,9 @@ WIRE_ASSERT_SIZE(struct wire_heap, 264);
 
 /* ── maps ────────────────────────────────────────────────────────────────────────────────── */
 
-/* Offsets into the structs of one GHC's runtime, in bytes (source: the layout table). */
+/* Offsets into the structs of one GHC's runtime, in bytes (from the layout table). */
 struct wire_layout {
-	__u16 cap_r; /* Capability.r, what BaseReg (r13) points at */
+	__u16 cap_r; /* Capability.r, which BaseReg (r13) points to */
 	__u16 cap_no;
 	__u16 cap_running_task;
 	__u16 cap_in_haskell;
@@ -455,37 +460,38 @@ struct wire_layout {
 	__u8 tso_id_size;  /* 4 or 8 */
 	__u8 tso_why_size; /* 2 or 4 */
 	__u16 cap_n_run_queue;
-	__u16 alt_task_incall; /* unconfirmed targets: where task_incall may lie as well; 0: none */
-	__u16 tso_label;       /* 0: this release has none */
-	/* what allocation is read by; 0: it is not confirmed, and not used */
-	__u16 cap_nursery;	   /* Capability.r.rNursery; then rCurrentNursery, rCurrentAlloc */
-	__u16 cap_run_queue;	   /* Capability.run_queue_hd, then run_queue_tl */
+	__u16 alt_task_incall; /* unconfirmed targets: alternative offset of task_incall; 0: none */
+	__u16 tso_label;       /* 0: not in this release */
+	/* for allocation; 0: not confirmed, and not used */
+	__u16 cap_nursery;	   /* Capability.r.rNursery, then rCurrentNursery, rCurrentAlloc */
+	__u16 cap_run_queue;	   /* Capability.run_queue_hd, followed by run_queue_tl */
 	__u16 cap_total_allocated; /* in words */
 };
 WIRE_ASSERT_SIZE(struct wire_layout, 64);
 
 /*
- * User space counts as held up when its loop has not turned for so long. A little less than what
- * the keeper waits for (user/kernel/keeper_child.c), so that no call that begins while the probes
- * come off is taken for one that was seen.
+ * User space counts as held up if its loop has not turned for this long. Slightly less than the
+ * keeper's timeout (user/kernel/keeper_child.c), so that a call that starts while the probes are
+ * being removed is not taken for one whose whole course was seen.
  */
 #define WIRE_HELD_UP_NS 1900000000ULL
 
 enum wire_target_flag {
-	WIRE_TARGET_THREADED = 1,      /* my_task is thread-local */
-	WIRE_TARGET_PROFILED = 2,      /* 24-byte closure headers, CCS */
-	WIRE_TARGET_CAPS_ARRAY = 4,    /* `capabilities` is the array, not a pointer to it */
-	WIRE_TARGET_UPDATEES = 8,      /* put WIRE_FRAME_UPDATEE frames after update frames */
-	WIRE_TARGET_PROBES_OFF = 16,   /* no call probes now: a thread that runs may begin and end
-					  calls that nobody sees */
-	WIRE_TARGET_UNCONFIRMED = 32,  /* its runtime may not be initialised yet: calls are counted,
-					  threads whose structures prove the layout are read, all
-					  else waits until it is confirmed */
-	WIRE_TARGET_ARMED = 64,	       /* a child before its exec: the entry survives that */
-	WIRE_TARGET_TICK_THREAD = 256, /* ticks by the timer's thread: it has no probe */
-	WIRE_TARGET_CALLED = 128,      /* WIRE_READY was sent; set by the probe program */
-	/* Which of its probes are its own: those that are on for all processes of the file, for the
-	 * sake of others, are not for it. */
+	WIRE_TARGET_THREADED = 1,     /* my_task is thread-local */
+	WIRE_TARGET_PROFILED = 2,     /* 24-byte closure headers, CCS */
+	WIRE_TARGET_CAPS_ARRAY = 4,   /* `capabilities` is the array, not a pointer to it */
+	WIRE_TARGET_UPDATEES = 8,     /* put WIRE_FRAME_UPDATEE frames after update frames */
+	WIRE_TARGET_PROBES_OFF = 16,  /* call probes are off at present: a running thread may start
+					 and end calls unseen */
+	WIRE_TARGET_UNCONFIRMED = 32, /* the runtime may not be initialised yet: calls are counted
+					 and threads whose structures prove the layout are read;
+					 everything else waits for the confirmation */
+	WIRE_TARGET_ARMED = 64,	      /* a child before its exec: the entry survives the exec */
+	WIRE_TARGET_TICK_THREAD =
+		256, /* ticks are derived from the timer thread: the handler has no probe */
+	WIRE_TARGET_CALLED = 128, /* WIRE_READY was sent; set by the probe program */
+	/* Which probes are the target's own. The shared ones, attached for all processes of the
+	 * file on behalf of other targets, do not count for it. */
 	WIRE_TARGET_OWN_SUSPEND = 512,
 	WIRE_TARGET_OWN_RESUME = 1024,
 	WIRE_TARGET_OWN_TICK = 2048,
@@ -494,36 +500,38 @@ enum wire_target_flag {
 	WIRE_TARGET_OWN_GC_END = 16384,
 };
 
-/* The cookie of a probe that is one process's own; 0: it is on for all that map the file. */
+/* Cookie of a probe that belongs to a single process; 0: a probe shared by all that map the
+ * file. */
 #define WIRE_PROBE_OWN 1
 
-/* What `targets` has from user space. What is 0 is not known and not used. */
+/* What user space puts into `targets`. A field that is 0 is not known and not used. */
 struct wire_target {
 	struct wire_layout layout;
-	__u32 flags;	    /* enum wire_target_flag */
-	__s32 my_task_tls;  /* threaded: my_task's place relative to the thread's fs base, or … */
-	__u64 main_cap;	    /* non-threaded: the one Capability */
-	__u64 capabilities; /* the symbol's address */
-	__u64 n_capabilities;	 /* the symbol's address */
-	__u64 stgrun_ret;	 /* the return address of StgRun's call in schedule() */
-	__u64 call_record_ns;	 /* safe calls shorter than this stay counters */
-	__u64 off_record_ns;	 /* stays off CPU shorter than this carry no stack */
-	__u64 start_boottime_ns; /* the process's start time: distinguishes a reused PID */
-	__u64 stats;		 /* the symbol's address: RTSStats, its u32 `gcs` first */
-	__u32 epoch; /* 1 from the time when the call probes are on, one more whenever they come
-			on again; 0: they have not been on yet */
-	__u32 my_task_module; /* … not 0: inside of this block of the thread's DTV */
-	__u32 gct_clock;      /* gc_sync_start_elapsed, then gc_start_elapsed, in a gc_thread */
-	__u32 user;	      /* the slot in `users` of the user on whose account it runs */
+	__u32 flags;		 /* enum wire_target_flag */
+	__s32 my_task_tls;	 /* threaded: my_task's offset from the thread's fs base, or … */
+	__u64 main_cap;		 /* non-threaded: the one Capability */
+	__u64 capabilities;	 /* address of the symbol */
+	__u64 n_capabilities;	 /* address of the symbol */
+	__u64 stgrun_ret;	 /* return address of the call to StgRun in schedule() */
+	__u64 call_record_ns;	 /* shorter safe calls are only counted */
+	__u64 off_record_ns;	 /* shorter off-CPU intervals carry no stack */
+	__u64 start_boottime_ns; /* start time of the process: detects a reused PID */
+	__u64 stats; /* address of the symbol: RTSStats, whose first field is the u32 `gcs` */
+	__u32 epoch; /* 1 once the call probes are on, incremented each time they come back on; 0:
+			they have not been on yet */
+	__u32 my_task_module; /* … if not 0: the offset into this block of the thread's DTV */
+	__u32 gct_clock;      /* offset in gc_thread of gc_sync_start_elapsed, followed by
+				 gc_start_elapsed */
+	__u32 user;	      /* slot in `users` of the user that the process is accounted to */
 };
 WIRE_ASSERT_SIZE(struct wire_target, 152);
 
-/* Value of `targets`, keyed by tgid: with what the kernel side alone has a use for, 0 whenever user
- * space puts the entry anew. */
+/* Value of `targets`, keyed by tgid: also has what only the kernel side uses, which is 0 whenever
+ * user space writes the entry. */
 struct wire_target_entry {
 	struct wire_target t;
-	__u64 samples;	 /* of the sampler's; counted where stacks go by them */
-	__u64 preempted; /* how many of these a stack of a preempted thread was taken for */
+	__u64 samples;	 /* taken by the sampler; counted only if the number of stacks follows it */
+	__u64 preempted; /* samples already used up by stacks of preempted threads */
 };
 WIRE_ASSERT_SIZE(struct wire_target_entry, 168);
 
@@ -534,9 +542,9 @@ WIRE_ASSERT_SIZE(struct wire_target_entry, 168);
 #define WIRE_MAX_OPEN	 65536
 
 /*
- * The one rule by which users share what is limited (base/shares.h in user/): whether somebody who
- * has `has` of the `all` that are used, of `max`, may have `more`: he then has no more than half of
- * what the others leave. Of two counts that change meanwhile the part may be larger than the whole.
+ * The one rule by which users share a limited resource (base/shares.h in user/): true if a user who
+ * has `has` of the `all` entries in use, out of `max`, may have `more`. With them he has at most
+ * half of what the others leave. The two counts may change concurrently, so `has` may exceed `all`.
  */
 static inline __attribute__((always_inline)) int wire_share_fits(__u64 max, __u64 all, __u64 has,
 								 __u64 more)
@@ -547,13 +555,13 @@ static inline __attribute__((always_inline)) int wire_share_fits(__u64 max, __u6
 }
 
 /*
- * What one user's processes have of `threads` and `call_sites`. An entry is made for him by that
- * rule; what he is refused is counted. Slot 0 is for processes that user space has not looked at,
- * and for users for whom there is no slot.
+ * One user's share of `threads` and `call_sites`. An entry is created only if wire_share_fits()
+ * allows it; refusals are counted. Slot 0 is for processes that user space has not inspected, and
+ * for users without a slot.
  */
 struct wire_user {
 	__u32 threads, sites;
-	__u64 refused_threads; /* how often a thread without an entry was met */
+	__u64 refused_threads; /* how often a thread had no entry */
 	__u64 refused_calls;
 };
 WIRE_ASSERT_SIZE(struct wire_user, 24);
@@ -568,67 +576,70 @@ struct wire_site_key {
 };
 WIRE_ASSERT_SIZE(struct wire_site_key, 16);
 
-/* Histogram: 8 steps for each power of two, from 2^WIRE_HIST_MIN_LOG2 ns; slot 0 holds all below.
- */
+/* Histogram: 8 steps per power of two, from 2^WIRE_HIST_MIN_LOG2 ns; slot 0 holds everything
+ * below. */
 #define WIRE_HIST_MIN_LOG2 4
-#define WIRE_HIST_MAX_LOG2 43 /* 2.4 hours; the last slot holds all above */
+#define WIRE_HIST_MAX_LOG2 43 /* 2.4 hours; the last slot holds everything above */
 #define WIRE_HIST_SLOTS	   ((WIRE_HIST_MAX_LOG2 - WIRE_HIST_MIN_LOG2) * 8 + 2)
 
-/* Value of `heaps`, keyed by tgid: what is between the probes of a collection, and between two. */
+/* Value of `heaps`, keyed by tgid: state kept between the probes of a collection, and between two
+ * collections. */
 struct wire_heap_state {
-	__u64 hits; /* of the probes on a collection's ends */
+	__u64 hits; /* hits of the GC probes */
 	__u64 large_words;
 	__u64 period_ns;
-	__u32 taken;	 /* collections that were looked at in this period */
-	__u32 every;	 /* of so many collections one is looked at */
-	__u64 cap;	 /* any of the capabilities */
-	__u64 new_large; /* words of this collection's */
+	__u32 taken;	 /* collections inspected in this period */
+	__u32 every;	 /* one collection in this many is inspected */
+	__u64 cap;	 /* address of any capability */
+	__u64 new_large; /* words of large objects for this collection */
 	__u64 skipped_copied_words;
-	__u32 skipped; /* collections that were not looked at, and are in no record yet */
-	__u32 begun;   /* one of its probes has been hit, */
-	__u32 looked;  /* it is one of those, */
-	__u32 started; /* and its start has been seen */
+	__u32 skipped; /* collections that were not inspected and are in no record yet */
+	__u32 begun;   /* one of this collection's probes has been hit, … */
+	__u32 looked;  /* … it is one to be inspected, … */
+	__u32 started; /* … and its start has been seen */
 	__u32 reason;
-	__u32 sampled; /* the capability that a sample was taken of, plus one … */
-	__u32 stopped; /* … and another one, plus one; 0: none */
+	__u32 sampled; /* number of the capability that was sampled at the request, plus one … */
+	__u32 stopped; /* … and of the one sampled because it was stopped, plus one; 0: none */
 	__u32 large_seen;
-	__u32 most; /* where looks go by the samples of the target: in this period */
+	__u32 most; /* limit of inspections in this period, if it follows the target's samples */
 	__u32 _pad;
-	__u64 samples;		      /* struct wire_target_entry's, as this period began */
-	__u64 before[WIRE_HEAP_CAPS]; /* what each had allocated by its last sample; 0: not known */
+	__u64 samples;		      /* wire_target_entry.samples at the start of this period */
+	__u64 before[WIRE_HEAP_CAPS]; /* bytes each had allocated by its last sample; 0: unknown */
 };
 WIRE_ASSERT_SIZE(struct wire_heap_state, 616);
 
-/* Value of `call_sites`; only ever added to. */
+/* Value of `call_sites`; counters only grow. */
 struct wire_site {
 	__u64 calls;	   /* finished calls */
-	__u64 wall_ns;	   /* from the foreign function's begin; min, max and hist go by it */
+	__u64 wall_ns;	   /* from the start of the foreign function; also the basis of min, max and
+			      hist */
 	__u64 handover_ns; /* off CPU before that, in suspendThread; not in wall_ns */
 	__u64 blocked_ns;
 	__u64 runnable_ns;
-	__u64 cap_wait_ns; /* after the call, until the capability was held again; not in wall_ns */
-	__u64 min_ns;	   /* 0 while there was none */
+	__u64 cap_wait_ns; /* from the end of the call until a capability is held again; not in
+			      wall_ns */
+	__u64 min_ns;	   /* 0: no call yet */
 	__u64 max_ns;
-	__u64 abandoned;    /* the thread ended or jumped away, the process went on */
-	__u64 open_at_exit; /* the process ended, or became another program */
+	__u64 abandoned;    /* the thread ended or jumped away while the process went on */
+	__u64 open_at_exit; /* the process ended or became another program */
 	__u32 hist[WIRE_HIST_SLOTS];
-	__u32 user; /* on whose account it is: a slot in `users` */
+	__u32 user; /* slot in `users` of the user it is accounted to */
 	__u32 _pad;
-	/* what open_at_exit had lasted, if its begin was seen; not in wall_ns */
+	/* duration of the open_at_exit calls whose start was seen; not in wall_ns */
 	__u64 exit_wall_ns;
 };
 WIRE_ASSERT_SIZE(struct wire_site, 1352);
 
 #define WIRE_OPEN_MAX 16
 
-/* One safe call that a thread is in. */
+/* One open safe call of a thread. */
 struct wire_open {
-	__u64 start_ns; /* suspendThread's entry */
+	__u64 start_ns; /* entry of suspendThread */
 	__u64 site;
-	__u64 incall;	   /* its InCall's address: what resumeThread is matched by */
-	__u64 handover_ns; /* off CPU before its foreign function began */
-	__u64 blocked_ns;  /* the thread's totals at the call's start, and what of handover_ns has
-			      been added to them since */
+	__u64 incall;	   /* address of its InCall, by which resumeThread is matched */
+	__u64 handover_ns; /* off CPU before its foreign function started */
+	__u64 blocked_ns;  /* the thread's totals when the call started, plus the parts of
+			      handover_ns added to them since */
 	__u64 runnable_ns;
 	__u32 flags; /* enum wire_call_flag */
 	__u32 cap_no;
@@ -638,48 +649,49 @@ WIRE_ASSERT_SIZE(struct wire_open, 56);
 /* Value of `threads`, keyed by tid. */
 struct wire_thread {
 	__u32 tgid;
-	__u32 depth;	    /* open calls */
+	__u32 depth;	    /* number of open calls */
 	__u64 off_since_ns; /* 0: on CPU, or not seen yet */
 	__u64 wake_ns;
 	__u64 blocked_ns; /* totals since first seen */
 	__u64 runnable_ns;
 	__u64 cap_wait_ns;
 	__u64 on_since_ns;   /* last switch-in; 0: not seen */
-	__u64 resume_incall; /* the InCall that resumeThread was entered with; 0: not resuming */
+	__u64 resume_incall; /* the InCall with which resumeThread was entered; 0: not resuming */
 	__u64 resume_site;
 	__u32 resume_flags;
 	__u32 off_state; /* prev_state at switch-out */
 	__u64 off_ip;
 	__u32 off_syscall;
-	__u32 has_stack;  /* 1: off_stacks has one of this off-CPU interval */
-	__u32 epoch;	  /* of the target, while open[] is right; 0: the thread has run since while
-			     no call probe was on */
-	__u16 tick_slept; /* the timer's thread last slept to wait for the next tick */
-	__u16 user;	  /* on whose account the entry is: a slot in `users` */
+	__u32 has_stack; /* 1: off_stacks has the stack of this off-CPU interval */
+	__u32 epoch; /* the target's epoch for which open[] is right; 0: the thread has run since
+			while no call probe was on */
+	__u16 tick_slept; /* the timer thread's last sleep was a wait for the next tick */
+	__u16 user;	  /* slot in `users` of the user that the entry is accounted to */
 	struct wire_rts off_rts;
-	__u64 last_tso, last_tso_id; /* of WIRE_TSO: the last one seen to run; 0: none */
-	__u64 stgrun_at;     /* where StgRun's return address lay on the C stack, in the in-call */
-	__u64 stgrun_incall; /* of this InCall */
-	/* finished safe calls that were too short to become records; wall as in struct wire_site */
+	__u64 last_tso, last_tso_id; /* the last TSO reported by WIRE_TSO; 0: none */
+	__u64 stgrun_at; /* where StgRun's return address was on the C stack, in the in-call … */
+	__u64 stgrun_incall; /* … of this InCall */
+	/* finished safe calls that were too short to become records; wall time as in struct
+	 * wire_site */
 	__u64 short_calls;
 	__u64 short_wall_ns;
 	__u64 short_blocked_ns;
 	__u64 short_runnable_ns;
-	__u64 suspend_sp; /* where the innermost open call's suspendThread has its return address on
-			     the C stack; 0: it has returned */
+	__u64 suspend_sp; /* address of the return address of the innermost open call's
+			     suspendThread; 0: it has returned */
 	struct wire_open open[WIRE_OPEN_MAX];
 };
 WIRE_ASSERT_SIZE(struct wire_thread, 1120);
 
-/* Value of `threads`: with what the kernel side alone has a use for. */
+/* Value of `threads`: also has what only the kernel side uses. */
 struct wire_thread_entry {
 	struct wire_thread th;
-	__u64 task;    /* its Task, as rts_read() last proved it; 0: none */
-	__u64 held_ns; /* stays off the CPU that are in no record yet; see bpf/hold.bpf.h */
-	__u64 held_runnable_ns; /* of it runnable */
-	__u64 held_since_ns;	/* when the first of them began */
-	__u64 out_ran_ns; /* what it had run by the last switch-out, by the scheduler's account */
-	/* bpf/lost.bpf.h: since when stays were lost, 0: none was, and what it had run by then */
+	__u64 task;		/* its Task, as last verified by rts_read(); 0: none */
+	__u64 held_ns;		/* off-CPU time that is in no record yet; see bpf/hold.bpf.h */
+	__u64 held_runnable_ns; /* the runnable part of it */
+	__u64 held_since_ns;	/* start of the first of these intervals */
+	__u64 out_ran_ns;	/* CPU time at the last switch-out, by the scheduler's account */
+	/* bpf/lost.bpf.h: start of the lost intervals (0: none lost), and CPU time by then */
 	__u64 lost_since_ns, lost_ran_ns;
 };
 WIRE_ASSERT_SIZE(struct wire_thread_entry, 1176);
@@ -690,7 +702,7 @@ struct wire_off_stack {
 	__u64 frames[WIRE_OFF_FRAMES];
 };
 
-/* Key of `programs`: an executable, as struct wire_proc_new has it. */
+/* Key of `programs`: an executable, identified as in struct wire_proc_new. */
 struct wire_program_key {
 	__u64 ino;
 	__u32 dev;
@@ -698,23 +710,23 @@ struct wire_program_key {
 };
 WIRE_ASSERT_SIZE(struct wire_program_key, 16);
 
-/* A call that was open when the session began, from user space's snapshot; keyed by tid. */
+/* A call that was open when the session started, found by user space's snapshot; keyed by tid. */
 struct wire_open_at_start {
-	__u64 start_ns; /* the attach */
+	__u64 start_ns; /* time of the attach */
 	__u64 site;
 	__u64 incall;
-	__u32 epoch; /* of the target: in a later one the call may have ended unseen */
-	__u32 user;  /* as of the target */
+	__u32 epoch; /* the target's epoch: in a later one the call may have ended unseen */
+	__u32 user;  /* same slot as the target's */
 };
 WIRE_ASSERT_SIZE(struct wire_open_at_start, 32);
 
 /* ── unwind rows of C code ───────────────────────────────────────────────────────────────── */
 
 /*
- * What .eh_frame says of the code from an address on, up to the next row's: how to find the
- * canonical frame address (CFA, what rsp was before the call), the return address and the caller's
- * rbp. A row is one u64: the address relative to the file's first code page in the high half, the
- * rule in the low half:
+ * An unwind row has the rule of .eh_frame for the code from an address up to that of the next row:
+ * how to find the canonical frame address (CFA: rsp before the call), the return address and the
+ * caller's rbp. A row is one u64: the address relative to the file's first code page in the high
+ * half, the rule in the low half:
  *   bits 0–3    enum wire_cfi
  *   bits 4–19   an offset, in words of 8 bytes
  *   bits 20–31  the caller's rbp: 0: unchanged; n: at CFA − 8 n; or WIRE_CFI_BP_…
@@ -723,37 +735,38 @@ WIRE_ASSERT_SIZE(struct wire_open_at_start, 32);
 #define WIRE_CFI_OFFSET(rule) (8u * (((rule) >> 4) & 0xffffu))
 #define WIRE_CFI_BP(rule)     ((rule) >> 20)
 #define WIRE_CFI_MAX_OFFSET   (8u * 0xffffu)
-#define WIRE_CFI_BP_AT_BP     0xffeu /* at the address that rbp has: realigned frames */
+#define WIRE_CFI_BP_AT_BP     0xffeu /* saved at the address in rbp: realigned frames */
 #define WIRE_CFI_BP_UNKNOWN   0xfffu
 #define WIRE_CFI_MAX_BP	      0xff0u
 
 enum wire_cfi {
-	WIRE_CFI_NONE = 0,	 /* no row covers this code */
-	WIRE_CFI_RSP = 1,	 /* CFA = rsp + offset */
-	WIRE_CFI_RBP = 2,	 /* CFA = rbp + offset */
-	WIRE_CFI_PLT = 3,	 /* CFA = rsp + 8, from offset / 8 on in a 16-byte entry + 16 */
+	WIRE_CFI_NONE = 0, /* no row covers this code */
+	WIRE_CFI_RSP = 1,  /* CFA = rsp + offset */
+	WIRE_CFI_RBP = 2,  /* CFA = rbp + offset */
+	WIRE_CFI_PLT =
+		3, /* CFA = rsp + 8, or rsp + 16 from byte offset / 8 of a 16-byte PLT entry on */
 	WIRE_CFI_RBP_DEREF = 4,	 /* CFA = *(rbp − offset) */
 	WIRE_CFI_RSP_DEREF = 5,	 /* CFA = *(rsp + offset) */
 	WIRE_CFI_RSP_DEREF8 = 6, /* CFA = *(rsp + offset) + 8 */
 	WIRE_CFI_SIGNAL = 7,	 /* rsp + offset points at the registers of a ucontext */
 	WIRE_CFI_STGRUN = 8,	 /* rsp + offset points at StgRun's 16 kB of reserved stack */
 	WIRE_CFI_END = 9,	 /* the outermost frame */
-	WIRE_CFI_UNKNOWN = 10,	 /* a rule that none of these can express */
-	WIRE_CFI_LEAF_RDI = 11,	 /* CFA = rsp + offset, and the return address is in rdi: of the
-				    thread's innermost frame alone (glibc's vfork) */
+	WIRE_CFI_UNKNOWN = 10,	 /* a rule that cannot be expressed by any of these */
+	WIRE_CFI_LEAF_RDI = 11, /* CFA = rsp + offset, return address in rdi; only for the innermost
+				   frame of a thread (glibc's vfork) */
 };
 
-/* struct ucontext, x86-64: where a signal frame keeps registers, from its first byte on */
+/* struct ucontext, x86-64: offsets of the saved registers in a signal frame */
 #define WIRE_CFI_SIGNAL_BP 120
 #define WIRE_CFI_SIGNAL_SP 160
 #define WIRE_CFI_SIGNAL_IP 168
-/* GHC rts/StgCRun.c: from rsp in Haskell code */
+/* GHC rts/StgCRun.c: offsets from rsp in Haskell code */
 #define WIRE_CFI_STGRUN_BP 16392
 #define WIRE_CFI_STGRUN_IP 16432
 
 /*
- * A file's rows are one array of u64: first the buckets (of 2^WIRE_UNWIND_BUCKET_SHIFT bytes of
- * code; low half: index of the first row inside, high half: how many there are), then the rows.
+ * A file's rows are one array of u64: first the buckets (one per 2^WIRE_UNWIND_BUCKET_SHIFT bytes
+ * of code; low half: index of the first row inside, high half: number of rows), then the rows.
  */
 #define WIRE_UNWIND_BUCKET_SHIFT 12
 #define WIRE_UNWIND_FILES	 4096 /* file 0 has no rows */
@@ -762,16 +775,16 @@ enum wire_cfi {
 /* One executable mapping of a process. */
 struct wire_unwind_map {
 	__u64 start, end;
-	__u64 base; /* where the file's first code page would lie */
+	__u64 base; /* load address of the file's first code page */
 	__u32 file;
-	__u32 buckets; /* 0: no rows */
+	__u32 buckets; /* number of buckets; 0: no rows */
 };
 WIRE_ASSERT_SIZE(struct wire_unwind_map, 32);
 
 /* Value of `unwind_maps`, keyed by tgid. */
 struct wire_unwind_maps {
-	__u32 n;	  /* of v[], ascending, none overlaps another */
-	__u32 generation; /* another one whenever the process's mappings were read again */
+	__u32 n;	  /* entries in v[], ascending and without overlaps */
+	__u32 generation; /* changes whenever the process's mappings are read again */
 	struct wire_unwind_map v[WIRE_UNWIND_MAPS];
 };
 
@@ -782,26 +795,26 @@ enum wire_counter {
 	WIRE_CNT_LOST_THREADS = 2,     /* threads not followed: `threads` full */
 	WIRE_CNT_LOST_SITES = 3,       /* calls not counted: `call_sites` full */
 	WIRE_CNT_CALL_OVERFLOW = 4,    /* calls nested deeper than WIRE_OPEN_MAX */
-	WIRE_CNT_CALL_UNMATCHED = 5,   /* resumeThread without a begin */
-	WIRE_CNT_CALL_ABANDONED = 6,   /* calls that never came back */
+	WIRE_CNT_CALL_UNMATCHED = 5,   /* resumeThread without a start */
+	WIRE_CNT_CALL_ABANDONED = 6,   /* calls that never returned */
 	WIRE_CNT_CALL_FAULT = 7,       /* probe hits whose Task or InCall could not be read */
-	WIRE_CNT_SAMPLES = 8,	       /* samples in threads of targets */
+	WIRE_CNT_SAMPLES = 8,	       /* samples in target threads */
 	WIRE_CNT_PROBE_HITS = 9,       /* hits of uprobes in targets */
-	WIRE_CNT_OFF_STACK_LIMIT = 10, /* stays off CPU without a stack: rate limit */
+	WIRE_CNT_OFF_STACK_LIMIT = 10, /* off-CPU intervals without a stack: rate limit */
 	WIRE_CNT_RECORDS = 11,	       /* records sent */
-	WIRE_CNT_NO_SWITCH_OUT = 12,   /* switched in, though the switch-out was not seen */
-	WIRE_CNT_NO_SWITCH_IN = 13,    /* switched out, though the switch-in was not seen */
+	WIRE_CNT_NO_SWITCH_OUT = 12,   /* switched in, but the switch-out was not seen */
+	WIRE_CNT_NO_SWITCH_IN = 13,    /* switched out, but the switch-in was not seen */
 	WIRE_CNT_UNWIND_DIFFERS = 14,  /* unwind rows and StgRun's return address disagreed */
 	WIRE_CNT_MAX = 16,
 };
 
-/* Value of `costs`, keyed by tgid: what the budget is held against. */
+/* Value of `costs`, keyed by tgid: input of the budget. */
 struct wire_cost {
 	__u64 probe_hits;
 	__u64 off_tokens;    /* stacks at switch-out still allowed in this period */
-	__u64 off_period_ns; /* when the period began */
-	/* those of probe_hits that were on a collection's ends; where the target has a struct
-	 * wire_heap_state they are in that, and not in probe_hits */
+	__u64 off_period_ns; /* start of the period */
+	/* those of probe_hits on GC probes; a target with a struct wire_heap_state has them counted
+	 * there, and not in probe_hits */
 	__u64 gc_hits;
 };
 WIRE_ASSERT_SIZE(struct wire_cost, 32);
