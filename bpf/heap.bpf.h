@@ -44,8 +44,7 @@
 #define HEAP_GEN_NEW_LARGE	56 /* youngest generation: words since the last collection */
 #define HEAP_GEN_COMPACT_BLOCKS 72
 #define HEAP_GEN_THREADS	104 /* its Haskell threads, linked by global_link */
-#define HEAP_GEN_TO		120 /* generation that survivors go to: the next one; for the oldest, itself \
-				     */
+#define HEAP_GEN_TO		120 /* where survivors go: the next one; oldest: itself */
 /* rts/include/RtsAPI.h, RTSStats: max_mem_in_use_bytes, gc.mem_in_use_bytes */
 #define HEAP_STATS_MOST	    48
 #define HEAP_STATS_HELD	    208
