@@ -36,8 +36,7 @@ enum wire_frame_kind {
 	WIRE_FRAME_HS_RET = 1, /* the info pointer of a stack frame (a return point's entry code) */
 	WIRE_FRAME_C_IP = 2,   /* the program counter, in C code */
 	WIRE_FRAME_C_RET = 3,  /* a return address into C code */
-	WIRE_FRAME_SITE =
-		4, /* the site of a safe call: the return address of its suspendThread call */
+	WIRE_FRAME_SITE = 4, /* a safe call's site: the return address of its suspendThread call */
 	WIRE_FRAME_UPDATEE =
 		5, /* info pointer of the thunk that the preceding update frame updates */
 	WIRE_FRAME_ELIDED = 6, /* address part: how many stack chunks are left out here */
@@ -147,9 +146,8 @@ enum wire_type {
 	WIRE_THREAD_EXIT = 6, /* struct wire_thread_event */
 	WIRE_EXEC = 7, /* struct wire_thread_event, for the thread that called exec: the process now
 			  runs another program */
-	WIRE_PROC_EXIT =
-		8,   /* struct wire_thread_event: the last thread of the process has exited */
-	WIRE_GC = 9, /* struct wire_gc: a GC probe was hit */
+	WIRE_PROC_EXIT = 8, /* struct wire_thread_event: the process's last thread has exited */
+	WIRE_GC = 9,	    /* struct wire_gc: a GC probe was hit */
 	WIRE_PROC_NEW = 10, /* struct wire_proc_new: a followed process called exec, or was forked
 			       by a target */
 	WIRE_READY = 11,    /* struct wire_thread_event: first safe call of an unconfirmed target */
@@ -254,10 +252,9 @@ struct wire_tick {
 WIRE_ASSERT_SIZE(struct wire_tick, 32);
 
 enum wire_thread_flag {
-	WIRE_THREAD_HAS_ENTRY =
-		1, /* has an entry in `threads`, which it has from its first record to its exit */
-	WIRE_THREAD_ALONE = 2, /* THREAD_EXIT: the process lives on, and open_calls count as
-				  abandoned; never set in captures older than this flag */
+	WIRE_THREAD_HAS_ENTRY = 1, /* in `threads`, from its first record to its exit */
+	WIRE_THREAD_ALONE = 2,	   /* THREAD_EXIT: the process lives on, and open_calls count as
+				      abandoned; never set in captures older than this flag */
 };
 
 struct wire_thread_event {
@@ -314,8 +311,7 @@ enum wire_gc_point {
 	WIRE_GC_START = 1, /* stat_startGC: all capabilities are held */
 	WIRE_GC_END = 2,   /* stat_endGC */
 	WIRE_GC_SYNC = 3,  /* stat_startGCSync: the other capabilities have been asked to stop */
-	WIRE_GC_OFF =
-		4, /* created by user space: these probes cost too much and have been removed */
+	WIRE_GC_OFF = 4,   /* created by user space: the probes cost too much and were removed */
 };
 
 struct wire_gc {
@@ -339,16 +335,14 @@ enum wire_alloc_reason {
 	WIRE_ALLOC_UNKNOWN = 0, /* only the end of the collection was seen */
 	WIRE_ALLOC_NURSERY = 1, /* the capability's nursery is used up */
 	WIRE_ALLOC_LARGE = 2,	/* large objects have reached their limit (+RTS -AL) */
-	WIRE_ALLOC_STOPPED =
-		3, /* no request of its own: stopped for another capability's collection */
-	WIRE_ALLOC_FORCED = 4, /* requested by the program: performGC */
-	WIRE_ALLOC_IDLE = 5,   /* idle GC: nothing left to run */
-	WIRE_ALLOC_OTHER = 6,  /* requested by a timer: heap profiles */
+	WIRE_ALLOC_STOPPED = 3, /* not requested: stopped for another capability's collection */
+	WIRE_ALLOC_FORCED = 4,	/* requested by the program: performGC */
+	WIRE_ALLOC_IDLE = 5,	/* idle GC: nothing left to run */
+	WIRE_ALLOC_OTHER = 6,	/* requested by a timer: heap profiles */
 };
 
 enum wire_alloc_flag {
-	WIRE_ALLOC_PRIMITIVE =
-		1, /* inside a primitive operation, for example one that creates large objects */
+	WIRE_ALLOC_PRIMITIVE = 1, /* in a primitive operation; these create large objects */
 };
 
 /*
@@ -367,8 +361,7 @@ struct wire_alloc {
 WIRE_ASSERT_SIZE(struct wire_alloc, 88);
 
 enum wire_heap_flag {
-	WIRE_HEAP_LARGE_SEEN =
-		1, /* large_words includes this collection: its request or its start was seen */
+	WIRE_HEAP_LARGE_SEEN = 1, /* its request or start was seen: large_words includes it */
 };
 
 /*
@@ -477,19 +470,18 @@ WIRE_ASSERT_SIZE(struct wire_layout, 64);
 #define WIRE_HELD_UP_NS 1900000000ULL
 
 enum wire_target_flag {
-	WIRE_TARGET_THREADED = 1,     /* my_task is thread-local */
-	WIRE_TARGET_PROFILED = 2,     /* 24-byte closure headers, CCS */
-	WIRE_TARGET_CAPS_ARRAY = 4,   /* `capabilities` is the array, not a pointer to it */
-	WIRE_TARGET_UPDATEES = 8,     /* put WIRE_FRAME_UPDATEE frames after update frames */
-	WIRE_TARGET_PROBES_OFF = 16,  /* call probes are off at present: a running thread may start
-					 and end calls unseen */
-	WIRE_TARGET_UNCONFIRMED = 32, /* the runtime may not be initialised yet: calls are counted
-					 and threads whose structures prove the layout are read;
-					 everything else waits for the confirmation */
-	WIRE_TARGET_ARMED = 64,	      /* a child before its exec: the entry survives the exec */
-	WIRE_TARGET_TICK_THREAD =
-		256, /* ticks are derived from the timer thread: the handler has no probe */
-	WIRE_TARGET_CALLED = 128, /* WIRE_READY was sent; set by the probe program */
+	WIRE_TARGET_THREADED = 1,      /* my_task is thread-local */
+	WIRE_TARGET_PROFILED = 2,      /* 24-byte closure headers, CCS */
+	WIRE_TARGET_CAPS_ARRAY = 4,    /* `capabilities` is the array, not a pointer to it */
+	WIRE_TARGET_UPDATEES = 8,      /* put WIRE_FRAME_UPDATEE frames after update frames */
+	WIRE_TARGET_PROBES_OFF = 16,   /* call probes are off at present: a running thread may start
+					  and end calls unseen */
+	WIRE_TARGET_UNCONFIRMED = 32,  /* the runtime may not be initialised yet: calls are counted
+					  and threads whose structures prove the layout are read;
+					  everything else waits for the confirmation */
+	WIRE_TARGET_ARMED = 64,	       /* a child before its exec: the entry survives the exec */
+	WIRE_TARGET_TICK_THREAD = 256, /* ticks by the timer thread: the handler has no probe */
+	WIRE_TARGET_CALLED = 128,      /* WIRE_READY was sent; set by the probe program */
 	/* Which probes are the target's own. The shared ones, attached for all processes of the
 	 * file on behalf of other targets, do not count for it. */
 	WIRE_TARGET_OWN_SUSPEND = 512,
@@ -743,8 +735,7 @@ enum wire_cfi {
 	WIRE_CFI_NONE = 0, /* no row covers this code */
 	WIRE_CFI_RSP = 1,  /* CFA = rsp + offset */
 	WIRE_CFI_RBP = 2,  /* CFA = rbp + offset */
-	WIRE_CFI_PLT =
-		3, /* CFA = rsp + 8, or rsp + 16 from byte offset / 8 of a 16-byte PLT entry on */
+	WIRE_CFI_PLT = 3,  /* CFA = rsp + 8; from byte offset / 8 of a 16-byte entry on, + 16 */
 	WIRE_CFI_RBP_DEREF = 4,	 /* CFA = *(rbp − offset) */
 	WIRE_CFI_RSP_DEREF = 5,	 /* CFA = *(rsp + offset) */
 	WIRE_CFI_RSP_DEREF8 = 6, /* CFA = *(rsp + offset) + 8 */

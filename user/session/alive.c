@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* alive: that the session goes on, for who watches it. */
+/* alive: reports to an observer that the session goes on. */
 #include "session_priv.h"
 
 #define REPORT_EVERY_NS 1000000000ULL

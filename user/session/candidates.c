@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* candidates: processes that are to be looked at, and whose turn it is. */
+/* candidates: processes to be looked at, and whose turn it is. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -10,11 +10,11 @@
 #include "members_priv.h"
 
 #define CANDIDATES_MAX 65536
-/* Those that wait are not forgotten before they end. So many may wait, shared between users as
- * base/shares.h has it: of one who is alone half as many. */
+/* Limit on waiting candidates, which are not forgotten before they end. Shared between users as in
+ * base/shares.h: a single user gets at most half of it. */
 #define WAITING_MAX 8192
 
-/* The places of those that wait, by pid. */
+/* The places of waiting candidates, by pid. */
 struct waiting {
 	struct shares *shares;
 	size_t n;
@@ -23,10 +23,10 @@ struct waiting {
 struct candidates {
 	struct candidate *all; /* by pid */
 	size_t n_checked;
-	struct waiting waiting; /* for room or files */
+	struct waiting waiting; /* for room or descriptors */
 	struct waiting late;	/* … and for time */
 	uint64_t turn;
-	uint64_t last; /* of candidate.place */
+	uint64_t last; /* the last value given to candidate.place */
 };
 
 int candidates__new(struct candidates **ret_candidates)
@@ -107,7 +107,8 @@ struct candidate *candidates__add(struct candidates *cs, const struct wire_proc_
 	return c;
 }
 
-/* On whose account it is looked at: nobody's while that cannot be found out, or if it is gone. */
+/* The user it is accounted to: nobody if the process is gone, or as long as that cannot be
+ * determined. */
 static uid_t user_of(struct candidate *c)
 {
 	uid_t user;
@@ -137,7 +138,8 @@ static void wait_no_more(struct candidates *cs, struct candidate *c)
 	c->waits = WAITS_NOT;
 }
 
-/* False: its user has as many as he may. It keeps the place that it has, if it has one. */
+/* False if the user has as many places as allowed. A candidate that already has a place of this
+ * kind keeps it. */
 static bool take_place(struct candidates *cs, struct candidate *c, enum candidate_wait waits)
 {
 	struct waiting *waiting = waiting_like(cs, waits);
@@ -254,7 +256,7 @@ size_t candidates__n_checked(const struct candidates *cs)
 
 bool candidate__is_due(const struct candidate *c, uint64_t now)
 {
-	/* a check wakes the loop by itself */
+	/* the end of a check wakes the loop by itself */
 	return (c->target && target__looks(c->target)) || now >= c->due_ns;
 }
 

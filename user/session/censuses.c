@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* censuses: counts what members' heaps are made of, after major collections, as was asked for. */
+/* censuses: heap censuses of members, taken after major collections, if requested. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,22 +8,23 @@
 #include "session_priv.h"
 
 #define TIMEOUT_MS 10000
-/* So often it is made again, if it is a bad one; then the best of them counts. */
+/* Attempts before the best of several bad censuses is used. */
 #define MOST_TRIES 8
-/* Of a good one: what could not be identified, and how much more or less there is than was live. */
+/* Limit for a good census: the share that could not be identified, plus the deviation of its size
+ * from the live bytes. */
 #define BAD_PERCENT 5
-/* A program's end has a major collection, which leaves nothing that the program had: a census is
- * taken for another's only when the process has lived on for so long, or has collected again. */
+/* The collection at a program's end leaves nothing that the program had. A collection is known to
+ * be another one only after the process has lived on for this long, or has collected again. */
 #define LIVES_ON_NS 500000000ULL
-/* One that grows is counted again when so much more is live than the last time, to show what of it
- * grows; so often in all, and no sooner than this after the last time. */
+/* A growing heap is counted again when this much more is live than at the last census, to show what
+ * grows in it; at most this many times, and no sooner than this after the last one. */
 #define GROWN_PERCENT 25
 #define MOST_AGAIN    16
 #define AGAIN_NS      5000000000ULL
 
 static bool is_major(const struct wire_heap *rec)
 {
-	/* without a look at the generations: there are two unless more are asked for */
+	/* the number of generations may be unread: it is two unless more are requested */
 	return rec->generation + 1 >= (rec->n_gens ? rec->n_gens : 2);
 }
 
@@ -54,11 +55,11 @@ static void give_up(struct member *m, int err)
 	m->census.failed = true;
 }
 
-/* ── one that was taken ──────────────────────────────────────────────────────────────────── */
+/* ── a census that was taken ───────────────────────────────────────────────────────────────── */
 
 /*
- * 0: all is as it should be. While the next collection goes on, blocks are in no generation's list
- * (rts/sm/GC.c, prepare_collected_gen).
+ * 0 for a perfect census. During the next collection, blocks are missing from the generations'
+ * lists (rts/sm/GC.c, prepare_collected_gen).
  */
 static double badness(const struct target_census *c)
 {
@@ -91,7 +92,7 @@ static void give_best(struct session *s, struct member *m)
 	drop(&c->best);
 }
 
-/* It was not the collection at the program's end. */
+/* Judges the latest census, now that its collection was not the one at the program's end. */
 static void settle(struct session *s, struct member *m)
 {
 	struct census_state *c = &m->census;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the session knows of the census of a member's heap. Shared by the files of this room only.
- */
+/* The session's state for heap censuses of a member. Shared by the files of this room only. */
 #ifndef SAFESCOPED_SESSION_CENSUSES_PRIV_H
 #define SAFESCOPED_SESSION_CENSUSES_PRIV_H
 
@@ -16,31 +15,32 @@ struct wire_heap;
 struct census_state {
 	bool due, failed;
 	unsigned tries, again;
-	/* of the one that goes on, by its collection; 0: none does */
+	/* the collection that the census in progress follows; 0: none in progress */
 	uint64_t began_ns, began_live_bytes;
-	bool disturbed; /* another major collection has come meanwhile */
-	/* the last one, as long as it may be of the program's end; when it was there */
+	bool disturbed; /* another major collection has run since */
+	/* the latest census, as long as its collection may have been the one at the program's end;
+	 * and when it was taken */
 	struct target_census *fresh;
 	uint64_t fresh_ns, taken_at_ns;
 	bool fresh_disturbed;
-	struct target_census *best; /* of those that were not good */
+	struct target_census *best; /* the best of those that were not good */
 	uint64_t best_ns;
-	uint64_t taken_ns, live_bytes; /* of what was given */
+	uint64_t taken_ns, live_bytes; /* of the census that was passed on */
 };
 
 /*
- * What a member's heap is made of is counted when a major collection has ended, if it is wanted
- * (opts->heap_census), and again when much more is live.
+ * Requests a census of a member's heap: it is taken after a major collection, if opts->heap_census
+ * is set, and again once considerably more is live.
  */
 void censuses__want(struct session *s, struct member *m);
 void censuses__want_all(struct session *s);
-/* A collection has ended. */
+/* To be called for each WIRE_HEAP: a collection has ended. */
 void censuses__on_heap(struct session *s, const struct wire_heap *rec, size_t size);
-/* Takes the one that goes on, if it is over. */
+/* Takes the census in progress, if it is finished. */
 void censuses__take(struct session *s, struct member *m);
 /* To be called in each turn of the loop. */
 void censuses__turn(struct session *s, uint64_t now);
-/* Before the member's end, or the session's: gives what there is. */
+/* Before the end of the member or the session: passes on the best census so far. */
 void censuses__end(struct session *s, struct member *m, bool exited);
 void censuses__end_all(struct session *s);
 

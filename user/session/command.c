@@ -20,19 +20,19 @@
 
 #include "command_priv.h"
 
-/* The program is stopped for no longer than this, whatever is not ready by then. */
+/* The program is stopped for no longer than this, even if something is not ready by then. */
 #define HOLD_MAX_NS 5000000000ULL
-/* The dynamic linker is waited for no longer than this, and looked after this often. */
+/* Limit on the wait for the dynamic linker, and how often it is checked. */
 #define LOAD_MAX_NS  1000000000ULL
 #define LOAD_LOOK_NS 200000
-/* On its way to the exec a signal may stop the child: it is looked after this often. */
+/* Until the exec a signal may stop the child, so it is checked this often. */
 #define EXEC_LOOK_MS 10
 
 enum hold {
-	HOLD_OFF = 0, /* it runs by itself */
-	HOLD_TRACED,  /* it will stop at its exec */
-	HOLD_STOPPED, /* it is stopped there, or at its entry */
-	HOLD_LOADING, /* it is on its way from the one to the other */
+	HOLD_OFF = 0, /* runs untraced */
+	HOLD_TRACED,  /* traced; it will stop at its exec */
+	HOLD_STOPPED, /* stopped at its exec, or at its entry */
+	HOLD_LOADING, /* on its way from its exec to its entry */
 };
 
 struct command {
@@ -44,9 +44,9 @@ struct command {
 	int file_fd;
 	char path[PATH_MAX];
 	enum hold hold;
-	bool let_go;	  /* it is not to be stopped any longer, or at all */
+	bool let_go;	  /* it must not be stopped any longer, or at all */
 	bool can_load;	  /* it can be stopped at its entry as well */
-	uint64_t held_ns; /* since when */
+	uint64_t held_ns; /* when it was stopped */
 	bool ended;
 	int status;
 	struct rusage usage;
@@ -61,7 +61,7 @@ static bool can_run(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111);
 }
 
-/* As execvp() does: a name with a slash is a path, any other is searched for along PATH. */
+/* Like execvp(): a name with a slash is a path, any other is searched for along PATH. */
 static int find_program(const char *name, char out[PATH_MAX])
 {
 	const char *path = getenv("PATH"), *end;
@@ -94,7 +94,7 @@ static void child_main(const struct command *c, char *const *argv, int go, int f
 	char word;
 	int err;
 
-	/* the program does not inherit what we block and ignore */
+	/* the program must not inherit the blocked and ignored signals */
 	signals__reset();
 	fd__restore_limit();
 	if (read(go, &word, 1) != 1)
@@ -114,10 +114,10 @@ static void child_main(const struct command *c, char *const *argv, int go, int f
 /* ── stopped at its exec ─────────────────────────────────────────────────────────────────── */
 
 /*
- * The child is traced until its exec is over, which stops it before its first instruction; then it
- * is let go. It is not SIGSTOP that stops it: nobody else sees the stop, and a tracer that dies
- * lets go. A program with set-user-id bits gets its rights though it is traced: the tracer has
- * CAP_SYS_PTRACE (security/commoncap.c).
+ * The child is traced until its exec is complete, which stops it before its first instruction; then
+ * it is released. SIGSTOP is not used: a ptrace stop is not visible to other processes, and ends if
+ * the tracer dies. A program with set-user-id bits gets its rights although it is traced, since the
+ * tracer has CAP_SYS_PTRACE (security/commoncap.c).
  */
 static void hold(struct command *c)
 {
@@ -133,7 +133,7 @@ static void hold(struct command *c)
 			    c->name);
 }
 
-/* The child must be stopped; it gets the signal that stopped it (0: none). */
+/* The child must be stopped. It receives the signal that stopped it (0: none). */
 static void detach(struct command *c, int sig)
 {
 	if (c->hold != HOLD_OFF && ptrace(PTRACE_DETACH, c->pid, 0, sig) && errno != ESRCH)
@@ -141,8 +141,7 @@ static void detach(struct command *c, int sig)
 	c->hold = HOLD_OFF;
 }
 
-/* At its exec and at its entry it stays stopped; any other stop, by a signal, is none of our
- * business. */
+/* It stays stopped at its exec and its entry; after any other stop, by a signal, it is released. */
 static void on_stop(struct command *c, int status)
 {
 	bool at_entry = c->hold == HOLD_LOADING && status >> 8 == SIGTRAP;
@@ -175,7 +174,7 @@ static bool collect(struct command *c, int flags)
 	return c->ended;
 }
 
-/* The kernel reports the exec just before the stop. */
+/* Waits for the stop, since the kernel reports the exec just before it. */
 static bool is_at_exec(struct command *c)
 {
 	for (int i = 0; i < EXEC_LOOK_MS && !collect(c, WNOHANG) && c->hold == HOLD_TRACED; i++)
@@ -213,13 +212,13 @@ void command__let_go(struct command *c)
 	if (!command__holds(c))
 		return;
 	c->let_go = true;
-	/* the kernel reports the exec just before the stop: when the stop is seen later, it is let
-	 * go */
+	/* the kernel reports the exec just before the stop; if the stop is seen later, collect()
+	 * releases it */
 	for (int i = 0; i < EXEC_LOOK_MS && !collect(c, WNOHANG) && c->hold != HOLD_OFF; i++)
 		poll(NULL, 0, 1);
 }
 
-/* ── from its start to its end ───────────────────────────────────────────────────────────── */
+/* ── from start to end ─────────────────────────────────────────────────────────────────────── */
 
 static int start(struct command *c, char *const *argv)
 {
@@ -281,7 +280,7 @@ int command__go(struct command *c)
 	fd__close(&c->go_fd);
 	while (!err && poll(&failed, 1, EXEC_LOOK_MS) <= 0)
 		collect(c, WNOHANG);
-	/* closed by the exec: nothing to read then */
+	/* after a successful exec the pipe is closed, and there is nothing to read */
 	if (!err && read(c->failed_fd, &err, sizeof(err)) != sizeof(err))
 		err = 0;
 	fd__close(&c->failed_fd);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * early: processes that ended before anybody knew what they were. If one of their program's turns
- * out to be to be profiled, they count as missed.
+ * early: processes that ended before it was known what they were. If their program later turns out
+ * to be one to be profiled, they count as missed.
  */
 #include "session_priv.h"
 
-/* NULL: none. A child that has not exec'd has no program of its own: its number is 0. */
+/* NULL: none. A child that has not exec'd has no program of its own: its ino is 0. */
 static struct early_program *find(struct early *e, const struct wire_proc_new *rec)
 {
 	for (size_t i = 0; rec->ino && i < EARLY_PROGRAMS; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ending: what is left in the kernel, losses and cost, then the finished timeline. */
+/* ending: reads what is left in the kernel, losses and cost, then finishes the timeline. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,12 +9,12 @@
 #include "process/mem.h"
 #include "session_priv.h"
 
-/* At the end memory that hangs is waited for no longer than this. */
+/* Limit on the wait for hanging memory at the end. */
 #define GUARDS_NS 1000000000ULL
-/* How long the keeper's end is waited for: before names are looked up, and after. */
+/* How long to wait for the keeper to end, before names are looked up and afterwards. */
 #define FILES_FIRST_MS 300
 #define FILES_LAST_MS  1500
-/* At a cut what is there is read again, up to so many times, until that is quick. */
+/* At a cut the maps are read repeatedly, up to this many times, until a pass is this quick. */
 #define READ_TRIES    4
 #define READ_QUICK_NS 10000000
 
@@ -66,13 +66,13 @@ static void set_losses(struct session *s)
 
 /* ── cost ────────────────────────────────────────────────────────────────────────────────── */
 
-/* Of our helper processes. The command is a child too, and its time is not ours. */
+/* CPU time of the helper processes. The command is a child as well, but does not count. */
 uint64_t ending__helpers_cpu_ns(struct session *s)
 {
 	uint64_t all = usage__children_cpu_ns() + confine__running_cpu_ns();
 	uint64_t command = command__cpu_ns(s->command);
 
-	/* that of a helper's own child is not known any more once it has ended */
+	/* the time of a helper's own child is lost from the sum once that has ended */
 	if (all > command)
 		s->helpers_cpu_ns = MAX(s->helpers_cpu_ns, all - command);
 	return s->helpers_cpu_ns;
@@ -112,7 +112,7 @@ static void set_cost(struct session *s, uint64_t now)
 	}
 }
 
-/* Of the end of the picture that is being made. */
+/* State at the end of the picture that is being made. */
 static void set_pushes(struct session *s)
 {
 	struct push_stats stats[PUSH_MAX_DESTINATIONS];
@@ -142,7 +142,7 @@ int ending__read_maps(struct session *s)
 	return err ? err : kernel__threads(s->kernel, on_thread, s);
 }
 
-/* Reads them, and what a thread did before it came into the state that it was found in. */
+/* Reads the maps, and then all that threads did before they entered the states found there. */
 static int read_all(struct session *s, uint64_t now)
 {
 	int err = ending__read_maps(s);
@@ -160,8 +160,7 @@ int ending__read(struct session *s, uint64_t *ret_now)
 	int err;
 
 	member__sweep(s);
-	/* a process that joins by one of the records takes its time, and would begin after the end
-	 */
+	/* a process that joins because of a record takes time, and would start after the end */
 	for (int i = 0; i < READ_TRIES; i++) {
 		now = time__monotonic_ns();
 		records__take_all(s);
@@ -193,7 +192,7 @@ int ending__finish(struct session *s)
 	int err;
 
 	spare_fds__close(s);
-	/* whatever the targets' memory does; this includes names, which are read later */
+	/* limits waiting for targets' memory, including later reads for names */
 	guard__all_until(end + GUARDS_NS);
 	if (!s->switched_off)
 		snapshots__last(s, end + GUARDS_NS);
@@ -212,7 +211,7 @@ int ending__finish(struct session *s)
 	set_losses(s);
 	set_pushes(s);
 	noted__end(s);
-	/* from here on no target is slowed down any more, however long it takes */
+	/* from here on no target is slowed down, however long the rest takes */
 	kernel__release(s->kernel);
 	for (size_t i = 0; i < members__count(s->members); i++)
 		kernel__detach(s->kernel, members__at(s->members, i)->pid);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * entry: where a program that was started by us stops for a second time. At its exec only the
- * program and the dynamic linker are mapped; at its own first instruction, which the file's header
- * names, its libraries are, too. A debug register of the processor stops it there: nothing is
- * written into its memory.
+ * entry: a second stop for a program that the session has started. At its exec only the program and
+ * the dynamic linker are mapped; at its own first instruction, which the file's header names, its
+ * libraries are mapped too. A debug register of the processor stops it there, so nothing is written
+ * into its memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 
 #if defined(__x86_64__)
 
-/* Intel SDM 3B, 18.2.4: the breakpoint of register 0, for execution, in this thread. */
+/* Intel SDM 3B, 18.2.4: breakpoint register 0, for execution, in this thread. */
 #define DR7_EXECUTE_0 1UL
 
 static int poke(pid_t pid, int reg, unsigned long value)
@@ -32,7 +32,7 @@ static int poke(pid_t pid, int reg, unsigned long value)
 	return ptrace(PTRACE_POKEUSER, pid, at, value) ? -errno : 0;
 }
 
-/* From the auxiliary vector, pairs of a key and a value. -ENOENT: no dynamic linker is at work. */
+/* Entry address from the auxiliary vector, pairs of key and value. -ENOENT: no dynamic linker. */
 static int entry_of(pid_t pid, unsigned long *ret_entry)
 {
 	unsigned long pair[2], entry = 0, linker = 0;
@@ -76,11 +76,11 @@ void entry__clear(pid_t pid)
 
 __attribute__((noinline)) static void stop_here(void)
 {
-	/* a call that is not left out */
+	/* keeps the compiler from removing the call */
 	__asm__ volatile("");
 }
 
-/* Waits until it stops, by this signal, or ends, and leaves it as it is. */
+/* Waits until it stops or ends, without reaping it; true if it was trapped by this signal. */
 static bool stops_by(pid_t pid, int sig)
 {
 	siginfo_t info = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* feed: what the intake takes from the kernel side, and what it refuses. */
+/* feed: passes kernel-side data to the intake, and counts what it refuses. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * follow: processes that begin while the session runs. The kernel reports each exec, and each
- * process is looked at once its files show what it is.
+ * follow: processes that start while the session runs. The kernel reports each exec, and each
+ * process is looked at as soon as its files show what it is.
  */
 #include <errno.h>
 #include <signal.h>
@@ -13,19 +13,19 @@
 #include "follow_priv.h"
 #include "session_priv.h"
 
-/* Most forks exec within milliseconds: the exec is what to look at then. */
+/* Most forks exec within milliseconds, and then only the exec is of interest. */
 #define FORK_WAIT_NS 100000000ULL
-/* A runtime in a library is mapped by the dynamic linker, some milliseconds after the exec… */
+/* A runtime in a library is mapped by the dynamic linker some milliseconds after the exec, … */
 #define LIBRARY_WAIT_NS	   2000000ULL
 #define LIBRARY_GIVE_UP_NS 5000000000ULL
-/* … and memory that hung may answer again. */
+/* … hung memory may respond again, … */
 #define HUNG_WAIT_NS 1000000000ULL
-/* … and there may be room for another look again. */
+/* … there may be room for another look, … */
 #define ROOM_WAIT_NS 2000000ULL
-/* … or by dlopen(), when a program in another language loads what it needs. */
+/* … or a program in another language may load a runtime by dlopen(). */
 #define DLOPEN_WAIT_NS 1000000000ULL
 
-/* The unwind rows of a program that is stopped meanwhile are made for this long at most. */
+/* Limit on making unwind rows for a program that is stopped meanwhile. */
 #define HELD_ROWS_NS 1000000000ULL
 
 int follow__new(struct follow **ret_follow)
@@ -43,7 +43,7 @@ void follow__free(struct follow *f)
 	free(f);
 }
 
-/* Cancels its check. Returns the target, which is the caller's then. */
+/* Cancels the candidate's check. Returns the target, now owned by the caller. */
 static struct target *take_target(struct session *s, struct candidate *c)
 {
 	if (c->target)
@@ -51,7 +51,7 @@ static struct target *take_target(struct session *s, struct candidate *c)
 	return candidates__take_target(s->candidates, c);
 }
 
-/* A process that the kernel side had taken as a target by itself is followed no more. */
+/* Stops following a process that the kernel side had made a target by itself. */
 static void let_go(struct session *s, pid_t pid)
 {
 	kernel__detach(s->kernel, pid);
@@ -67,8 +67,8 @@ static void drop(struct session *s, struct candidate *c)
 /* ── looking at a process ────────────────────────────────────────────────────────────────── */
 
 /*
- * Reports what is not a target, and why; a session of a whole host goes on. That a command
- * has ended meanwhile is no reason: what its file lacks is.
+ * Reports what is not profiled, and why; the session of a host goes on. For a command the reason is
+ * kept, unless it is only that the command has ended: what its file lacks says more.
  */
 static void refuse(struct session *s, pid_t pid, bool ghc, const char *why, int err)
 {
@@ -82,25 +82,25 @@ static void refuse(struct session *s, pid_t pid, bool ghc, const char *why, int 
 	hourly__report(s, pid, "left out", why);
 }
 
-/* The member that the process already is. NULL: none. */
+/* The member that this process already is; NULL: none. */
 static const struct member *member_of(struct session *s, pid_t pid)
 {
 	struct member *m = members__find_live(s->members, pid);
 
 	if (!m || target__alive(m->target))
 		return m;
-	/* another process has its pid now, and its end has not been noticed yet */
+	/* its pid has been reused, and its end has not been noticed yet */
 	member__exited(s, m);
 	return NULL;
 }
 
-/* It is one of those that are counted as left out. */
+/* True if it has been counted as left out for lack of room. */
 static bool was_refused(const struct candidate *c)
 {
 	return c && c->refused;
 }
 
-/* The process joins. rec NULL: the kernel has not reported it. Takes the target over. */
+/* The process joins. rec NULL: not reported by the kernel. Takes the target over. */
 static int join(struct session *s, struct target *target, bool ready,
 		const struct wire_proc_new *rec, bool taken, bool armed)
 {
@@ -115,7 +115,7 @@ static int join(struct session *s, struct target *target, bool ready,
 	if (!fd__has_room(ROOM_JOIN_FDS))
 		err = -EMFILE;
 	else if (was_refused(c) && !members__has_room(s->members, target__account(target)))
-		err = -EDQUOT; /* it waits again */
+		err = -EDQUOT; /* so that it waits again */
 	else
 		err = 0;
 	if (err)
@@ -133,20 +133,21 @@ static int join(struct session *s, struct target *target, bool ready,
 		m->waited = c->again;
 	if (rec) {
 		m->program = *rec;
-		/* its probes are still to come */
+		/* its probes are yet to be set */
 		if (!taken)
 			m->program.flags &= ~WIRE_PROC_TARGET;
 		if (!program__is(pid, rec))
 			m->program.ino = 0;
 	} else if (!dynamic && program__exe(pid, &ino, &dev)) {
-		/* as the kernel would report it: who runs the program next is a target at once */
+		/* in the kernel's encoding: the next process to run the program is a target at
+		 * once */
 		m->program.ino = ino;
 		m->program.dev = dev;
 	}
 	return member__attach(s, m, armed);
 }
 
-/* What a process that was looked at becomes: a member, or nothing. Takes the target over. */
+/* Makes a process that was looked at a member. Takes the target over. */
 static int decide(struct session *s, pid_t pid, const struct wire_proc_new *rec,
 		  struct target *target, enum target_verdict verdict)
 {
@@ -160,17 +161,17 @@ static int decide(struct session *s, pid_t pid, const struct wire_proc_new *rec,
 	return join(s, target, verdict == TARGET_OK, rec, taken, armed);
 }
 
-/* It is not to be profiled; err says why. */
+/* Handles a process that is not to be profiled, for the reason `err`, which is returned. */
 static int leave_out(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool ghc,
 		     const char *why, int err)
 {
 	if (rec && (rec->flags & WIRE_PROC_TARGET)) {
 		let_go(s, pid);
-		/* what is left of one that ends looks like no program of GHC's */
+		/* what is left of an ending process does not look like a GHC program */
 		if (err == -ESRCH || program__has_ended(pid))
 			early__missed(s, rec);
 		else
-			/* another file has the number of one that was learnt */
+			/* a different file has the number of a known one */
 			kernel__unlearn(s->kernel, rec);
 	} else if (rec && s->opts->kind == SESSION_COMMAND) {
 		s->n_unseen += err == -ESRCH || program__has_ended(pid);
@@ -181,9 +182,8 @@ static int leave_out(struct session *s, pid_t pid, const struct wire_proc_new *r
 	return err;
 }
 
-/* A process that already runs joins only when its memory has shown that there is a runtime. Takes
- * the target over.
- */
+/* A process that already runs joins only once its memory has shown that there is a runtime. Takes
+ * the target over. */
 static int await_check(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool running,
 		       struct target *target)
 {
@@ -208,8 +208,8 @@ static int await_check(struct session *s, pid_t pid, const struct wire_proc_new 
 }
 
 /*
- * When nothing can be opened, what is read of a process looks as if that had ended, or were none of
- * GHC's. One that the kernel side took for a target goes on without being one.
+ * True if there are enough descriptors. Without them, a process looks as if it had ended or were
+ * not a GHC program. If the kernel side has made it a target, it is let go.
  */
 static bool has_descriptors(struct session *s, const struct wire_proc_new *rec, pid_t pid,
 			    unsigned n)
@@ -222,9 +222,9 @@ static bool has_descriptors(struct session *s, const struct wire_proc_new *rec, 
 }
 
 /*
- * Attaches the process if it is one to be profiled. -EAGAIN: too early to decide; -EBUSY: its
- * memory hangs, or there is none to look at it; -EINPROGRESS: it is a candidate whose runtime is
- * being checked; -EDQUOT and retry__is_worth_it()'s: there is no room for it to join, or no
+ * Attaches to the process if it is one to be profiled. -EAGAIN: too early to decide; -EBUSY: its
+ * memory hangs, or there is no memory to look at it; -EINPROGRESS: it is a candidate whose runtime
+ * is being checked; -EDQUOT and the errors of retry__is_worth_it(): no room for it to join, or no
  * descriptors or memory.
  */
 static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool starting)
@@ -266,12 +266,12 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 		target__free(target);
 		err = -ENOTSUP;
 	}
-	/* without a layout there is nothing to attach with before it is confirmed */
+	/* without a layout nothing can be attached before it is confirmed */
 	if (!err && starting && !target__info(target)->wire.flags) {
 		target__free(target);
 		err = -EAGAIN;
 	}
-	/* what there was no memory or file for then may be there soon */
+	/* memory or a file that was unavailable may be available soon */
 	if (retry__is_worth_it(err) && err != -EMFILE)
 		err = -EBUSY;
 	if (err == -EAGAIN || err == -EBUSY || err == -EMFILE)
@@ -279,14 +279,14 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 	if (err)
 		return leave_out(s, pid, rec, verdict == TARGET_REFUSED || err == -EOWNERDEAD, why,
 				 err);
-	/* a child that does not exec has its parent's runtime, which works already */
+	/* a child without an exec has its parent's runtime, which is already initialised */
 	if (!starting || (rec && (rec->flags & WIRE_PROC_FORK)))
 		return await_check(s, pid, rec, !starting, target);
 	return decide(s, pid, rec, target, verdict);
 }
 
-/* The candidate's check, begun or taken. Errors as look_at(); others of retry__is_worth_it(): it
- * could not be made. */
+/* Starts or takes the candidate's check. Errors like look_at(); others of retry__is_worth_it(): the
+ * check was not possible. */
 static int check_candidate(struct session *s, struct candidate *c, uint64_t now)
 {
 	bool fork = c->reported && (c->program.flags & WIRE_PROC_FORK);
@@ -367,7 +367,7 @@ void follow__running(struct session *s, pid_t pid)
 	struct candidate *c = candidates__find(all, pid);
 	int err;
 
-	/* its check goes on, or it will be looked at when there is room */
+	/* its check is in progress, or it will be looked at when there is room */
 	if (c && (c->target || c->waits))
 		return;
 	err = look_at(s, pid, NULL, false);
@@ -381,15 +381,15 @@ void follow__running(struct session *s, pid_t pid)
 /* ── what the kernel reports ─────────────────────────────────────────────────────────────── */
 
 /*
- * The command's program, stopped at its exec, is let go; with all its libraries known, where it can
- * be stopped at its entry. `err`: of the look at its exec, when a runtime that is a library was not
- * there yet.
+ * Releases the command's program, which is stopped at its exec; if it can be stopped at its entry,
+ * once all of its libraries are known. `err`: result of the look at its exec, when a runtime in a
+ * library was not mapped yet.
  */
 static int start_loaded(struct session *s, const struct wire_proc_new *rec, int err)
 {
 	struct member *m;
 
-	/* each of these may take a second, and we are alive */
+	/* each of these may take a second, and the keeper waits for a beat */
 	kernel__beat(s->kernel);
 	if (command__load(s->command)) {
 		kernel__beat(s->kernel);
@@ -416,14 +416,14 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 	bool held = (pid_t)rec->h.tgid == command__pid(s->command) && command__holds(s->command);
 	struct candidates *all = s->candidates;
 	struct candidate *before = candidates__find(all, (pid_t)rec->h.tgid);
-	/* what is mapped may be reported before the exec is, then as what a member maps */
+	/* mappings of the new program may be reported before its exec, as those of a member */
 	bool mapped = (before && before->mapped) || s->follow->became == (pid_t)rec->h.tgid;
 	int err = -EAGAIN;
 
-	/* what was looked at is another program, or another process */
+	/* the candidate was for another program or another process */
 	if (before) {
-		/* unless the new one has been taken as a target itself, what there is is the old
-		 * one's */
+		/* unless the new program was made a target itself, the entry belongs to the old
+		 * one */
 		if (before->program.flags & WIRE_PROC_TARGET && !(rec->flags & WIRE_PROC_TARGET))
 			let_go(s, (pid_t)rec->h.tgid);
 		drop(s, before);
@@ -434,15 +434,15 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 			command__let_go(s->command);
 		return;
 	}
-	/* only the program itself waits for it */
+	/* only this program is stopped until its rows are made */
 	if (held)
 		s->rows_until_ns = now + HELD_ROWS_NS;
-	/* its records follow this one: it has to be in the timeline before them */
+	/* its records follow this one, so it has to be in the timeline first */
 	if (held || (rec->flags & WIRE_PROC_TARGET))
 		err = look_at(s, (pid_t)rec->h.tgid, rec, true);
 	if (held)
 		err = start_loaded(s, rec, err);
-	/* what holds no runtime may load one later: look_again() knows whether that is reported */
+	/* it may load a runtime later: look_again() knows whether that will be reported */
 	if (err == -EAGAIN || err == -EBUSY || (held && err == -ENOEXEC))
 		await_look(s, rec, now, rec->flags & WIRE_PROC_FORK ? now + FORK_WAIT_NS : now,
 			   mapped);
@@ -459,10 +459,11 @@ bool follow__wants(const struct session *s, pid_t pid)
 	return s->opts->kind != SESSION_PIDS && kernel__follows(s->kernel, pid);
 }
 
-/* It could not be decided what it is (-EAGAIN), or its memory hangs (-EBUSY). True: as follows. */
+/* Puts off a candidate that could not be decided (-EAGAIN) or whose memory hangs (-EBUSY). Returns
+ * like look_again(). */
 static bool put_off(struct session *s, struct candidate *c, uint64_t now, int err)
 {
-	/* what has not come in a pause is not awaited that often any more */
+	/* after a pause without a result it is tried less often */
 	bool rarely = err == -EAGAIN && retry__has_begun(&c->again);
 
 	if (now < c->give_up_ns && !rarely) {
@@ -475,7 +476,7 @@ static bool put_off(struct session *s, struct candidate *c, uint64_t now, int er
 		return room__wait_for_time(s, c);
 	if (c->running)
 		return candidates__wait_for_time(s->candidates, c, now);
-	/* an unknown runtime is confirmed like that of one that has run for long */
+	/* an unknown runtime is confirmed like that of a process that has run for long */
 	candidates__go_on(s->candidates, c, now + LIBRARY_GIVE_UP_NS);
 	c->running = true;
 	c->reported = false;
@@ -483,7 +484,7 @@ static bool put_off(struct session *s, struct candidate *c, uint64_t now, int er
 	return true;
 }
 
-/* True if the candidate is to be kept, for another look. */
+/* True if the candidate is to be kept for another look. */
 static bool look_again(struct session *s, struct candidate *c, uint64_t now, bool maps_reported)
 {
 	struct wire_proc_new rec = c->program;
@@ -500,12 +501,12 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 		late = !first && c->give_up_ns == 0;
 		if (first && mapped__would_show(s, c))
 			return false;
-		/* as many have by now; a look would find nothing else */
+		/* many have ended by now; a look would only find that out */
 		if (first && c->reported && kill(pid, 0) && errno == ESRCH) {
 			leave_out(s, pid, &rec, false, "has ended", -ESRCH);
 			return false;
 		}
-		/* the late look; most processes are gone by then */
+		/* the late look; most processes have ended by then */
 		if (late && !discover__process(s->cache, pid))
 			return false;
 		err = look_at(s, pid, late || !c->reported ? NULL : &rec, !late && !c->running);

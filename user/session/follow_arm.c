@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* follow_arm: the command's program, whose file is looked at before it runs. */
+/* follow_arm: the command's program, whose file is inspected before it runs. */
 #include "follow_priv.h"
 #include "session_priv.h"
 

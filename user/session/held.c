@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* held: records of one process that wait until it is ready, or its threads are known. */
+/* held: records of one process, held until it is ready or its threads are known. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,11 +7,11 @@
 #include "session_priv.h"
 
 #define HELD_MAX_BYTES (8U << 20)
-/* The records of a process that becomes ready later are passed on before that. */
+/* Limit on the time: if the process is not ready by then, its records are passed on anyway. */
 #define HELD_MAX_NS 2000000000ULL
 
 struct held {
-	struct buf records; /* one after the other, each as long as its header says */
+	struct buf records; /* one after the other; each header has the record's size */
 	uint64_t since_ns;
 	bool on;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* hourly: of a program that is started again and again the log has a line an hour. */
+/* hourly: limits the log to one line per hour about a program that is started again and again. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static uint64_t hash_byte(uint64_t hash, unsigned char byte)
 	return (hash ^ byte) * HASH_PRIME;
 }
 
-/* Without numbers: a pid, an address, a size. */
+/* Skips numbers: a pid, an address, a size. */
 static uint64_t hash_reason(uint64_t hash, const char *why)
 {
 	while (*why) {
@@ -29,8 +29,8 @@ static uint64_t hash_reason(uint64_t hash, const char *why)
 }
 
 /*
- * By path and inode: a file system of layers has another device in each container that runs the
- * same image. Of one that has ended only the reason is left.
+ * Hashes path and inode but not the device: a layered file system has another device in each
+ * container that runs the same image. For a process that has ended only the reason is left.
  */
 static uint64_t hash_of(pid_t pid, const char *why)
 {

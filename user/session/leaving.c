@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* leaving: a member ends: it exits, execs, or is forgotten; its counters are read, and it is
- * released. */
+/* leaving: a member exits, execs, or is forgotten; its counters are read, and it is released. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -8,7 +7,7 @@
 #include "process/proc.h"
 #include "session_priv.h"
 
-/* Nothing more comes of it; the kernel's part of it goes. */
+/* Ends all work on the member; removes its state from the kernel. */
 static void leave(struct session *s, struct member *m, uint64_t at_ns)
 {
 	int err;
@@ -17,14 +16,14 @@ static void leave(struct session *s, struct member *m, uint64_t at_ns)
 	living__drop(m);
 	snapshots__over(s, m);
 	members__set_ended(s->members, m);
-	/* its probes are off no longer than until now */
+	/* an interval with its probes off ends here */
 	kernel__cost(s->kernel, m->pid, at_ns, &m->cost);
 	scrape__note_end(s, m);
 	if (s->opts->kind == SESSION_PIDS)
 		return;
 	if (!m->forgotten)
 		missing__note_refused(s, m, true);
-	/* its pid may come again: nothing of it stays in the kernel but the sites' counters */
+	/* its pid may be reused: only the counters of its sites stay in the kernel */
 	kernel__detach(s->kernel, m->pid);
 	err = members__leave_counters(s->members, m);
 	if (err)
@@ -48,7 +47,7 @@ void member__exited(struct session *s, struct member *m)
 	int status = 0;
 	char how[32];
 
-	/* its exec was reported before its end was noticed: it may be released by now */
+	/* its exec was reported before its end was noticed, and it may be released by now */
 	if (!m->live)
 		return;
 	if (m->pid == command__pid(s->command) && command__ended(s->command))
@@ -66,9 +65,9 @@ void member__exited(struct session *s, struct member *m)
 
 /*
  * An exec changes what /proc shows some time before the kernel reports it (fs/exec.c,
- * begin_new_exec() and exec_binprm()): who looks in between has found the new program, and then
- * learns that the process runs another one. No instruction of that program has run by then, so
- * its runtime was not initialised, and no probe was hit.
+ * begin_new_exec() and exec_binprm()). A look in between finds the new program, and is then
+ * followed by a report that the process runs another one. No instruction of that program has run by
+ * then, so its runtime was not initialised, and no probe was hit.
  */
 bool member__forget(struct session *s, struct member *m)
 {
@@ -88,8 +87,8 @@ bool member__forget(struct session *s, struct member *m)
 }
 
 /*
- * An exec of a member has a record of its own, before the one of the program that it runs then. Not
- * so with WIRE_PROC_TARGET: the entry in the kernel is the new program's, and stays.
+ * An exec of a member normally has a record of its own, before the one of the program that it then
+ * runs. With WIRE_PROC_TARGET, the kernel's entry belongs to the new program, and stays.
  */
 void member__exec_unseen(struct session *s, const struct wire_proc_new *rec)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* living: which Haskell threads members have left when a window ends. */
+/* living: which Haskell threads the members have when a window ends. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "session_priv.h"
 
-/* Before a window's end: as long as it should take, by members, and by so many times how long each
- * one's took the last time; and no large part of it. */
+/* The lead before a window's end: a fixed part, a part per member, and this many times the duration
+ * of each member's last look; at most this fraction of the window. */
 #define LEAD_NS	     50000000ULL
 #define LEAD_EACH_NS 10000000ULL
 #define LEAD_TIMES   2
 #define LEAD_PART    4
 #define TIMEOUT_MS   1000
-/* The next one comes no sooner than after so many times the CPU time that the last one took: those
- * of one that has a hundred thousand are not read for each short window. */
+/* Minimum pause after a look, as a multiple of the CPU time it took, so that a process with a
+ * hundred thousand threads is not read for each short window. */
 #define PAUSE_TIMES 50
 
 static bool is_wanted(const struct session *s)
@@ -22,7 +22,7 @@ static bool is_wanted(const struct session *s)
 	return s->opts->output->lanes & EXPORT_LANES_HASKELL;
 }
 
-/* When to begin; 0: there is no window, or nothing is to be. */
+/* When to start; 0: no window, or not wanted. */
 static uint64_t due(const struct session *s)
 {
 	uint64_t end = windows__ends_ns(s), most = s->opts->window_ns / LEAD_PART;
@@ -49,7 +49,7 @@ static bool may_look(const struct member *m)
 	return m->ready && !m->only_sampled && !m->snapshot_due && !target__looks(m->target);
 }
 
-/* false: there is no room now. */
+/* False if there is no room for a look at present. */
 static bool start(struct session *s, struct member *m)
 {
 	int err = looks__living(s->looks, m->target, TIMEOUT_MS);
@@ -107,7 +107,7 @@ static void take(struct session *s, struct member *m, uint64_t window)
 	else if (target__alive(m->target))
 		log_debug("pid %d: its Haskell threads are not known: %s", m->pid,
 			  strerror(err ? -err : EBUSY));
-	/* at another one's end it would count for that */
+	/* a result for another window must not count for this one */
 	if (found && m->living.window_ns == window)
 		m->living.living = living;
 	else if (!err)
@@ -146,7 +146,7 @@ void living__last(struct session *s, uint64_t until_ns)
 		looks__cancel(s->looks, m->target);
 }
 
-/* What a collection resurrects is in no list until its end. */
+/* Threads that a collection resurrects are in no list until it ends. */
 static bool is_complete(const struct session *s, const struct member *m,
 			const struct target_living *l)
 {
@@ -168,7 +168,7 @@ void living__give(struct session *s, uint64_t at_ns)
 			err = intake__living(s->in, m->pid, l->v, l->n, l->began_ns, at_ns);
 		if (err == -ENOMEM)
 			feed__failed(s->feed);
-		/* one that still goes on is of none */
+		/* a look still in progress counts for no window */
 		free(m->living.living);
 		m->living.living = NULL;
 	}

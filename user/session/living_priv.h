@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which Haskell threads members have at the end of a window, or of the session. Shared by the files
+/* Which Haskell threads members have at the end of a window or of the session. Shared by the files
  * of this room only. */
 #ifndef SAFESCOPED_LIVING_PRIV_H
 #define SAFESCOPED_LIVING_PRIV_H
@@ -11,32 +11,32 @@ struct member;
 struct session;
 struct target_living;
 
-/* What a member has of it. */
+/* The state of this in a member. */
 struct living_state {
-	bool going;		      /* a look of this kind goes on */
-	uint64_t window_ns;	      /* the window's end that it was begun, or given up, for */
-	uint64_t began_ns;	      /* the last one */
-	uint64_t not_before_ns;	      /* the next one */
-	uint64_t took_ns;	      /* the last one, that came to its end */
-	struct target_living *living; /* of this window; NULL: it is not there (yet) */
+	bool going;		/* a look of this kind is in progress */
+	uint64_t window_ns;	/* the end of the window for which it was started or given up */
+	uint64_t began_ns;	/* start of the last one */
+	uint64_t not_before_ns; /* earliest start of the next one */
+	uint64_t took_ns;	/* duration of the last one that succeeded */
+	struct target_living *living; /* result for this window; NULL: none (yet) */
 };
 
 /*
- * A Haskell thread that was seen to wait may have gone on and ended where nobody saw it. Where
- * lanes of Haskell threads are wanted, members' lists of threads are read a little before each
- * window's end: in each turn of the loop.
+ * A Haskell thread that was seen waiting may have continued and ended unseen. If lanes of Haskell
+ * threads are requested, the members' lists of threads are therefore read shortly before the end of
+ * each window. To be called in each turn of the loop.
  */
 void living__turn(struct session *s, uint64_t now);
-/* When that has something to do; 0: it has nothing, or now. */
+/* When living__turn() next has something to do; 0: nothing to do, or now. */
 uint64_t living__next_due(const struct session *s, uint64_t now);
-/* Takes what goes on, if it is over; for its own window only. */
+/* Takes the look in progress, if it is finished; its result counts for its own window only. */
 void living__take(struct session *s, struct member *m);
-/* Of all members, at the session's end; until then at the latest. */
+/* Looks at all members at the end of the session, until until_ns at the latest. */
 void living__last(struct session *s, uint64_t until_ns);
-/* Reports to the timeline what there is, at the window's or the session's end: once all records up
- * to then are taken. */
+/* Passes the results to the intake, at the end of a window or of the session, once all records up
+ * to then have been taken. */
 void living__give(struct session *s, uint64_t at_ns);
-/* The member ends, or its look was cancelled. */
+/* To be called when the member ends or its look was cancelled. */
 void living__drop(struct member *m);
 
 #endif

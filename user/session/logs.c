@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * logs: the eventlogs that the members of a session write. One is opened while its process lives,
- * so that it can be read after the process's end, whatever has become of its name; it is read when
- * the session ends, and only what falls into the session is used. A log that comes by a FIFO
- * or a socket is put into a file until then.
+ * logs: the eventlogs that the members of a session write. A log is opened while its process lives,
+ * so that it can be read after the process has ended, even if it was renamed or removed. It is read
+ * when the session ends, and only the part within the session is used. A log that comes through a
+ * FIFO or a socket is copied to a file until then.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,13 +19,13 @@
 
 #define SUFFIX	  ".eventlog"
 #define MAX_FDS	  4096
-#define MAX_TRIES 4 /* a program writes one log: more files of such names only delay us */
-#define MAX_LOOKS 5 /* the RTS opens its log at its start: a later one is the program's doing */
+#define MAX_TRIES 4 /* a program writes one log: further files with such names only cost time */
+#define MAX_LOOKS 5 /* the RTS opens its log at its start; a later one is the program's own */
 
 struct member_log {
 	uint64_t start_ns; /* CLOCK_MONOTONIC when its process started; 0: not known */
 	int fd;
-	struct log_stream *stream; /* by which it comes; NULL: it is a file */
+	struct log_stream *stream; /* the stream that it is read from; NULL: it is a file */
 	char path[256];
 	struct log_models *models; /* NULL: it has not been read */
 };
@@ -58,7 +58,7 @@ static int take_log(void *ctx, int number, const char *path)
 	return !s->err || ++s->tries == MAX_TRIES;
 }
 
-/* The first one that is the process's own; if none is, why the last one was not. */
+/* The first log that is the process's own file; if there is none, the error for the last one. */
 static int find(pid_t pid, char *ret_path, size_t size, int *ret_fd)
 {
 	struct search s = {.pid = pid, .path = ret_path, .size = size, .fd = -1, .err = -ENOENT};
@@ -71,7 +71,7 @@ static int find(pid_t pid, char *ret_path, size_t size, int *ret_fd)
 	return s.err;
 }
 
-/* A log of any name, known by its first bytes. A child process reads them, which takes time. */
+/* Finds a log with any name, by its first bytes. A child process reads them, which takes time. */
 static int find_by_content(struct member *m, char *ret_path, size_t size, int *ret_fd)
 {
 	struct target_traits traits;
@@ -83,7 +83,7 @@ static int find_by_content(struct member *m, char *ret_path, size_t size, int *r
 	return open_file__own(m->pid, traits.eventlog_number, ret_fd);
 }
 
-/* A stream can be read only once: its log belongs to the session's first member. */
+/* A stream can be read only once: its log is assigned to the session's first member. */
 static int open_stream(const struct session *s, const char *path, struct log_stream **ret_stream,
 		       int *ret_fd)
 {
@@ -128,7 +128,8 @@ void logs__look(struct session *s, struct member *m)
 	}
 	log->fd = fd;
 	log->stream = stream;
-	/* now: the system may be suspended during the session, and the process gone at its end */
+	/* taken now: the system may be suspended during the session, and the process may end before
+	 * it */
 	log->start_ns = time__of_boottime_ns(target__info(m->target)->start_time_ns);
 	memcpy(log->path, path, sizeof(log->path));
 	m->log = log;
@@ -195,7 +196,7 @@ static int join(struct session *s, struct member *m, struct logs_held *held)
 	return 0;
 }
 
-/* Why a log that was found was not opened, as `missing` has it. */
+/* Why a log that was found was not opened, as a text for `missing`; NULL: no such reason. */
 static const char *refusal(int err)
 {
 	if (err == -EPERM)
@@ -232,7 +233,7 @@ static void note_none(struct session *s, const struct member *m)
 	intake__set_exit_code(s->in, EXIT_PARTIAL);
 }
 
-/* Why a log that was read is not joined: for people, and as `missing` has it. */
+/* Why a log cannot be joined: for the log, and for `missing`. */
 struct reason {
 	const char *said, *missing;
 };
@@ -255,7 +256,7 @@ static struct reason unreadable(int err)
 	}
 }
 
-/* Whether a later member has the same pid: after an exec, or because the pid was used again. */
+/* True if a later member has the same pid, after an exec or because the pid was reused. */
 static bool is_succeeded(const struct session *s, size_t i)
 {
 	pid_t pid = members__at(s->members, i)->pid;

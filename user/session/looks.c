@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* looks: looks into the memory of targets, which go on while the loop turns. */
+/* looks: looks into the memory of targets, which run while the loop turns. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "session_priv.h"
 
 struct looks {
-	struct shares *shares; /* of those that go on, by the target's address */
+	struct shares *shares; /* of looks in progress, by the target's address */
 	struct target *going[LOOKS_MAX];
 	size_t n;
 };

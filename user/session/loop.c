@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* loop: waits for whatever happens in a session, and looks after it, until the session is over. */
+/* loop: waits for events in a session and handles them, until the session is over. */
 #include <poll.h>
 
 #include "confine/confine.h"
 #include "session_priv.h"
 
-/* A wait is at most this long: the ring wakes nobody before it holds many records. */
+/* Upper limit of a wait: the ring wakes user space only once it holds many records. */
 #define DRAIN_EVERY_NS	      50000000ULL
 #define DRAIN_SPARSE_EVERY_NS 200000000ULL
 #define SWEEP_EVERY_NS	      2000000000ULL
-/* A session that is killed leaves a capture that is not much older than this … */
+/* If the session is killed, its capture is not much older than this, … */
 #define FLUSH_EVERY_NS 1000000000ULL
-/* … and call counters not older than this. */
+/* … and the counters of calls in it are not much older than this. */
 #define COUNT_EVERY_NS 5000000000ULL
 /* How long a command's processes may take to end after it. */
 #define LAST_ENDS_NS 200000000ULL
-/* Descriptors of a wait before those of the members. */
+/* Descriptors in a poll. */
 #define MAX_FDS (8 + PUSH_MAX_DESTINATIONS + LOOKS_MAX)
-/* Members whose ends are looked after at once. */
+/* Limit on exited members handled at once. */
 #define ENDS_AT_ONCE 32
 
 struct loop {
 	struct session *s;
 	struct progress progress;
-	uint64_t began_ns, end_ns; /* end_ns 0: none is set */
+	uint64_t began_ns, end_ns; /* end_ns 0: no time limit */
 	uint64_t swept_ns, flushed_ns, counted_ns;
-	bool write_now; /* the window so far */
+	bool write_now; /* write the window so far */
 };
 
 /* ── waiting ─────────────────────────────────────────────────────────────────────────────── */
 
-/* Until the next drain, the session's end, or whatever else is due first; in ms from now. */
+/* Milliseconds until the next drain, the session's end, or whatever else is due first. */
 static int time_to_wait(const struct loop *l, uint64_t now)
 {
 	const struct session *s = l->s;
@@ -50,7 +50,7 @@ static int time_to_wait(const struct loop *l, uint64_t now)
 	return first <= now ? 0 : (int)((first - now + 999999) / 1000000);
 }
 
-/* Waits for records, a signal, an end. */
+/* Waits for records, a signal, or the end of something. */
 static void wait_for_something(const struct loop *l, uint64_t now)
 {
 	const struct session *s = l->s;
@@ -82,7 +82,7 @@ static void end_members(struct session *s)
 	struct member *exited[ENDS_AT_ONCE];
 	size_t n = members__exited(s->members, exited, ARRAY_SIZE(exited));
 
-	/* what they did last; this may add members, and end some */
+	/* takes their last records first; this may add members, and end some */
 	if (n)
 		records__drain(s);
 	for (size_t i = 0; i < n; i++)
@@ -90,8 +90,8 @@ static void end_members(struct session *s)
 }
 
 /*
- * What ends a command often ends its processes, too, or it has just ended them itself: they may not
- * have been seen to end yet. Others of its processes may live on.
+ * The end of a command often ends its processes as well, or it has just ended them itself, so their
+ * ends may not have been noticed yet. Other processes of it may live on.
  */
 static void wait_for_last_ends(struct session *s)
 {
@@ -105,7 +105,7 @@ static void wait_for_last_ends(struct session *s)
 	}
 }
 
-/* ── looking after ───────────────────────────────────────────────────────────────────────── */
+/* ── periodic work ─────────────────────────────────────────────────────────────────────────── */
 
 static bool is_over(const struct loop *l, uint64_t now)
 {
@@ -133,7 +133,7 @@ static void look_after_members(struct loop *l, uint64_t now)
 	member__start_looks(s, now);
 	member__more_rows(s);
 	follow__look(s, now, mapped__works(s));
-	/* the session's end has more to do with those that end with it */
+	/* at the end of the session, members that end with it need more than this sweep */
 	if (now - l->swept_ns < SWEEP_EVERY_NS || is_over(l, now))
 		return;
 	l->swept_ns = now;
@@ -159,8 +159,8 @@ static void look_after_capture(struct loop *l, uint64_t now)
 	l->flushed_ns = now;
 }
 
-/* Reports that we are alive. If that fails, the session ends with what the kernel side still has.
- */
+/* Reports to the keeper that the loop is alive. If that fails, the session ends with what the
+ * kernel side still has. */
 static void keep_beating(struct loop *l)
 {
 	struct session *s = l->s;
@@ -180,7 +180,7 @@ static void look_after_windows(struct loop *l, uint64_t now)
 	int err;
 
 	windows__collect(s);
-	/* this turn may have been held up since it began: its window is the one to have that */
+	/* this turn may have been held up since it started, which belongs to this window */
 	if (s->windows && (l->write_now || now >= windows__next_due(s)))
 		keep_beating(l);
 	err = windows__cut(s, now, l->write_now);
@@ -218,7 +218,7 @@ void loop__run(struct session *s)
 		confine__new_turn();
 		keep_beating(&l);
 		alive__report(s, time__monotonic_ns());
-		/* whatever may take long comes after this */
+		/* anything that may take long comes after this */
 		if (switched__off(s, time__monotonic_ns()))
 			break;
 		signalled__take(s);
@@ -250,7 +250,7 @@ void loop__run(struct session *s)
 		show_progress(&l, now);
 	}
 	confine__last_turn();
-	/* what a command did last may have come after the last look, and so may its end */
+	/* a command's last records, and its end, may have arrived after the last turn */
 	records__drain(s);
 	if (command__ended(s->command))
 		wait_for_last_ends(s);

@@ -11,16 +11,17 @@
 #include "base/retry.h"
 #include "session_priv.h"
 
-/* dlopen() maps a library, and what it needs, in several steps. */
+/* dlopen() maps a library and its dependencies in several steps. */
 #define MAPS_SETTLE_NS 20000000ULL
-/* The maps of a process that maps and unmaps all the time (a JIT) are read again this often. */
+/* The maps of a process that maps and unmaps all the time (a JIT) are read at most this often. */
 #define MAPS_EVERY_NS	   200000000ULL
 #define MAPS_EVERY_ANON_NS 1000000000ULL
-/* A host that runs a build starts thousands of programs a second, each of which maps several files.
- */
+/* Limits wake-ups: a build starts thousands of programs a second, each of which maps several
+ * files. */
 #define WAKE_EVERY_NS	     5000000ULL
 #define WAKE_SPARSE_EVERY_NS 50000000ULL
-/* Files that hold no runtime; a file may be replaced in place, so they are forgotten in time. */
+/* Files that hold no runtime. A file may be replaced in place, so they are forgotten after a
+ * while. */
 #define PLAIN_MAX     16384U
 #define PLAIN_KEEP_NS 30000000000ULL
 
@@ -33,12 +34,12 @@ struct mapped {
 	struct keyset *plain; /* struct file_key */
 	uint64_t plain_since_ns;
 	uint64_t now;
-	uint64_t next_ns;    /* no member's maps are to be read before */
+	uint64_t next_ns;    /* no member's maps are due before this time */
 	bool lost;	     /* some mappings were not reported */
-	bool silent;	     /* none is */
-	bool busy;	     /* the last look found something: the next one waits a while */
-	pid_t last_pid;	     /* records of one process come together */
-	struct member *last; /* NULL: it is not a member */
+	bool silent;	     /* no mappings are reported */
+	bool busy;	     /* the last drain found something, so the next one waits a while */
+	pid_t last_pid;	     /* consecutive records are often of one process */
+	struct member *last; /* NULL: not a member */
 };
 
 int mapped__new(struct mapped **ret_mapped)
@@ -70,7 +71,7 @@ static bool is_plain(struct mapped *m, const struct file_key *key)
 	return keyset__has(m->plain, key);
 }
 
-/* The exec itself is reported by another record. */
+/* True for the mapping of the executable: the exec is reported by another record. */
 static bool is_exe(const struct kernel_mapping *map)
 {
 	uint64_t ino;
@@ -96,7 +97,7 @@ static void look_at_other(struct session *s, const struct kernel_mapping *map)
 	found = discover__mapping(s->cache, map->pid, map->start, map->ino);
 	if (found == 0)
 		keyset__add(s->mapped->plain, &key);
-	/* where there was no time or descriptor for it the process is looked at again */
+	/* if there was no time or descriptor for it, the process is looked at again */
 	else if ((found > 0 || retry__shows_nothing(found)) && !is_exe(map))
 		follow__on_mapped(s, map->pid);
 }
@@ -141,7 +142,7 @@ static void after_loss(struct session *s, uint64_t now)
 	struct mapped *mapped = s->mapped;
 	struct member *m = NULL;
 
-	/* others are due soon, after what they map has settled */
+	/* members that are due soon are left to settle */
 	while ((m = members__next_live(s->members, m)))
 		if (!m->maps_due_ns || m->maps_due_ns > now + MAPS_EVERY_ANON_NS)
 			mapped__want(mapped, m, now);
@@ -176,7 +177,7 @@ bool mapped__would_show(const struct session *s, const struct candidate *c)
 	       discover__is_plain(s->cache, c->pid);
 }
 
-/* Those that have no time in this turn have it in the next one. */
+/* Reads the maps that are due; those for which there is no time follow in the next turn. */
 static void read_due(struct session *s, uint64_t now)
 {
 	struct mapped *mapped = s->mapped;

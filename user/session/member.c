@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* member: the life of a process in a session: it joins, and becomes ready. */
+/* member: a process joins a session and becomes ready. */
 #include <errno.h>
 
 #include "base/retry.h"
 #include "session_priv.h"
 
-/* Unwind rows are made for this long in a turn of the loop; the rest follows in later turns. */
+/* Time for making unwind rows in a turn of the loop; the rest follows in later turns. */
 #define ROWS_NS 100000000ULL
-/* … and for at least this long for each process, so that everybody gets some. */
+/* Minimum of that time for each process, so that every process gets some rows. */
 #define ROWS_LEAST_NS 20000000ULL
-/* They are left for later after this many turns in a row without time for its user's files
- * (-EBUSY), a second or more: for a pause that doubles. */
+/* After this many consecutive turns without time for the user's files (-EBUSY), a second or more,
+ * rows are put off for a pause that doubles. */
 #define ROWS_TRIES 20
 
-/* How often one that began in the session is looked at: at once, then less and less often. */
+/* Interval of checks for a process that started during the session: short at first, then doubling,
+ * … */
 #define COMPLETE_FIRST_NS   1000000ULL
 #define COMPLETE_LONGEST_NS 200000000ULL
-/* … and where nothing comes of it for long, as where a library with a runtime is never used: a
- * check costs a process. */
+/* … longer if a check succeeds for none of its patience, as with a library whose runtime is never
+ * used, since a check costs a process, … */
 #define COMPLETE_RARE_NS 10000000000ULL
-/* … and one whose memory hung … */
+/* … after its memory hung, … */
 #define COMPLETE_HUNG_NS 1000000000ULL
-/* … and one for which there was no room among the looks. */
+/* … and if there was no room among the looks. */
 #define COMPLETE_ROOM_NS 2000000ULL
 
 /* ── naming ─────────────────────────────────────────────────────────────────────────────── */
@@ -48,8 +49,8 @@ static int namer_ccs(void *ctx, uint64_t addr, struct target_ccs *ret_ccs)
 
 /* ── code ────────────────────────────────────────────────────────────────────────────────── */
 
-/* Its maps are read again, and rows made of what has none, though nothing new is mapped: most
- * services map nothing for as long as they run. */
+/* Makes the maps be read again and missing rows be made, even though nothing new is mapped: most
+ * services map nothing as long as they run. */
 static void want_again(struct session *s, struct member *m, bool lacks)
 {
 	uint64_t now = time__monotonic_ns();
@@ -63,7 +64,7 @@ static void want_again(struct session *s, struct member *m, bool lacks)
 	mapped__want(s->mapped, m, m->again.until_ns);
 }
 
-/* The unwind rows of what it maps: with the runtime, all of its libraries are mapped. */
+/* Makes unwind rows for its mappings; with the runtime, all of its libraries are mapped. */
 static void load_rows(struct session *s, struct member *m)
 {
 	uint64_t began = time__monotonic_ns();
@@ -112,7 +113,7 @@ void member__read_maps(struct session *s, struct member *m)
 	}
 }
 
-/* How long rows have been made for the processes of the member's user. */
+/* Time spent so far on rows for the processes of the member's user. */
 static uint64_t rows_ns_of_user(struct session *s, const struct member *of)
 {
 	uid_t user = target__account(of->target);
@@ -146,7 +147,7 @@ void member__more_rows(struct session *s)
 
 /* ── joining ─────────────────────────────────────────────────────────────────────────────── */
 
-/* Everything that has to wait until the runtime is initialised. */
+/* Everything that had to wait until the runtime was initialised. */
 static void on_ready(struct session *s, struct member *m)
 {
 	const struct target_info *info = target__info(m->target);
@@ -160,7 +161,7 @@ static void on_ready(struct session *s, struct member *m)
 		intake__add_missing(s->in, info->pid, info->only_sampled);
 		return;
 	}
-	/* for what it has mapped since it was looked at */
+	/* for mappings since it was looked at */
 	now = time__monotonic_ns();
 	mapped__want(s->mapped, m, now);
 	logs__look(s, m);
@@ -172,14 +173,14 @@ static void on_ready(struct session *s, struct member *m)
 	s->n_too_short += early__of(&s->early, &m->program);
 }
 
-/* Before the timeline learns which probes it has. */
+/* To be called before the timeline is given its probes. */
 static void take_lacking(struct session *s, struct member *m)
 {
 	kernel__lacking(s->kernel, m->pid, &m->lacking);
 	target__set_unprobed(m->target, m->lacking.calls, m->lacking.gc);
 }
 
-/* Its part of the profile begins at `since_ns`. */
+/* Starts its part of the profile at `since_ns`. */
 static int begin(struct session *s, struct member *m, uint64_t since_ns)
 {
 	const struct target_info *info = target__info(m->target);
@@ -193,7 +194,7 @@ static int begin(struct session *s, struct member *m, uint64_t since_ns)
 	uint64_t took = since_ns - (m->program.h.ns ? m->program.h.ns : s->start_ns);
 	int err;
 
-	/* its probes were set before its first instruction */
+	/* its probes were in place before its first instruction */
 	if (m->program.flags & WIRE_PROC_TARGET) {
 		since_ns = m->program.h.ns;
 		took = 0;
@@ -206,8 +207,8 @@ static int begin(struct session *s, struct member *m, uint64_t since_ns)
 	m->attach_ns = since_ns;
 	if (!m->ready)
 		held__begin(m->held, since_ns);
-	/* its program's probes may have come off meanwhile: since nobody ran it, or for their cost
-	 */
+	/* the probes of its program may have been removed meanwhile: because no process ran it, or
+	 * for their cost */
 	m->from_start = m->program.flags & WIRE_PROC_TARGET && kernel__covers(s->kernel, m->pid);
 	return 0;
 }
@@ -220,14 +221,15 @@ static int attach(struct session *s, struct member *m, bool armed)
 
 	member__sweep(s);
 	target__prepare_names(m->target);
-	/* if it has just begun, these are its executable's and the dynamic linker's */
+	/* if it has just started, these are for its executable and the dynamic linker */
 	load_rows(s, m);
 	kernel__refused(s->kernel, m->account, &m->refused);
-	/* the entry of an armed child was made from the file: this one is made from the process */
+	/* the entry of an armed child was made from the file; it is replaced by one from the
+	 * process */
 	attached = armed ? kernel__update(s->kernel, info)
 			 : kernel__attach(s->kernel, info, m->account, &since);
 	take_lacking(s, m);
-	/* no record has been read since: each finds its target in the timeline */
+	/* no record has been read since, so each will find its target in the timeline */
 	err = begin(s, m, since ? since : time__monotonic_ns());
 	if (err) {
 		kernel__detach(s->kernel, m->pid);
@@ -235,24 +237,24 @@ static int attach(struct session *s, struct member *m, bool armed)
 	}
 	report_rows(s, m);
 	err = attached;
-	/* it has ended while it was looked at, which took its entry away: its records are there */
+	/* it has ended meanwhile, which removed its entry; its records are there */
 	if (armed && err == -ENOENT && !target__alive(m->target))
 		err = 0;
 	if (!err)
 		err = members__set_live(s->members, m, target__pidfd(m->target));
 	if (err) {
-		/* an armed child has its probes since before it was looked at */
+		/* an armed child has had its probes since before it was looked at */
 		kernel__detach(s->kernel, m->pid);
 		intake__end_target(s->in, m->pid, "left", m->attach_ns);
 		return err;
 	}
 	m->probed_ns = time__monotonic_ns();
-	/* before its entry was there: from now on that is reported */
+	/* an exec before its entry existed; later ones are reported */
 	if (!target__runs_same(m->target)) {
 		log_verbose("pid %d: has become another program while it was looked at", m->pid);
 		return -ESTALE;
 	}
-	/* already now: the next process of the program may begin before this one is ready */
+	/* done early, since the next process of the program may start before this one is ready */
 	if (!(m->program.flags & WIRE_PROC_TARGET))
 		kernel__learn(s->kernel, &m->program, info, m->account);
 	if (m->ready) {
@@ -287,10 +289,10 @@ uint64_t member__wait_ns(unsigned tries, unsigned given_up)
 	return MIN(COMPLETE_FIRST_NS << MIN(tries, 20U), longest);
 }
 
-/* True if it stays: it has ended, or nothing shows yet that its runtime is wrong. */
+/* True if the member stays: it has ended, or nothing shows yet that its runtime is wrong. */
 static bool keep_waiting(struct member *m, uint64_t now, int err)
 {
-	/* its pidfd reports the end of one that has ended */
+	/* its pidfd reports the end of a process that has ended */
 	if (!target__alive(m->target)) {
 		m->retry_ns = UINT64_MAX;
 		return true;
@@ -300,13 +302,13 @@ static bool keep_waiting(struct member *m, uint64_t now, int err)
 	/* a library may be loaded long before hs_init is called */
 	m->given_up++;
 	m->give_up_ns = now + READY_TIMEOUT_NS;
-	/* 0: it has reported meanwhile that it is ready */
+	/* 0: it has reported its first call meanwhile, so it is checked at once */
 	if (m->retry_ns)
 		m->retry_ns = now + member__wait_ns(m->tries, m->given_up);
 	return true;
 }
 
-/* It leaves: for good, unless its next look may show more. */
+/* The member leaves: for good, unless a later look may show more. */
 static void give_up(struct session *s, struct member *m, uint64_t now, int err, const char *why)
 {
 	bool hung = retry__shows_nothing(err);
@@ -320,17 +322,17 @@ static void give_up(struct session *s, struct member *m, uint64_t now, int err, 
 		room__come_back(s, m, err);
 }
 
-/* Acts on the result of a check, or on the error that prevented it, which has the line `why`. */
+/* Handles the result of a check, or the error that prevented it, whose text is `why`. */
 static void checked(struct session *s, struct member *m, uint64_t now, int err, const char *why,
 		    enum target_verdict verdict)
 {
 	const struct target_info *info = target__info(m->target);
 	uint64_t wait = member__wait_ns(m->tries, m->given_up);
-	/* the machine is busy, the helper was killed, or the process is about to end (its memory
-	 * goes before its pidfd is readable): none of that means that its runtime is wrong */
+	/* the machine is busy, the helper was killed, or the process is about to end (its memory is
+	 * freed before its pidfd becomes readable): none of this shows that its runtime is wrong */
 	bool last = m->last_check, hung = retry__shows_nothing(err);
 
-	/* the probes are on, and there was nothing yet that could have called */
+	/* the probes are in place, and there was nothing yet that could have made a call */
 	if (!err && target__untouched(m->target) && info->reach == ORIGIN_OWNED)
 		m->from_start = true;
 	if ((hung || err == -ESRCH) && !last)
@@ -342,13 +344,13 @@ static void checked(struct session *s, struct member *m, uint64_t now, int err, 
 	}
 	if (verdict != TARGET_OK) {
 		m->tries++;
-		/* 0: it has reported meanwhile that it is ready */
+		/* 0: it has reported its first call meanwhile, so it is checked at once */
 		if (m->retry_ns)
 			m->retry_ns = now + (hung ? MAX(wait, COMPLETE_HUNG_NS) : wait);
 		return;
 	}
 	err = kernel__update(s->kernel, info);
-	/* it has exec'd what was confirmed, which took its entry away: that record comes next */
+	/* an exec after the confirmation has removed its entry; its record comes next */
 	if (err == -ENOENT && !last && target__alive(m->target)) {
 		m->retry_ns = now + COMPLETE_FIRST_NS;
 		return;
@@ -393,7 +395,7 @@ void member__take_looks(struct session *s, uint64_t now)
 	if (!looks__count(s->looks))
 		return;
 	for (m = members__next_live(s->members, NULL); m; m = next) {
-		/* it may end by this */
+		/* the member may end by this */
 		next = members__next_live(s->members, m);
 		if (!target__looks(m->target))
 			continue;

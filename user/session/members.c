@@ -10,17 +10,18 @@
 #include "base/shares.h"
 #include "session_priv.h"
 
-/* Users whose refused processes are counted by themselves. */
+/* Limit on users whose refused processes are counted individually. */
 #define MAX_REFUSED_USERS 64
-/* A member holds up to three descriptors: its process's, its file's, its log's. */
+/* Fraction of the descriptors available to members, each of which holds up to three: its process's,
+ * its file's, its log's. */
 #define DESCRIPTORS_PART 8
 
 struct entry {
-	struct member m; /* first: a member's address is its entry's */
+	struct member m; /* first, so that a member's address is that of its entry */
 	bool released;
 	int pidfd;
-	UT_hash_handle hh;	/* of the live ones, by pid */
-	UT_hash_handle hh_left; /* of those whose counters are still in the kernel, by pid */
+	UT_hash_handle hh;	/* live entries, by pid */
+	UT_hash_handle hh_left; /* entries whose counters are still in the kernel, by pid */
 };
 
 /* A process that did not become a member. */
@@ -30,16 +31,16 @@ struct gone {
 };
 
 struct members {
-	int ends_fd; /* an epoll set of the live ones' pidfds */
+	int ends_fd; /* epoll set of the live members' pidfds */
 	struct entry **all;
 	size_t n, cap, n_starting;
 	uint64_t n_joined;
 	struct entry *live, *left;
-	struct gone *gone; /* whose counters are still in the kernel, by pid */
+	struct gone *gone; /* their counters are still in the kernel; by pid */
 	size_t n_released;
-	struct shares *shares; /* of the live ones, by address */
+	struct shares *shares; /* of live members, by address */
 	struct members_refused refused[MAX_REFUSED_USERS + 1];
-	bool reported[MAX_REFUSED_USERS + 1]; /* in the log: since then some are left out */
+	bool reported[MAX_REFUSED_USERS + 1]; /* logged: some have been left out since then */
 	size_t n_refused;
 };
 
@@ -283,7 +284,7 @@ size_t members__exited(const struct members *members, struct member **ret_exited
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* ── counters that are left in the kernel ────────────────────────────────────────────────── */
+/* ── counters left in the kernel ───────────────────────────────────────────────────────────── */
 
 static struct entry *find_left(const struct members *members, pid_t pid)
 {
@@ -344,7 +345,7 @@ int members__leave_gone(struct members *members, pid_t pid)
 	return HASH_INSERT(members->gone, pid, sizeof(gone->pid), gone);
 }
 
-/* ── members of which nothing is left ────────────────────────────────────────────────────── */
+/* ── released members ──────────────────────────────────────────────────────────────────────── */
 
 void members__set_released(struct members *members, struct member *m)
 {

@@ -28,7 +28,7 @@ static void note_lacking(struct session *s, const struct member *m)
 			       : "ticks are not seen",
 		 strerror(-l->err));
 	add(s, m, text);
-	/* it may be there the next time */
+	/* the next time it may be available */
 	if (l->err == -EMFILE || l->err == -ENFILE || l->err == -ENOMEM)
 		intake__set_exit_code(s->in, EXIT_PARTIAL);
 }
@@ -65,7 +65,7 @@ static void note_probes(struct session *s, const struct member *m)
 			add(s, m, needs[i].text);
 }
 
-/* With an unstripped twin the symbols are known, though the process does not have them. */
+/* With an unstripped twin the symbols are known although the process does not have them. */
 static void note_symbols(struct session *s, const struct member *m)
 {
 	const char *have = target__symbols(m->target);
@@ -83,7 +83,7 @@ static void note_symbols(struct session *s, const struct member *m)
 		    "help");
 }
 
-/* --stacks can ask for what only profiled programs have, and only some of a host's programs are
+/* --stacks can ask for what only profiled programs have, and only some of a host's programs may be
  * profiled. */
 static void note_stacks(struct session *s, const struct member *m)
 {
@@ -96,7 +96,7 @@ static void note_stacks(struct session *s, const struct member *m)
 		intake__set_exit_code(s->in, EXIT_PARTIAL);
 }
 
-/* What began before the session is seen from then on, as everybody knows. */
+/* Only for processes that started during the session: older ones are seen from its start anyway. */
 static bool lacks_start(const struct member *m)
 {
 	return !m->from_start && m->program.h.ns && !m->only_sampled;
@@ -125,9 +125,9 @@ static void note_kernel(struct session *s, const struct member *m)
 		    "CAP_SYSLOG, and a kernel.kptr_restrict of 1 or below");
 }
 
-/* ── for want of room ────────────────────────────────────────────────────────────────────── */
+/* ── for lack of room ──────────────────────────────────────────────────────────────────────── */
 
-/* `whole`: at the member's or the session's end, which a capture has, too. */
+/* `whole`: at the end of the member or the session, which a capture records as well. */
 static void add_refused(struct session *s, const struct member *m, bool whole, const char *text)
 {
 	if (whole)
@@ -172,7 +172,7 @@ static void note_user(struct session *s, const struct member *m, const struct ke
 	const struct kernel_refused *before = &m->refused;
 	char text[320];
 
-	/* less, where the user has come by an account of his own since */
+	/* it may have decreased, if the user has got an account of their own since */
 	if (now->threads > before->threads) {
 		snprintf(text, sizeof(text),
 			 "some threads of user %u's processes were not followed: they have as many "

@@ -11,27 +11,28 @@
 struct member;
 struct session;
 
-/* What there was no room for: what its user was refused, mappings without unwind rows, mappings
- * without names. */
+/* What was left out for lack of room: threads and calls refused to its user, mappings without
+ * unwind rows, mappings without names. */
 struct missing_room {
 	struct kernel_refused user;
 	struct kernel_left_out rows;
 	struct target_left_out files;
 };
 
-/* Notes in the timeline which probes, names and stacks the process's profile lacks, and why. */
+/* Records in the timeline which probes, names and stacks the process's profile lacks, and why. */
 void missing__note(struct session *s, const struct member *m);
-/* Of one that is ready, or has ended before that: whether calls may be missing at its start. */
+/* For a member that is ready, or has ended before: records whether calls may be missing at its
+ * start. */
 void missing__note_start(struct session *s, struct member *m);
-/* Whether they may be, at a cut: of one that is not ready nobody knows it yet. */
+/* True if calls may be missing, at a cut; for a member that is not ready this is not known yet. */
 bool missing__calls(const struct member *m);
 /*
- * The same of what there was no room for: mappings lack their names and rows in each window,
- * threads and calls were refused since the last cut, or since it joined. At a cut, of the window
- * that ends; `whole`: once the member has ended, or the session, before it is detached.
+ * Records what was left out for lack of room: in each window, mappings without names and rows, and
+ * threads and calls refused since the last cut or since it joined. Called at a cut for the window
+ * that ends; with `whole` once the member or the session has ended, before it is detached.
  */
 void missing__note_refused(struct session *s, struct member *m, bool whole);
-/* Its part that needs no kernel. */
+/* The part of missing__note_refused() that needs no kernel. */
 void missing__note_room(struct session *s, struct member *m, const struct missing_room *now,
 			bool whole);
 

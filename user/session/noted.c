@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* noted: what the profiles of all processes together lack, in the window or session that ends. */
+/* noted: what the profiles of all processes lack together, in the window or session that ends. */
 #include <stdio.h>
 
 #include "session_priv.h"
 
-/* A number (unsigned long long), and whose. */
+/* Takes a number (unsigned long long), and whose they are. */
 #define LEFT_OUT                                                                                   \
 	"%llu processes of %s were left out, some perhaps only until others ended: "               \
 	"so many of theirs were profiled at once"
 
-/* The same, and how many descriptors there may be. */
+/* Takes the same number, and the limit on descriptors. */
 #define NO_FILES                                                                                   \
 	"%llu processes could not be looked at, some perhaps only until others ended: "            \
 	"no more than %llu descriptors may be open (RLIMIT_NOFILE)"
 
-/* What is counted so far, or what came of it since the last cut. */
+/* The counts of the whole session so far. */
 static void count(struct session *s, struct noted *ret_now)
 {
 	struct kernel_held_up held_up;
@@ -43,7 +43,7 @@ static struct noted since(const struct noted *now, const struct noted *before)
 	};
 }
 
-/* `whole`: at the session's end, which a capture has, too. */
+/* `whole`: at the end of the session, which a capture records as well. */
 static void add(struct session *s, const struct member *m, bool whole, const char *text)
 {
 	if (whole)
@@ -62,7 +62,7 @@ static void add_to_all(struct session *s, bool whole, const char *text)
 		add(s, m, whole, all);
 }
 
-/* No record is lost by it, but something is inferred, or not counted. */
+/* Cases in which no record is lost, but something is inferred or not counted. */
 static void note_inferred(struct session *s, const struct noted *n, bool whole)
 {
 	char text[160];
@@ -100,14 +100,14 @@ static void note_too_short(struct session *s, const struct noted *n, bool whole)
 	}
 }
 
-/* What the kernel side did while we were held up. */
+/* What the kernel side did while user space was held up. */
 static void note_held_up(struct session *s, const struct noted *n, bool whole)
 {
 	char text[200], times[40] = "";
 
 	if (!n->held_up_ns)
 		return;
-	/* 0: it began in the window before */
+	/* 0: it started in the previous window */
 	if (n->held_up)
 		snprintf(times, sizeof(times), " (%u time%s)", n->held_up,
 			 n->held_up == 1 ? "" : "s");
@@ -136,7 +136,7 @@ static void note_no_files(struct session *s, bool whole)
 	no->lately = waiting;
 }
 
-/* Of the i-th of those who have refused processes: how many wait still. */
+/* How many of the i-th entry's refused processes are still waiting. */
 static uint64_t waiting_of(const struct session *s, size_t i)
 {
 	const struct members_refused *refused = members__refused(s->members, i), *listed;
@@ -154,9 +154,8 @@ static uint64_t waiting_of(const struct session *s, size_t i)
 	return n;
 }
 
-/* Processes that were left out of the report because others of the same user took up all that he
- * may have.
- */
+/* Processes that were left out because others of the same user had taken all that one user may
+ * have. */
 static void note_refused(struct session *s, bool whole)
 {
 	const struct members_refused *refused;
@@ -187,7 +186,7 @@ static void note_no_archives(struct session *s, bool whole)
 	intake__set_exit_code(s->in, EXIT_PARTIAL);
 }
 
-/* What members that go on were refused; of the others it was noted as they ended. */
+/* What live members were refused; for those that have ended this was recorded when they ended. */
 static void note_room(struct session *s, bool whole)
 {
 	for (size_t i = 0; i < members__count(s->members); i++) {
@@ -216,7 +215,7 @@ static void note(struct session *s, bool whole)
 
 void noted__cut(struct session *s)
 {
-	/* a capture has one session, whose end has all of it */
+	/* a capture is a single session, and has everything at its end */
 	if (!s->capture)
 		note(s, false);
 }

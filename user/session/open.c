@@ -8,13 +8,13 @@
 #include "confine/confine.h"
 #include "session_priv.h"
 
-/* How often a process of --pid whose runtime is not initialised is looked at. */
+/* How often a process of --pid is checked while its runtime is not initialised. */
 #define READY_RETRY_MS 20
-/* The session begins without those that are not checked by then: a machine may be busy, and what
- * hangs is given up before. */
+/* Members that are not checked by then do not delay the session's start: the machine may be busy.
+ * Hanging reads are given up earlier. */
 #define FIRST_LOOKS_NS 5000000000ULL
 
-/* Drawn in a window, before short ones are merged: some 6 MB. */
+/* Limit on slices in a window before short ones are merged: about 6 MB. */
 #define WINDOW_SLICES ((size_t)1 << 17)
 
 static int open_timeline(struct session *s)
@@ -109,7 +109,7 @@ static int open_pid(struct session *s, pid_t pid)
 		if (poll(&p, 1, READY_RETRY_MS) > 0)
 			return -ECANCELED;
 	}
-	/* it goes on beside the verifier's work */
+	/* runs while the verifier is at work */
 	target__prepare_names(target);
 	err = members__add(s->members, target, pid, target__account(target), true, &m);
 	if (err)
@@ -117,20 +117,20 @@ static int open_pid(struct session *s, pid_t pid)
 	return err;
 }
 
-/* Before the loop begins: probes are on, and the watch waits for us, too. */
+/* Before the loop starts, probes are on, and the keeper waits for a beat as well. */
 static void turn(struct session *s)
 {
 	kernel__beat(s->kernel);
 	confine__new_turn();
 }
 
-/* Waits for the looks that have begun, so that whoever waits for the session to begin finds it
- * complete. */
+/* Waits for the looks that were started, so that the session is complete when it is reported to
+ * have started. */
 static void first_looks(struct session *s)
 {
 	uint64_t now = time__monotonic_ns(), until = now + FIRST_LOOKS_NS;
 
-	/* a signal is the loop's to take */
+	/* a signal is left to the loop */
 	while ((follow__looks(s) || s->n_snapshots) && now < until && !s->stopped &&
 	       !looks__wait(s->looks, s->signal_fd, 2)) {
 		turn(s);
@@ -144,7 +144,7 @@ static void first_looks(struct session *s)
 	}
 }
 
-/* One that ends meanwhile does not make the others fail. */
+/* If the process ends meanwhile, the others do not fail. */
 static int attach_one(struct session *s, struct member *m)
 {
 	int err = member__attach(s, m, false);
@@ -196,7 +196,7 @@ static int open_system(struct session *s)
 	if (err)
 		return err;
 	progress__task(s->opts->quiet, "looking for GHC programs …");
-	/* the kernel reports execs from now on: what begins too late for this scan comes by them */
+	/* the kernel reports execs from now on, including those that this scan misses */
 	err = records__scan(s);
 	progress__task(s->opts->quiet, NULL);
 	if (err == -ECANCELED) {

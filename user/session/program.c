@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* program: which program a process runs, and whether it runs at all. */
+/* program: which program a process runs, and whether it still runs. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ bool program__exe(pid_t pid, uint64_t *ret_ino, uint32_t *ret_dev)
 	struct statx st;
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	/* no file server is asked */
+	/* does not ask a file server */
 	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &st))
 		return false;
 	*ret_ino = st.stx_ino;
@@ -32,7 +32,7 @@ bool program__is(pid_t pid, const struct wire_proc_new *rec)
 
 	if (program__exe(pid, &ino, &dev) && dev == rec->dev)
 		return ino == rec->ino;
-	/* the two disagree on the device: btrfs, overlayfs */
+	/* /proc and the kernel may disagree on the device: btrfs, overlayfs */
 	return proc__stat(pid, 0, &stat) == 0 &&
 	       strncmp(stat.comm, rec->comm, sizeof(rec->comm)) == 0;
 }

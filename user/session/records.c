@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* records: where each of the kernel side's records goes. */
+/* records: dispatches the records of the kernel side. */
 #include <errno.h>
 #include <string.h>
 
 #include "session_priv.h"
 
-/* True: the record is held back, and passed on once its process is ready and its snapshot taken. */
+/* True if the record is held back until its process is ready and its snapshot is taken. */
 static bool hold_back(struct session *s, const struct wire_hdr *h, size_t size)
 {
 	const struct member *m;
 
-	/* an exec ends the member, and that passes on what is held */
+	/* an exec ends the member, which passes on the records held */
 	if ((!members__count_starting(s->members) && !s->n_snapshots) || h->type == WIRE_EXEC)
 		return false;
 	m = members__find_live(s->members, (pid_t)h->tgid);
@@ -35,7 +35,7 @@ static void on_exec(struct session *s, const struct wire_hdr *h, size_t size)
 	member__end(s, m, "exec", h->ns);
 }
 
-/* 0: there is no such time, and nothing is known of it. */
+/* Subtracts the offset; 0 (not known) stays 0. */
 static uint64_t less(uint64_t ns, int64_t ahead_ns)
 {
 	if (ahead_ns < 0)
@@ -44,8 +44,8 @@ static uint64_t less(uint64_t ns, int64_t ahead_ns)
 }
 
 /*
- * The runtime noted when a collection began by its own clock; all else of a record has the
- * kernel's. From here on there is one clock, in a capture too.
+ * The runtime notes the start of a collection by its own clock; all other times of a record are the
+ * kernel's. From here on there is a single clock, in a capture too.
  */
 static const struct wire_hdr *by_one_clock(const struct session *s, const struct wire_hdr *h,
 					   size_t size, struct wire_gc *copy)
@@ -72,7 +72,8 @@ static int on_record(void *ctx, const void *record, size_t size)
 	case WIRE_PROC_NEW:
 		if (size >= sizeof(struct wire_proc_new))
 			follow__on_new(s, record);
-		/* it may have looked at the process, and there may be many */
+		/* this may have involved a look at the process, and there may be many such
+		 * records */
 		kernel__beat(s->kernel);
 		break;
 	case WIRE_READY:
@@ -113,7 +114,8 @@ void records__take_all(struct session *s)
 		held__give(members__at(s->members, i)->held, s->feed);
 }
 
-/* After a drain: what the probes reported before they came off has been taken. */
+/* Called after a drain, so that everything the probes reported before their removal has been
+ * taken. */
 void records__gc_off(struct session *s)
 {
 	for (pid_t pid = kernel__next_gc_off(s->kernel); pid;
@@ -145,7 +147,7 @@ static int on_running(void *ctx, pid_t pid)
 	return 0;
 }
 
-/* A host may have tens of thousands of processes that are none of ours. */
+/* Called for each process of the host, of which there may be tens of thousands. */
 static int before_each(void *ctx)
 {
 	struct session *s = ctx;
@@ -153,9 +155,9 @@ static int before_each(void *ctx)
 	if (switched__off(s, time__monotonic_ns()))
 		return -ECANCELED;
 	kernel__beat(s->kernel);
-	/* what began meanwhile has its records in the ring */
+	/* processes that started meanwhile have their records in the ring */
 	records__drain(s);
-	/* this takes the signal: nobody else will see it */
+	/* this consumes the signal, so it must be acted upon here */
 	if (signals__came(&s->signal_fd))
 		s->stopped = true;
 	return s->stopped ? -ECANCELED : 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * renewal: processes that were started before the session had anything that they should not have
- * cannot be started again in it. Where one has ended (a bug, the kernel's choice when memory was
- * short), a session that another one may follow ends, instead of going on without for months.
+ * renewal: helper processes that were started before the session held anything they must not
+ * inherit cannot be started again during the session. If one has ended (a bug, or the kernel's OOM
+ * killer), a session that may be followed by another one ends, instead of going on without it for
+ * months.
  */
 #include "debuginfod/debuginfod.h"
 #include "push/push.h"

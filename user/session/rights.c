@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* rights: what the daemon gives up once its programs are loaded. */
+/* rights: what the daemon gives up once its BPF programs are loaded. */
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/seccomp.h>
@@ -16,30 +16,30 @@
 #include "confine/filter_program.h"
 #include "session_priv.h"
 
-/* What the rest of a session needs. */
+/* The capabilities that the rest of a session needs. */
 static const int needed[] = {
 	CAP_BPF,		/* maps of unwind rows */
 	CAP_PERFMON,		/* uprobes */
 	CAP_SYS_PTRACE,		/* /proc and the memory of other users' processes */
 	CAP_CHECKPOINT_RESTORE, /* /proc/PID/map_files */
-	CAP_DAC_READ_SEARCH,	/* the files that they map */
+	CAP_DAC_READ_SEARCH,	/* files mapped by these processes */
 	CAP_SYSLOG,		/* /proc/kallsyms */
 	CAP_LEASE,		/* leases on files of other users, see kernel/leases.c */
-	CAP_KILL,		/* helpers have users of their own, and so may the command */
-	CAP_SETUID,		/* helpers become those */
+	CAP_KILL,   /* signals to helpers, which have users of their own, as the command may */
+	CAP_SETUID, /* helpers change to those users */
 	CAP_SETGID,
-	CAP_DAC_OVERRIDE, /* output in a folder of the user who ran sudo … */
-	CAP_CHOWN,	  /* … whose it becomes */
+	CAP_DAC_OVERRIDE, /* output in a directory of the user who ran sudo … */
+	CAP_CHOWN,	  /* … and who becomes its owner */
 	CAP_FOWNER,
 };
 
-/* CAP_SYS_ADMIN covered these before they had numbers of their own. */
+/* Before these capabilities existed, CAP_SYS_ADMIN was needed for them. */
 #define OLD_STYLE                                                                                  \
 	(CAP_BIT_OF(CAP_BPF) | CAP_BIT_OF(CAP_PERFMON) | CAP_BIT_OF(CAP_CHECKPOINT_RESTORE))
 
 /*
  * Perf uprobes are opened during the session, and with a perf_event_paranoid above 2, which
- * Debian's and Ubuntu's kernels know, perf_event_open() asks for CAP_SYS_ADMIN itself.
+ * Debian's and Ubuntu's kernels support, perf_event_open() requires CAP_SYS_ADMIN itself.
  */
 static bool needs_admin(const struct kernel_features *f, uint64_t have)
 {
@@ -61,10 +61,10 @@ static int drop_caps(const struct kernel_features *features)
 }
 
 /*
- * A list of what is refused, and not of what is allowed: formats, compression and several libraries
- * are at work in this process, and what they call differs from release to release. What parses
- * other people's bytes has a list of what is allowed (confine.h). These are the ways from code that
- * was brought in to another program, another process's code, another namespace, or the kernel's.
+ * A deny list rather than an allow list: formats, compression and several libraries run in this
+ * process, and their system calls differ from release to release. Code that parses data written by
+ * others has an allow list (confine.h). The calls below would let injected code reach another
+ * program, another process's code, another namespace, or the kernel's code.
  */
 static const int refused[] = {
 	SCMP_SYS(execve),
@@ -117,7 +117,7 @@ static const int refused[] = {
 
 #if defined(SANITIZED)
 
-/* A sanitizer looks for leaks by it. */
+/* A sanitizer needs ptrace to look for leaks. */
 static int refuse_ptrace(scmp_filter_ctx f, unsigned traces)
 {
 	(void)f;
@@ -128,8 +128,8 @@ static int refuse_ptrace(scmp_filter_ctx f, unsigned traces)
 #else
 
 /*
- * ptrace() for these requests. A rule has one comparison for an argument, so a range is taken apart
- * into pieces that have a mask: each as long as its place allows.
+ * Refuses ptrace() for a range of requests. A rule has one comparison per argument, so the range is
+ * split into pieces that can be matched by a mask: each is as long as its alignment allows.
  */
 static int refuse_requests(scmp_filter_ctx f, uint64_t first, uint64_t last)
 {
@@ -147,7 +147,7 @@ static int refuse_requests(scmp_filter_ctx f, uint64_t first, uint64_t last)
 	return err;
 }
 
-/* Of a command's registers only those of entry.c are to be written. */
+/* For a command, only the registers used by entry.c may be written. */
 static int refuse_registers(scmp_filter_ctx f)
 {
 #if defined(__x86_64__)
@@ -167,13 +167,13 @@ static int refuse_registers(scmp_filter_ctx f)
 }
 
 /*
- * Of ptrace() PTRACE_DETACH is left, to let go of the command, which was stopped before; two
- * requests that take it to its entry; and, if processes are to be stopped for a while, the two that
- * do so (process/freeze.h).
+ * Allows only these requests of ptrace(): PTRACE_DETACH, to release the command, which was stopped
+ * before; two that take it to its entry; and, if processes are to be stopped for a while, the two
+ * that do so (process/freeze.h).
  */
 static int refuse_ptrace(scmp_filter_ctx f, unsigned traces)
 {
-	/* in this order */
+	/* sorted by number */
 	const struct {
 		uint64_t request;
 		unsigned of;
@@ -209,7 +209,7 @@ static int add_refused(scmp_filter_ctx f, const void *traces)
 	return err;
 }
 
-/* Of a process that cannot gain rights: PR_SET_NO_NEW_PRIVS. */
+/* The process cannot gain rights: PR_SET_NO_NEW_PRIVS is set. */
 static int refuse_calls(unsigned traces)
 {
 	struct sock_fprog program;

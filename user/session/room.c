@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* room: processes that are looked at, or join, later, since there is no room, or no time, for them
- * now. */
+/* room: processes that are looked at, or join, later because there is no room or time for them at
+ * present. */
 #include <errno.h>
 #include <signal.h>
 
@@ -29,7 +29,7 @@ bool room__wait(struct session *s, struct candidate *c, uint64_t now, int err)
 {
 	if (err == -EDQUOT)
 		return candidates__wait(s->candidates, c, now + WAIT_NS);
-	/* whatever killed a helper may do so each time, and memory may be short for long */
+	/* whatever killed a helper may do so each time, and memory may stay short for long */
 	if (err != -EMFILE)
 		return room__wait_for_time(s, c);
 	if (!c->missed)
@@ -46,7 +46,7 @@ int room__await(struct session *s, struct candidate *c, uint64_t now, uint64_t g
 	if (kill(c->pid, 0) && errno == ESRCH)
 		return -ESRCH;
 	if (!fd__has_room(ROOM_LOOK_FDS)) {
-		/* for what it waited for */
+		/* it goes on waiting for the same reason */
 		c->due_ns = now + WAIT_NS;
 		return -EDQUOT;
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * scrape: the session as metrics, for whoever asks.
+ * scrape: the session as metrics, on request.
  *
- * Nothing is read while nobody asks. Who does gets figures that are at most EVERY_NS old, or on a
- * host with so much to add up that it would take more than a hundredth of the time, so much older,
- * up to MOST_NS; safescoped_figures_time_seconds shows it.
+ * Nothing is read without a request. The figures in a reply are at most EVERY_NS old, or older, up
+ * to MOST_NS, on a host with so much data that reading would take more than a hundredth of the
+ * time; safescoped_figures_time_seconds shows their age.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,22 +19,21 @@
 #include "session_priv.h"
 
 #define EVERY_NS 5000000000ULL
-/* Prometheus asks once a minute where nothing else is configured: no two of its scrapes are to get
- * the same figures. */
+/* By default Prometheus scrapes once a minute: no two scrapes in a row may get the same figures. */
 #define MOST_NS 30000000000ULL
-/* A reading takes at most one part in so many of the time. */
+/* A reading takes at most one part in this many of the time. */
 #define READING_PART 100
-/* One that took longer has many records to go through; the next one begins with a fold. */
+/* A reading that took longer than this had many records; the next one starts with a fold. */
 #define FOLD_NS 50000000ULL
 
 struct scrape {
 	const struct session *s;
 	struct metrics *metrics;
-	struct cgroup cgroup; /* of the process that was asked for last */
+	struct cgroup cgroup; /* of the process asked for last */
 	struct buf text;
-	uint64_t next_ns; /* no reading before that */
+	uint64_t next_ns; /* no reading before this time */
 	uint64_t took_ns; /* CPU time of the last reading */
-	bool ended;	  /* the server has */
+	bool ended;	  /* the server process has ended */
 };
 
 /* ── its life ────────────────────────────────────────────────────────────────────────────── */
@@ -138,7 +137,7 @@ static void set_kernel(const struct session *s, struct metrics *m, uint64_t now)
 	kernel__all_refused(s->kernel, &refused);
 	metrics__set_labelled(m, METRICS_LOST, "user_threads", refused.threads);
 	metrics__set_labelled(m, METRICS_LOST, "user_sites", refused.calls);
-	/* nobody's own: what it is for all of them */
+	/* pid 0 has no cost of its own, but the total is filled in */
 	kernel__cost(s->kernel, 0, now, &cost);
 	if (cost.bpf_known)
 		metrics__set(m, METRICS_BPF_NS, cost.bpf_ns);
@@ -204,7 +203,7 @@ static int read_figures(struct session *s, const struct scrape *sc)
 	int err = 0;
 
 	records__take_all(s);
-	/* a replay would not do it at the same moment, and its picture is to be the same */
+	/* a replay would not do it at the same moment, but must make the same picture */
 	if (sc->took_ns > FOLD_NS && !s->capture)
 		err = timeline__fold(s->tl);
 	if (!err)
@@ -265,7 +264,7 @@ void scrape__turn(struct session *s, uint64_t now)
 	}
 	if (!metrics_server__wanted(s->opts->metrics) || now < sc->next_ns)
 		return;
-	/* CPU time: while others run, or the machine is suspended, it costs nobody anything */
+	/* CPU time: time in which others run or the machine is suspended costs nothing */
 	usage__own(&before, &max_rss);
 	err = write_text(s, sc, now);
 	usage__own(&after, &max_rss);
@@ -276,7 +275,7 @@ void scrape__turn(struct session *s, uint64_t now)
 		  sc->text.len, (double)sc->took_ns / 1e6, (double)every / 1e9);
 	if (!err)
 		err = metrics_server__give(s->opts->metrics, sc->text.data, sc->text.len, every);
-	/* it may be some megabytes */
+	/* it may be several megabytes */
 	buf__free(&sc->text);
 	if (err)
 		log_warn("metrics: %s", strerror(-err));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* served: how long each user's processes have been looked at. */
+/* served: how much time was spent on each user's processes. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/hash.h"
 #include "members_priv.h"
 
-/* With more users than this, everything is forgotten and counting begins anew. */
+/* With more users than this, everything is forgotten and counting starts again. */
 #define USERS_MAX 4096
 
 struct served_user {
@@ -40,7 +40,7 @@ uint64_t served__of(const struct served *served, uid_t uid)
 	return user ? user->ns : 0;
 }
 
-/* Without memory for it the user merely comes earlier than would be fair. */
+/* If there is no memory, the user merely comes earlier than would be fair. */
 void served__add(struct served *served, uid_t uid, uint64_t ns)
 {
 	struct served_user *user;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* session: from its options to the process's exit code. */
+/* session: from its options to the exit code of the process. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -10,12 +10,12 @@
 #include "picture/picture.h"
 #include "session_priv.h"
 
-/* How long the end of a session in windows waits for what is pushed: from when it ended on, but at
- * least so long. */
+/* How long the end of a session in windows waits for pushes, counted from when the session ended,
+ * and at least this long from now on. */
 #define PUSH_SERVICE_NS 1700000000ULL
 #define PUSH_LEAST_NS	200000000ULL
 
-/* That the command was not a Haskell program is a failure; how it ended is reported in any case. */
+/* A command that was not a Haskell program is a failure; how it ended is reported in any case. */
 static int judge_command(struct session *s)
 {
 	int status = command__status(s->command);
@@ -35,7 +35,7 @@ static int judge_command(struct session *s)
 	return -ENOEXEC;
 }
 
-/* If the capture cannot be finished, the outputs, which are written later, say so. */
+/* If the capture cannot be finished, the outputs, which are written later, show that. */
 static void finish_capture(struct session *s)
 {
 	if (!s->capture)
@@ -46,13 +46,13 @@ static void finish_capture(struct session *s)
 	s->capture = NULL;
 }
 
-/* Who asked for a profile has none then. */
+/* Reports why nothing was profiled, in a session of the whole host. */
 static void note_nobody(struct session *s)
 {
 	if (members__count(s->members) || s->opts->kind != SESSION_SYSTEM)
 		return;
 	if (s->switched_off)
-		/* that has been reported, and is why */;
+		/* this has been reported, and is the reason */;
 	else if (s->no_files.n)
 		log_warn("nothing was profiled: processes could not be looked at, since no more "
 			 "than %llu descriptors may be open (RLIMIT_NOFILE)",
@@ -70,8 +70,8 @@ static void note_nobody(struct session *s)
 }
 
 /*
- * Sends the last picture, and what is left. A service goes on with the rest when it is started
- * again, and has to end soon. False: something did not arrive.
+ * Pushes the last picture and what is still queued. A service must end soon, and sends the rest
+ * when it is started again. False: something did not arrive.
  */
 static bool push_last(struct session *s, const struct picture *pic, uint64_t ended_ns)
 {
@@ -103,7 +103,7 @@ static int run_to_end(struct session *s)
 		return EXIT_FAILED;
 	}
 	confine__hurry_by(s->signal_fd, signalled__is_urgent, s);
-	/* what it starts knows nothing but what is there now */
+	/* the process started here inherits nothing that is opened later */
 	if (s->opts->push && push__open(s->opts->push, &s->push))
 		return EXIT_FAILED;
 	if (symbols__open(s))
@@ -133,7 +133,7 @@ static int run_to_end(struct session *s)
 	note_nobody(s);
 	progress__task(s->opts->quiet, "looking up names, making the profile …");
 	if (ending__finish(s)) {
-		/* those before it are being written */
+		/* earlier windows are still being written */
 		windows__finish(s);
 		return EXIT_FAILED;
 	}
@@ -145,7 +145,7 @@ static int run_to_end(struct session *s)
 		err = outputs__write_window(s->outputs, pic);
 	else
 		err = outputs__write(s->outputs, pic, signals__came, &s->signal_fd);
-	/* the reader has seen enough */
+	/* the reader has closed the pipe */
 	if (err == -EPIPE)
 		err = 0;
 	pushed = push_last(s, pic, ended_ns);
@@ -154,7 +154,7 @@ static int run_to_end(struct session *s)
 	if (s->switched_off || s->renewed)
 		return (s->switched_off ? SESSION_SWITCHED_OFF : SESSION_RENEWED) |
 		       (partial ? EXIT_PARTIAL : 0);
-	/* the last of many windows is one that is dropped */
+	/* earlier windows were written, so the failed last one is only a dropped window */
 	if (err && windows__written(s->windows))
 		return EXIT_PARTIAL;
 	if (!err && (windows__partial(s->windows) || !pushed))
@@ -173,7 +173,7 @@ static int code_of_command(struct session *s)
 static void close_all(struct session *s)
 {
 	command__free(s->command);
-	/* of a session that failed: keep what there is, if anything was attached */
+	/* for a session that failed: keeps the capture if anything was attached */
 	capture__abort(s->capture, s->members && members__count(s->members));
 	kernel__close(s->kernel);
 	logs__free(s);
@@ -197,8 +197,8 @@ static void close_all(struct session *s)
 	fd__close(&s->write_fd);
 }
 
-/* Who is switched off keeps nobody from working: the command's end, and its status, are awaited. A
- * signal ends that. */
+/* When switched off, the command must not be disturbed: waits for its end and its status. A signal
+ * ends the wait. */
 static void await_command(struct session *s)
 {
 	struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN},
@@ -216,7 +216,7 @@ int session__run(const struct session_opts *opts)
 	struct session s = {
 		.opts = opts,
 		.start_ns = time__monotonic_ns(),
-		.rows_until_ns = UINT64_MAX, /* before the loop begins they are made at once */
+		.rows_until_ns = UINT64_MAX, /* before the loop starts, rows are made at once */
 		.signal_fd = -1,
 		.write_fd = -1,
 	};

@@ -22,7 +22,8 @@ bool signalled__is_urgent(void *ctx)
 {
 	struct session *s = ctx;
 
-	/* before there is a command, and from its second signal on, it ends the session */
+	/* without a command, before it starts, and from its second signal on, a signal ends the
+	 * session */
 	if (s->opts->kind != SESSION_COMMAND || !s->command || s->n_signals)
 		return true;
 	signalled__take(s);

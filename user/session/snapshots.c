@@ -32,7 +32,7 @@ void snapshots__over(struct session *s, struct member *m)
 static void no_snapshot(struct session *s, struct member *m, int err)
 {
 	if (target__alive(m->target)) {
-		/* a busy host has many of them; the window's report has each */
+		/* a busy host has many of them, and each is in the window's report */
 		if (s->opts->window_ns)
 			log_verbose("pid %d: no snapshot of its threads: %s", m->pid,
 				    strerror(-err));
@@ -57,7 +57,7 @@ void snapshots__start(struct session *s, struct member *m, uint64_t now)
 		no_snapshot(s, m, err == -EDQUOT ? -ETIMEDOUT : err);
 }
 
-/* What the threads were in when it joined. */
+/* Enters the calls that threads were in when the process joined. */
 static void enter_open_calls(struct session *s, const struct member *m,
 			     const struct snapshot *snapshot)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* spare: descriptors that are kept back for the end of the session. */
+/* spare: descriptors reserved for the end of the session. */
 #include <fcntl.h>
 
 #include "session_priv.h"

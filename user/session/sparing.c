@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sparing: what safescoped itself uses of the processors, held against --max-cpu. Beyond it one
- * sample in two is taken, then one in four, and so on. Below a fourth of it twice as many are taken
- * again at once, which cannot be too much. But not all that it uses shrinks with the samples, so
- * that it may never come so low: where it was well below the limit for some looks in a row, twice
- * as many are tried, and each time that this was too much the next try waits twice as long.
+ * sparing: limits safescoped's own CPU use to --max-cpu. Above the limit one sample in two is
+ * taken, then one in four, and so on. Below a fourth of the limit the number is doubled at once,
+ * which cannot be too much. But not all of the CPU use shrinks with the samples, so it may never
+ * fall that low: after a number of calm looks in a row, well below the limit, doubling is tried,
+ * and each time that this proves too much, the next try waits for twice as many.
  */
 #include "session_priv.h"
 
-/* Long enough to have a window's end in it, which takes more than the time between two. */
+/* Long enough to include the end of a window, which takes more CPU than the time between two. */
 #define LOOK_EVERY_NS 5000000000ULL
-/* As many are far from any use, and yet show that the session goes on. */
+/* Upper limit of the ratio: so few samples are of little use, but show that the session goes on. */
 #define MOST_SPARING 64U
 #define SURE_SHARE   0.25
 #define CALM_SHARE   0.7
-/* Looks in a row before twice as many are tried, at first and at most, and looks of a try. */
+/* Calm looks in a row before doubling is tried, initially and at most, and the number of looks in a
+ * try. */
 #define CALM_LOOKS     10U
 #define CALM_LOOKS_MAX (64 * CALM_LOOKS)
 #define TRY_LOOKS      10U
@@ -31,7 +32,7 @@ void sparing__next(struct sparing *sp, double percent, double max_percent)
 		sp->every = MIN(2 * sp->every, MOST_SPARING);
 		return;
 	}
-	/* it was not too much */
+	/* the try has succeeded */
 	if (sp->try_left && !--sp->try_left)
 		sp->calm_needed = CALM_LOOKS;
 	sp->calm = calm && sp->every > 1 ? sp->calm + 1 : 0;
@@ -65,7 +66,7 @@ void sparing__turn(struct session *s, uint64_t now)
 	if (max <= 0 || s->capture)
 		return;
 	if (!sp->every) {
-		/* attaching to all that runs is over */
+		/* from now on, when attaching to everything that runs is finished */
 		*sp = (struct sparing){.every = 1, .looked_ns = now, .cpu_ns = cpu_so_far(s)};
 		return;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* switched: the operator's switch. */
+/* switched: the operator's off switch. */
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,12 +12,12 @@ bool session__is_off(const char *path)
 {
 	struct stat st, to;
 
-	/* not access(), which asks with the real user's rights */
+	/* not access(), which checks with the real user's rights */
 	return lstat(path, &st) == 0 && (st.st_uid == 0 || st.st_uid == geteuid()) &&
 	       stat(path, &to) == 0;
 }
 
-/* Whoever made it is to know that it does nothing. */
+/* Warns whoever created the file that it has no effect. */
 static void look_ignored(struct session *s, const char *path)
 {
 	struct stat st;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* symbols: files with symbols that come while the session goes on, and what they name. */
+/* symbols: debug files that arrive while the session runs, and the names they provide. */
 #include "session_priv.h"
 
 int symbols__open(struct session *s)

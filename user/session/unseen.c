@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unseen: what the ring had no room to report. Members that have become other programs, threads
- * that have ended, and processes that have begun are looked for after a loss.
+ * unseen: events for whose records the ring had no room. After a loss, looks for members that run
+ * other programs, threads that have ended, and processes that have started.
  */
 #include <errno.h>
 
 #include "process/proc.h"
 #include "session_priv.h"
 
-/* The count of records that the ring had no room for is read this often. */
+/* How often the count of lost records is read. */
 #define LOSSES_EVERY_NS 1000000000ULL
-/* After a loss every process is looked at again, this often at most. */
+/* After a loss all processes are scanned again, at most this often. */
 #define RESCAN_EVERY_NS 10000000000ULL
 
-/* True if there are more of them. */
+/* True if more records were lost. */
 static bool count_losses(struct session *s, uint64_t now)
 {
 	struct unseen *unseen = &s->unseen;
@@ -39,12 +39,12 @@ static void end_replaced(struct session *s, struct member *m)
 		log_verbose("pid %d: runs another program now, which was not reported", pid);
 	if (!member__forget(s, m))
 		member__end(s, m, "exec", now);
-	/* when the other program began is not known */
+	/* when the other program started is not known */
 	if (follow__wants(s, pid))
 		follow__running(s, pid);
 }
 
-/* A pidfd does not show an exec, which leaves the process what it is. */
+/* A pidfd does not show an exec, after which it still is the same process. */
 static void find_replaced(struct session *s)
 {
 	struct member *m = NULL, *next;
@@ -56,7 +56,7 @@ static void find_replaced(struct session *s)
 	}
 	if (!any)
 		return;
-	/* the record may just not have been read: it has the time, and what calls were open */
+	/* the record may just be unread: it has the time and the open calls */
 	records__drain(s);
 	for (m = members__next_live(s->members, NULL); m; m = next) {
 		next = members__next_live(s->members, m);
@@ -83,7 +83,7 @@ static int end_threads(struct session *s)
 	records__take_all(s);
 	now = time__monotonic_ns();
 	err = kernel__threads(s->kernel, on_thread, s);
-	/* those that end between the two have a record */
+	/* threads that end in between have a record */
 	records__take_all(s);
 	kernel__hold_again(s->kernel);
 	if (!err)
@@ -93,8 +93,8 @@ static int end_threads(struct session *s)
 }
 
 /*
- * Now, and not at the next cut: once their process has ended, too, nothing shows any more which of
- * its threads lived as long. It costs what a reading of the figures does.
+ * Done at once rather than at the next cut: once the process has ended as well, it can no longer be
+ * determined which of its threads lived as long. It costs as much as a reading of the figures.
  */
 static void find_ends(struct session *s, uint64_t now)
 {
@@ -111,13 +111,13 @@ static void find_ends(struct session *s, uint64_t now)
 	unseen->ends_ns = now + scrape__every_ns(after - before);
 }
 
-/* ── processes that have begun ───────────────────────────────────────────────────────────── */
+/* ── processes that have started ───────────────────────────────────────────────────────────── */
 
 static void find_processes(struct session *s, uint64_t now)
 {
 	struct unseen *unseen = &s->unseen;
 
-	/* nothing that begins joins it */
+	/* no process that starts joins such a session */
 	if (s->opts->kind == SESSION_PIDS)
 		unseen->processes = false;
 	if (!unseen->processes || now - unseen->looked_ns < RESCAN_EVERY_NS)

@@ -16,50 +16,53 @@
 #include "picture/make.h"
 #include "session_priv.h"
 
-/* Windows that are written at the same time. With as many at work the next one goes on, … */
+/* Limit on windows written at the same time. If that many are being written, the window goes on
+ * … */
 #define MAX_WRITERS 2
-/* … for so long, or once more its length if that is longer; then it is dropped. */
+/* … for this long, or for its own length if that is longer; then it is dropped. */
 #define WRITER_WAIT_NS 10000000000ULL
-/* The session need not be woken for the end of a writer that is waited for. */
+/* How often to check for a free writer; its end does not wake the session. */
 #define WRITER_LOOK_NS 20000000
-/* At the end of the session nobody waits longer for those that make files. */
+/* Limit on the wait for writers of files at the end of the session. */
 #define LAST_WAIT_NS 1500000000ULL
-/* One that is killed, and waits for a disk, is waited for no longer. */
+/* Limit on the wait for a killed writer that is blocked on a disk. */
 #define KILLED_WAIT_NS 200000000ULL
-/* Lanes are made of so many records, some 4 MB, before a window is over; not while a capture is
- * saved, since a replay would make them at other moments and draw other slices. */
+/* Lanes are made once there are this many records, about 4 MB, even before the window ends; but not
+ * while a capture is saved, since a replay would make them at other moments and draw other
+ * slices. */
 #define FOLD_RECORDS 32768
-/* After windows of this length or longer memory that is free is given back. */
+/* Free memory is returned to the system after windows of at least this length. */
 #define TRIM_NS 10000000000ULL
-/* Less is what reading two clocks may be wrong by: the kernel adjusts both alike. */
+/* Smaller steps may be errors of reading two clocks: the kernel adjusts both alike. */
 #define CLOCK_STEP_NS 10000000
-/* Writers give way to what is profiled. */
+/* Writers give way to the programs being profiled. */
 #define WRITER_NICE 10
 
-/* What a window was dropped for; the first two are bits of a writer's exit status … */
+/* Why a window was dropped; the first two are bits of a writer's exit status, … */
 enum {
 	FILES_FAILED = 1,
 	PUSH_FAILED = 2,
 	NOT_MADE = 4,
 	WRITERS_BUSY = 8,
 	TOO_SLOW = 16,
-	READER_GONE = 32, /* … and so are these: nobody reads standard output any more, */
-	OLD_STAY = 64,	  /* or old windows could not be removed, for which none is dropped */
+	READER_GONE = 32, /* … as are these, for which no window is dropped: standard output has no
+			     reader any more, … */
+	OLD_STAY = 64,	  /* … old windows could not be removed */
 };
 
 struct windows {
-	uint64_t every_ns, next_ns; /* next_ns: when the next one is due */
-	uint64_t asked_ns;	    /* when it was asked for before that; 0: it was not */
+	uint64_t every_ns, next_ns; /* next_ns: when the next window is due */
+	uint64_t asked_ns;	    /* when a window was requested before that; 0: not requested */
 	uint64_t again_ns;	    /* it waits for a writer, at least until then; 0: it does not */
 	pid_t writers[MAX_WRITERS]; /* 0: none */
-	uint64_t ended_ns[MAX_WRITERS]; /* the window that each writes */
+	uint64_t ended_ns[MAX_WRITERS]; /* end of the window that each one writes */
 	uint64_t made, written;
-	uint64_t dropped; /* windows that are not in any file */
-	uint64_t in_row;  /* of these those since the last that was written */
-	unsigned failing; /* what those were dropped for */
-	bool partial;	  /* some window was not complete */
-	bool on_stdout;	  /* they follow each other there */
-	bool reader_gone; /* … and nobody reads them */
+	uint64_t dropped; /* windows that are in no file */
+	uint64_t in_row;  /* of which since the last one that was written */
+	unsigned failing; /* reasons why these were dropped */
+	bool partial;	  /* some window was incomplete */
+	bool on_stdout;	  /* windows follow each other on standard output … */
+	bool reader_gone; /* … which nobody reads any more */
 };
 
 int windows__new(struct session *s, struct windows **ret_windows)
@@ -107,7 +110,8 @@ bool windows__written(const struct windows *w)
 	return w && w->written;
 }
 
-/* A disk that is full for a day is one event: nothing is reported of those that fare the same. */
+/* A disk that is full for a day is one event: repetitions with a known reason are logged only with
+ * --verbose. */
 static void drop(struct windows *w, unsigned why, const char *text)
 {
 	bool known = (w->failing & why) == why;
@@ -134,7 +138,8 @@ static void note_written(struct windows *w)
 	w->failing = 0;
 }
 
-/* As `| head` ends other programs; where windows are pushed, or metrics served, that goes on. */
+/* The session ends, as `| head` ends other programs, unless windows are pushed or metrics
+ * served. */
 static void note_reader_gone(struct session *s)
 {
 	struct windows *w = s->windows;
@@ -193,8 +198,8 @@ void windows__collect(struct session *s)
 }
 
 /*
- * A file is whole or not at all. One that waits for a disk may not end for long: it is left to
- * itself then, and what it was to write counts as dropped.
+ * Kills the writers; a file appears whole or not at all. A writer blocked on a disk may take long
+ * to end: it is then left to itself, and its window counts as dropped.
  */
 static void end_writers(struct session *s)
 {
@@ -221,7 +226,7 @@ void windows__finish(struct session *s)
 
 	if (!w)
 		return;
-	/* what stands on a stream is not taken back: its reader is waited for, until a signal */
+	/* output on a stream cannot be taken back, so its reader is waited for, until a signal */
 	while (count_writers(s) && (w->on_stdout || time__monotonic_ns() < until)) {
 		poll(NULL, 0, 20);
 		if (w->on_stdout && signals__came(&s->signal_fd))
@@ -238,7 +243,7 @@ void windows__free(struct session *s)
 	s->windows = NULL;
 }
 
-/* What goes wrong again was reported as it went wrong first. */
+/* Suppresses messages: a repeated failure was reported the first time. */
 static void be_silent(void)
 {
 	int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -249,7 +254,7 @@ static void be_silent(void)
 	close(fd);
 }
 
-/* The child holds nothing of the session: neither the kernel side nor processes. */
+/* The child keeps no descriptors of the session: neither the kernel side's nor processes'. */
 _Noreturn static void write_window(struct session *s, const struct picture *pic)
 {
 	const struct export_opts opts = outputs__export_opts(s->outputs);
@@ -267,13 +272,13 @@ _Noreturn static void write_window(struct session *s, const struct picture *pic)
 		failed |= err == -EPIPE ? READER_GONE : FILES_FAILED;
 	if (s->push && push__put(s->push, pic, &opts))
 		failed |= PUSH_FAILED;
-	/* what nobody could read is still to be reported */
+	/* whatever was not printed is still to be reported */
 	if (silent ? old_stay : outputs__old_stay(s->outputs))
 		failed |= OLD_STAY;
 	_exit(failed);
 }
 
-/* NULL: all are at work. */
+/* NULL: all are busy. */
 static pid_t *free_writer(struct session *s)
 {
 	struct windows *w = s->windows;
@@ -295,8 +300,7 @@ static void start_writer(struct session *s, const struct picture *pic)
 		drop(w, WRITERS_BUSY, "those before it are still being written");
 		return;
 	}
-	/* what was put before is counted, and a queue that was removed is made anew: the writer
-	 * only puts */
+	/* accounts for earlier entries and recreates a removed queue, since the writer only puts */
 	if (s->push)
 		push__look(s->push);
 	pid = fork();
@@ -328,8 +332,8 @@ void windows__read_clock(struct session *s)
 }
 
 /*
- * Whether the window ends now. Where those before it are still being written, since a disk is slow
- * or a host busy, a longer window is better than one that is lost.
+ * True if the window ends now. If earlier ones are still being written, because a disk is slow or
+ * the host busy, a longer window is better than a lost one.
  */
 static bool ends_now(struct session *s, uint64_t now)
 {
@@ -362,10 +366,10 @@ int windows__cut(struct session *s, uint64_t now, bool at_once)
 		w->asked_ns = now;
 	if (!ends_now(s, now)) {
 		err = s->capture ? 0 : timeline__fold_at(s->tl, FOLD_RECORDS);
-		/* whatever else it is costs this window, and is reported as that is made */
+		/* other errors cost this window, and are reported when it is made */
 		return err == -ENOMEM ? err : 0;
 	}
-	/* on time again after a stop, without windows of no length */
+	/* back on schedule after a stop, without empty windows */
 	while (w->next_ns <= now)
 		w->next_ns += w->every_ns;
 	begun = time__monotonic_ns();
@@ -374,7 +378,7 @@ int windows__cut(struct session *s, uint64_t now, bool at_once)
 	err = ending__read(s, &now);
 	if (!err)
 		err = timeline__window(s->tl, now, &pic);
-	/* of these any is for good */
+	/* any error here is permanent */
 	if (err) {
 		log_error("the session cannot go on: %s%s", strerror(-err), limit__why(err).text);
 		return err;
@@ -386,7 +390,7 @@ int windows__cut(struct session *s, uint64_t now, bool at_once)
 		drop(w, NOT_MADE, "it could not be made");
 	}
 	picture__free(pic);
-	/* until the next one is nearly over nobody needs it; a short one is over at once */
+	/* nothing needs it until the next window is nearly over; a short one is over at once */
 	if (w->every_ns >= TRIM_NS)
 		malloc_trim(0);
 	log_verbose("a window: %.1f ms", (double)(time__monotonic_ns() - begun) / 1e6);
