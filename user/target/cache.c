@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What targets share: the files, and the kernel's names. */
+/* What targets share: files, and the kernel's symbols. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -11,8 +11,8 @@
 #include "process/file.h"
 #include "target_priv.h"
 
-/* What came since the kernel's names were read, as modules do, has its name after that; reading
- * them takes a tenth of a second. */
+/* Code that was loaded after the kernel's symbols were read, such as modules, is named after they
+ * are read again, which takes a tenth of a second. */
 #define KALLSYMS_EVERY_NS 60000000000ULL
 
 struct target_cache {
@@ -23,8 +23,8 @@ struct target_cache {
 	struct keyset *plain; /* struct plain_key */
 	struct kallsyms *kallsyms;
 	bool kallsyms_tried;
-	uint64_t kallsyms_ns; /* when it was read … */
-	uint64_t kallsyms_no; /* … and how often */
+	uint64_t kallsyms_ns; /* when it was last read … */
+	uint64_t kallsyms_no; /* … and how often so far */
 };
 
 int target_cache__new(struct target_cache **ret_cache)
@@ -96,7 +96,7 @@ const struct archives *target_cache__archives(const struct target_cache *cache)
 	return cache ? cache->archives : NULL;
 }
 
-/* Without memory the ones from before stay. */
+/* If there is no memory, the old table is kept. */
 static void read_kallsyms(struct target_cache *cache, uint64_t now_ns)
 {
 	struct kallsyms *fresh;

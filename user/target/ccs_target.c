@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ccs_target: the cost-centre stacks of a target, read in a killable child and kept. */
+/* ccs_target: cost-centre stacks of a target, read in a killable child and kept. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +14,9 @@
 
 #define MAX_KEPT	   (1U << 18)
 #define READ_TIMEOUT_MS	   1000
-#define WHOLE_TREE_NS	   100000000ULL /* how long the child may take for what was not asked for */
+#define WHOLE_TREE_NS	   100000000ULL /* time that the child may spend on what was not requested */
 #define WHOLE_TREE_EACH_NS 2000000000ULL /* how often */
-/* After this many time limits in a row a target whose memory hangs is left alone for a while, and
+/* After this many timeouts in a row, a target whose memory hangs is not read for a while, and for
  * longer each time. */
 #define MAX_TIMEOUTS	 3
 #define PAUSE_NS	 60000000000ULL
@@ -29,10 +29,10 @@ struct kept {
 
 struct ccs_table {
 	struct kept *kept;
-	struct strtab *texts; /* of what is kept */
-	uint64_t whole_ns;    /* when the whole tree was read last */
+	struct strtab *texts; /* strings of the stacks kept */
+	uint64_t whole_ns;    /* when the whole tree was last read */
 	uint32_t timeouts;    /* in a row */
-	struct retry pause;   /* after too many */
+	struct retry pause;   /* after too many timeouts */
 };
 
 struct job {
@@ -85,7 +85,7 @@ static int collect(void *ctx, void *out)
 			    job->whole ? time__monotonic_ns() + WHOLE_TREE_NS : 0, out);
 }
 
-/* "" without memory. */
+/* Returns "" if there is no memory. */
 static const char *text_at(struct ccs_table *table, const struct ccs_found *found, uint32_t at)
 {
 	const char *s = found->text + MIN(at, CCS_MAX_TEXT - 1);
@@ -153,7 +153,7 @@ int target__read_ccs(struct target *t, const uint64_t *addrs, size_t n)
 				     PAUSE_LONGEST_NS);
 		return err;
 	}
-	/* it was only busy */
+	/* the target was only busy */
 	t->ccs->timeouts = 0;
 	retry__end(&t->ccs->pause);
 	if (job.whole)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* census: what the process's heap is made of, counted in a killable child (census/census.h). */
+/* census: a heap census of the process, taken in a killable child (census/census.h). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +16,11 @@
 #include "rts.bpf.h"
 #include "heap.bpf.h"
 
-/* Of blocks; of more, some stand for all. */
+/* Limit on bytes of blocks that are read; beyond it a part of the blocks stands for all. */
 #define MOST_BYTES (256ULL << 20)
-/* A constructor's table has its description's place before the rest, and the profiler's two words
- * between (rts/include/rts/storage/InfoTables.h, StgConInfoTable): 32 bits with a sign, and as many
- * that are not used. Some linkers put the text below the table. */
+/* A constructor's table starts with the offset of its description, followed by the profiler's two
+ * words if profiled (rts/include/rts/storage/InfoTables.h, StgConInfoTable): a signed 32-bit
+ * number, and 32 unused bits. Some linkers put the text below the table. */
 #define CON_DESC	  24
 #define CON_DESC_PROFILED 40
 
@@ -38,7 +38,7 @@ struct census_job {
 
 struct census_look {
 	struct guard *guard;
-	struct freeze *freeze; /* NULL: it runs on */
+	struct freeze *freeze; /* NULL: the process runs on */
 };
 
 static int read_mem(struct mem *mem, void *dst, u32 size, u64 addr)
@@ -68,12 +68,12 @@ static int find_generations(struct census_job *job)
 	return -EFAULT;
 }
 
-/* What fits; "" if it is none. */
+/* Reads as much as fits; "" if there is no description. */
 static void read_description(const struct census_job *job, uint64_t info, char *text, size_t size)
 {
 	uint64_t at = info - (job->opts.profiled ? CON_DESC_PROFILED : CON_DESC);
 	int32_t offset;
-	/* the next page may not be there */
+	/* the next page may not be mapped */
 	size_t len, first;
 
 	text[0] = '\0';
@@ -145,9 +145,9 @@ static int run(void *ctx, void *out)
 	return err;
 }
 
-/* ── outside ─────────────────────────────────────────────────────────────────────────────── */
+/* ── in the session's process ──────────────────────────────────────────────────────────────── */
 
-/* Code is in few pieces, one after the other: what lies between two of a file is counted too. */
+/* Merges adjacent mappings of code; beyond CENSUS_MAX_RANGES, gaps are included as well. */
 static void add_code(struct census_opts *opts, const struct image_map *map)
 {
 	struct census_range *last = opts->n_code ? &opts->code[opts->n_code - 1] : NULL;
@@ -160,7 +160,7 @@ static void add_code(struct census_opts *opts, const struct image_map *map)
 		opts->code[opts->n_code++] = (struct census_range){map->start, map->end};
 }
 
-/* One that cannot be stopped is counted while it runs on. */
+/* Stops the process; if that is not possible, the census is taken while it runs on. */
 static void freeze(struct target *t, int most_ms, struct census_look *look)
 {
 	int err = most_ms ? freeze__start(t->info.pid, most_ms, &look->freeze) : 0;
@@ -212,7 +212,7 @@ int target__start_census(struct target *t, int timeout_ms, int freeze_ms)
 	return err;
 }
 
-/* "package-version-hash:Module.Name", without the hash. */
+/* Removes the hash from "package-version-hash:Module.Name". */
 static void tidy_name(char *name)
 {
 	char *colon = strchr(name, ':'), *end = name;
@@ -226,7 +226,7 @@ static void tidy_name(char *name)
 	memmove(end, colon, strlen(colon) + 1);
 }
 
-/* The child read hostile memory: what it wrote is bounded once more. */
+/* The child has read hostile memory, so its result is bounded once more. */
 static void bound(struct target_census *c)
 {
 	c->n = MIN(c->n, (uint32_t)TARGET_CENSUS_MAX);

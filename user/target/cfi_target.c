@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The unwind rows of what a target maps. */
+/* Unwind rows for the mappings of a target. */
 #include <errno.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -40,7 +40,7 @@ int target__code_at(const struct target *target, size_t i, struct target_code *r
 	return 0;
 }
 
-/* One kernel maps one vdso into all 64-bit processes: ours is read instead of the target's. */
+/* The kernel maps the same vdso into all 64-bit processes: ours is read instead of the target's. */
 static int vdso_rows(const struct image_map *theirs, struct cfi_rows *ret_rows)
 {
 	uint64_t at = getauxval(AT_SYSINFO_EHDR);
@@ -74,7 +74,7 @@ int target__rows(const struct target *target, size_t i, struct cfi_rows *ret_row
 		return vdso_rows(map, ret_rows);
 	if (!map->image || !map->image->elf)
 		return -ENOENT;
-	/* GHC's code is in the executable and in libraries that are called libHS… */
+	/* GHC's code is in the executable and in libraries named libHS… */
 	return cfi__new(map->image->elf,
 			!map->image->is_exe && map->image != target->rts.image &&
 				strncmp(map->image->base, "libHS", 5) != 0,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which processes run a GHC runtime: a look at the files that each maps, cheap enough for every
- * process of a host. Each file is looked through once; what it holds is kept by device and inode.
+ * Finds processes that run a GHC runtime, by the files that each maps, cheaply enough for every
+ * process of a host. Each file is inspected once; the result is kept by device and inode.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,12 +21,12 @@
 #include "rts/rts.h"
 #include "target_priv.h"
 
-/* Not NULL: the file holds a runtime. */
+/* The slot's value is not NULL if the file holds a runtime. */
 static const struct slot_key runtime_key;
 
 /*
- * What an error of opening something of a process shows: 0: there is nothing to look at, since that
- * is gone, or nobody may; -EMFILE, -EBUSY: nothing.
+ * Maps an error of opening something of a process. 0: there is nothing to inspect, because it is
+ * gone or access is denied; -EMFILE, -EBUSY: nothing is known.
  */
 static int shown_by(int err)
 {
@@ -36,7 +36,7 @@ static int shown_by(int err)
 	return retry__shows_nothing(err) || err == -EREMOTEIO ? -EBUSY : 0;
 }
 
-/* 1: it holds one; 0; -EBUSY: there may be time for it later. */
+/* 1: the file holds a runtime; 0: it does not; -EBUSY: there may be time for it later. */
 static int look_into(struct file *file)
 {
 	void *holds;
@@ -46,7 +46,7 @@ static int look_into(struct file *file)
 		return holds != NULL;
 	if (file__may_be_read_later(file) || file__rests(file))
 		return -EBUSY;
-	/* another process that maps it may have more luck */
+	/* another process that maps it may be able to read it */
 	if (!file->elf && file->again_ns)
 		return 0;
 	found = file->elf ? rts__maybe_in(file->elf) : 0;
@@ -89,7 +89,7 @@ static bool is_same_file(const struct proc_map *a, const struct proc_map *b)
 	return a->ino == b->ino && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor;
 }
 
-/* GHC's own libraries first: they save looking at the others. Result as look_into(). */
+/* GHC's own libraries first, which saves inspecting the others. Returns like look_into(). */
 static int look_into_libraries(struct target_cache *cache, pid_t pid)
 {
 	struct proc_maps maps;
@@ -122,7 +122,7 @@ static int open_exe(pid_t pid)
 	int fd;
 
 	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
-	/* no server is asked */
+	/* does not ask a file server */
 	fd = open(exe, O_PATH | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
@@ -134,8 +134,8 @@ bool target__has_code(const struct elf_file *elf)
 	return elf__has_sections(elf) && elf__code_ranges(elf, &range, 1) > 0;
 }
 
-/* Neither its file nor what the dynamic linker maps for it holds a runtime, and it is not packed.
- */
+/* True if neither the file nor what the dynamic linker maps for it holds a runtime, and it is not
+ * packed. */
 static bool is_plain(struct file *file)
 {
 	return !look_into(file) && file->elf && target__has_code(file->elf) &&
@@ -188,7 +188,7 @@ int discover__process(struct target_cache *cache, pid_t pid)
 {
 	int in_exe, in_libraries, err, fd = open_exe(pid);
 
-	/* its main thread may have exited; target__open() refuses it then */
+	/* its main thread may have exited; target__open() then refuses it */
 	if (fd == -ENOENT) {
 		err = proc__living_thread(pid, &pid);
 		fd = err ? err : open_exe(pid);
@@ -204,8 +204,8 @@ int discover__process(struct target_cache *cache, pid_t pid)
 }
 
 /*
- * The linker maps a whole library and then others of its parts over that: what is left of the
- * mapping is only in /proc/PID/maps.
+ * The dynamic linker maps a whole library, and then other parts of it over that: what is left of
+ * the first mapping is only in /proc/PID/maps.
  */
 static int open_mapping(pid_t pid, uint64_t start, uint64_t ino, int *ret_fd)
 {

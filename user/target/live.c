@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* live: the check against the live process, waited for or not. */
+/* live: the check against the live process, synchronous or asynchronous. */
 #include <errno.h>
 #include <string.h>
 
@@ -10,11 +10,11 @@
 
 #define CHECK_TIMEOUT_MS 2000
 
-/* 0 with a verdict, or a negative errno with its line. */
+/* Returns 0 with a verdict, or a negative errno after reporting its line. */
 static int judge(struct target *t, bool last, enum target_verdict *ret_verdict)
 {
 	if (t->check.verdict == CHECK_OK && !t->info.version_known && t->check.tsos == 0) {
-		/* A version that nobody has measured must confirm more than one that is known. */
+		/* A version without a measured layout must confirm more than a known one. */
 		if (!last) {
 			*ret_verdict = TARGET_NOT_READY;
 			return 0;
@@ -43,7 +43,7 @@ static int judge(struct target *t, bool last, enum target_verdict *ret_verdict)
 	return 0;
 }
 
-/* The line of a check that could not be made, and its error. */
+/* Reports the line for a check that was not possible. Returns err. */
 static int explain(struct target *t, int err)
 {
 	if (err == -EPERM || err == -EACCES)
@@ -83,11 +83,11 @@ int live__check(struct target *t, enum target_verdict *ret_verdict)
 	return err ? explain(t, err) : judge(t, true, ret_verdict);
 }
 
-/* ── looks that nobody waits for ─────────────────────────────────────────────────────────── */
+/* ── asynchronous looks ────────────────────────────────────────────────────────────────────── */
 
 /*
- * As explain(), where the process was to be followed: that it has ended, as short programs do, or
- * that it will be looked at again is no line for the log.
+ * Like explain(), for a process that was to be followed: the log gets no line if it has ended, as
+ * short programs do, or if it will be checked again.
  */
 static int explain_looked_at(struct target *t, bool last, int err)
 {
@@ -112,7 +112,7 @@ static int start(struct target *t, bool last)
 	t->check_last = last;
 	err = check__start(t->info.pid, &t->rts, &t->images, t->rts.version, CHECK_TIMEOUT_MS, last,
 			   &t->checking);
-	/* this shows nothing about the process */
+	/* -EBUSY shows nothing about the process */
 	return err && err != -EBUSY ? explain_looked_at(t, last, err) : err;
 }
 
@@ -151,7 +151,7 @@ int target__take_check(struct target *t, char *reason, size_t reason_size,
 	return 0;
 }
 
-/* While a snapshot waits for what names need. */
+/* -1 unless a snapshot is waiting for what names need. */
 int target__names_fd(const struct target *t)
 {
 	if (!t->snapshot || time__monotonic_ns() >= snapshot_look__due_ns(t->snapshot))

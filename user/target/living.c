@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * living: which Haskell threads the process has, read from its generations' lists in a killable
- * child. A thread that has ended stays in them until the collector finds that nobody holds it, and
- * its what_next shows that.
+ * child. A thread that has ended stays in a list until the collector finds it unreachable; its
+ * what_next shows that it has ended.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,35 +18,36 @@
 #include "rts.bpf.h"
 #include "heap.bpf.h"
 
-/* More are not created but by `+RTS -G`. */
+/* Only `+RTS -G` creates more. */
 #define MAX_GENERATIONS 8
-/* One that a collection has torn is made again: so often, and so long after it. */
+/* A reading torn by a collection is repeated, up to this many times, after this pause. */
 #define MOST_READINGS 16
 #define PAUSE_NS      2000000
-/* One that was not torn may have been made while a collection resurrects threads: the youngest are
- * read some more times, unless they are so many. */
+/* A reading that was not torn may still have been made while a collection was resurrecting threads,
+ * so the youngest generation's are read some more times, unless there are too many. */
 #define PAUSE_QUIET_NS 300000
 #define MOST_AGAIN     4096
-/* … and in this part of the time there is: one that is killed counts as hung. */
+/* Fraction of the time limit available for readings: a child that is killed counts as hung. */
 #define TIME_PART 2
-/* The clock is read after so many threads. */
+/* The clock is read once per this many threads. */
 #define CLOCK_EVERY 1024
-/* While one goes on nothing is read. */
+/* Limit on waits for a running collection, during which nothing is read. */
 #define MOST_WAITS 32
-/* The members that are read lie in front of this (scripts/ghc-layouts.json), profiled or not. */
+/* The fields that are read are in the first bytes of a TSO (scripts/ghc-layouts.json), profiled or
+ * not. */
 #define TSO_HEAD 96
-/* Those of them that lie side by side are read at once. */
+/* TSOs that are this close together are read at once. */
 #define AT_ONCE 16384
 /*
- * rts/include/rts/storage/GC.h, generation: how many collections of it are over, and, from its end,
- * old_blocks and old_threads. How large it is depends on the runtime's way and release;
+ * rts/include/rts/storage/GC.h, generation: offset of the number of finished collections and, from
+ * its end, of old_blocks and old_threads. The size depends on the runtime's way and release;
  * scripts/ghc-layout.c compares it.
  */
 #define GEN_COLLECTIONS	     128
 #define GEN_OLD_BLOCKS_BACK  80
 #define GEN_OLD_THREADS_BACK 16
 #define GEN_SIZE	     232
-#define GEN_SIZE_THR	     384 /* to 9.4 */
+#define GEN_SIZE_THR	     384 /* up to 9.4 */
 #define GEN_SIZE_THR_LATER   368
 #define GEN_SIZE_MOST	     512
 
@@ -60,17 +61,18 @@ struct living_job {
 	struct wire_layout layout;
 	bool threaded;
 	uint64_t cap;
-	uint64_t gens[MAX_GENERATIONS]; /* the youngest first */
+	uint64_t gens[MAX_GENERATIONS]; /* youngest first */
 	unsigned n_gens;
 	uint64_t gen_size;
-	/* of the lists: all from there on was read when so many collections were over */
+	/* per list: its head, from which on it was read, and the number of finished collections
+	 * then */
 	uint64_t heads[MAX_GENERATIONS];
 	uint32_t over[MAX_GENERATIONS];
-	uint64_t info;	   /* of TSOs; 0: none has been seen */
-	uint64_t end;	   /* the closure that ends all lists; 0: none has been read to its end */
-	uint64_t until_ns; /* no reading goes on after that */
-	uint64_t n_read;   /* threads, in all readings */
-	uint64_t side_by_side; /* where what is in bytes lies; 0: nothing is */
+	uint64_t info; /* info pointer of TSOs; 0: none has been seen */
+	uint64_t end;  /* the closure that ends all lists; 0: no list has been read to its end */
+	uint64_t until_ns;     /* no reading continues after this time */
+	uint64_t n_read;       /* number of threads in all readings */
+	uint64_t side_by_side; /* address of the contents of bytes[]; 0: empty */
 	unsigned char bytes[AT_ONCE];
 };
 
@@ -99,7 +101,8 @@ static bool is_tso(struct living_job *job, uint64_t at, uint64_t info)
 	return info == job->info;
 }
 
-/* What ends the list is smaller, and may be the last of its mapping: *ret_short, one word then. */
+/* The closure that ends a list is smaller than a TSO and may be the last one in its mapping:
+ * *ret_short is then set, and only its first word is read. */
 static int read_tso(struct living_job *job, uint64_t at, unsigned char *ret_tso, bool *ret_short)
 {
 	uint64_t from = at - at % AT_ONCE;
@@ -120,7 +123,8 @@ static int read_tso(struct living_job *job, uint64_t at, unsigned char *ret_tso,
 	return *ret_short ? mem__read(job->mem.pid, at, ret_tso, 8) : 0;
 }
 
-/* To the end of the list (until 0), or to until: -EAGAIN if that is not in it. */
+/* Reads up to the end of the list (until 0) or up to `until`; -EAGAIN if that is not in the
+ * list. */
 static int read_list(struct living_job *job, uint64_t at, uint64_t until, struct target_living *out)
 {
 	const struct wire_layout *l = &job->layout;
@@ -147,8 +151,8 @@ static int read_list(struct living_job *job, uint64_t at, uint64_t until, struct
 		}
 		if (n % CLOCK_EVERY == 0 && time__monotonic_ns() > job->until_ns)
 			return -EBUSY;
-		/* one that is torn may run in a circle: the threads of which the number is a power
-		 * of two are remembered, one after the other */
+		/* a torn list may be circular: the threads whose number is a power of two are
+		 * remembered, one at a time */
 		if (!(n & (n - 1)))
 			seen = at;
 		at = get(tso, l->tso_stackobj - 8U, 8);
@@ -169,11 +173,11 @@ static uint64_t gen_size(const struct living_job *job)
 		return job->gens[1] - job->gens[0];
 	if (!job->threaded)
 		return GEN_SIZE;
-	/* a thread has had its label in it since the spin lock is smaller */
+	/* releases with labels in TSOs have the smaller spin lock */
 	return job->layout.tso_label ? GEN_SIZE_THR_LATER : GEN_SIZE_THR;
 }
 
-/* They are an array. */
+/* The generations are an array. */
 static int find_generations(struct living_job *job)
 {
 	uint64_t gen = heap_youngest(&job->mem.mem, &job->layout, job->cap), to;
@@ -194,11 +198,11 @@ static int find_generations(struct living_job *job)
 }
 
 /*
- * How many collections of a generation are over: those of an older one are of it, too. A collection
- * takes the blocks and the lists of threads of its generations away as it begins (rts/sm/GC.c,
- * prepare_collected_gen). The blocks stay in old_blocks until all threads that live are back in a
- * list, and then it is counted (GarbageCollect). -EAGAIN: one goes on; otherwise *ret_over is
- * another number after the next one.
+ * Counts the finished collections of a generation, which include those of older ones. A collection
+ * takes away the blocks and thread lists of its generations when it starts (rts/sm/GC.c,
+ * prepare_collected_gen). The blocks stay in old_blocks until all live threads are back in a list,
+ * and only then is the collection counted (GarbageCollect). -EAGAIN: one is running; otherwise
+ * *ret_over changes with each collection.
  */
 static int count_collections(const struct living_job *job, unsigned no, uint32_t *ret_over)
 {
@@ -217,7 +221,7 @@ static int count_collections(const struct living_job *job, unsigned no, uint32_t
 	return 0;
 }
 
-/* The first one finds no blocks, but threads. */
+/* True if the first collection is running: it finds no blocks, but threads. */
 static bool is_first(const struct living_job *job)
 {
 	uint64_t old;
@@ -227,7 +231,7 @@ static bool is_first(const struct living_job *job)
 	       old != job->end;
 }
 
-/* What has come to the list since it was read; at first all of it. */
+/* Reads what was added to the list since the last reading; at first, all of it. */
 static int read_older(struct living_job *job, unsigned no, struct target_living *out)
 {
 	uint64_t head, n = out->n;
@@ -242,7 +246,7 @@ static int read_older(struct living_job *job, unsigned no, struct target_living 
 	return err;
 }
 
-/* Whether the older generations' threads are where they were read. */
+/* True if threads of the older generations may have moved since they were read. */
 static bool is_torn(const struct living_job *job)
 {
 	uint32_t over;
@@ -253,7 +257,8 @@ static bool is_torn(const struct living_job *job)
 	return false;
 }
 
-/* What has come to the older ones' lists, and the youngest's, while no collection moves any. */
+/* Reads what was added to the older generations' lists, and the youngest's list, while no
+ * collection moves any threads. */
 static int read_youngest(struct living_job *job, struct target_living *out)
 {
 	struct target_living_quiet quiet = {.start_ns = time__monotonic_ns()};
@@ -281,9 +286,9 @@ static int read_youngest(struct living_job *job, struct target_living *out)
 }
 
 /*
- * The older generations' lists. What lives through a collection of the youngest is put in front of
- * an older one's (rts/sm/MarkWeak.c, tidyThreadList), of which the rest stays as it is: where tens
- * of thousands of threads live, they are not read anew after each of these.
+ * Reads the older generations' lists. Threads that survive a collection of the youngest generation
+ * are prepended to an older one's list (rts/sm/MarkWeak.c, tidyThreadList), whose rest does not
+ * change: with tens of thousands of threads, these are not read again after each such collection.
  */
 static int read_all_older(struct living_job *job, struct target_living *out)
 {
@@ -301,7 +306,7 @@ static int read_all_older(struct living_job *job, struct target_living *out)
 	return err;
 }
 
-/* -EAGAIN, unless they were read at least once while no collection moved any. */
+/* -EAGAIN unless all were read at least once while no collection moved any threads. */
 static int read_all(struct living_job *job, struct target_living *out)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_NS}, quiet = {.tv_nsec = PAUSE_QUIET_NS};
@@ -348,7 +353,7 @@ static int run(void *ctx, void *shared)
 	return err == -EAGAIN || err == -EBUSY ? 0 : err;
 }
 
-/* ── outside ─────────────────────────────────────────────────────────────────────────────── */
+/* ── in the session's process ──────────────────────────────────────────────────────────────── */
 
 static bool fits(const struct wire_layout *l)
 {
@@ -382,7 +387,7 @@ static int by_id(const void *pa, const void *pb)
 	return CMP(a->id, b->id) ?: CMP(a->why_blocked, b->why_blocked);
 }
 
-/* The child read hostile memory: what it wrote is bounded once more. */
+/* The child has read hostile memory, so its result is bounded once more. */
 static int copy_out(const struct target_living *out, struct target_living **ret_living)
 {
 	size_t n = out->n_quiet ? MIN(out->n, (uint64_t)TARGET_LIVING_MAX) : 0, kept = 0;

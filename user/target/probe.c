@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The place of a probe in a function, and the file that it goes into. */
+/* The place of a probe in a function, and the file that it is set in. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 #include "target_priv.h"
 
 /*
- * By now another file may be where the path led: what is opened must be the one that was analysed,
- * and that is asked only of a file system that answers.
+ * The path may refer to another file by now, so the file that is opened is compared with the one
+ * that was analysed. That is done only on a file system that answers without a server.
  */
 void probe__open_file(struct target *target)
 {
@@ -57,8 +57,8 @@ void probe__open_file(struct target *target)
 }
 
 /*
- * The place's address in the file. It counts from where the runtime's image is, and never from what
- * is mapped at the address: a program can map any file there.
+ * The address of the place in the file. It is relative to the runtime's image, and never derived
+ * from what is mapped at the address: a program can map any file there.
  */
 static bool place_in_file(const struct target *target, const struct rts_place *place,
 			  uint64_t *ret_vaddr)
@@ -87,7 +87,7 @@ void probe__place(const struct target *target, enum rts_probed which, bool entry
 	memset(ret_probe, 0, sizeof(*ret_probe));
 	if (target->info.probe_file < 0 || !place_in_file(target, place, &vaddr))
 		return;
-	/* inside the function, whatever the child that read the file has chosen */
+	/* must be inside the function, whatever the child that read the file has chosen */
 	code = chosen->known ? rts__function_code(image->elf, vaddr, &len, &offset) : NULL;
 	if (!code || choice.offset >= len)
 		return;

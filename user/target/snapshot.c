@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The snapshot: every thread of the process with its Task, InCall, state and, in a safe call, the
- * Haskell stack and the call's site. What produces no event (a thread asleep in a call since
- * before the attach, an idle worker) is seen by this alone. All of it runs in a killable child.
+ * Haskell stack and the call's site. Only this shows threads that cause no event (asleep in a call
+ * since before the attach, or an idle worker). All of it runs in a killable child.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,26 +15,27 @@
 #include "names/names.h"
 #include "target_priv.h"
 
-/* The kernel's __u64 and uint64_t are of one size and differ in name: the walker's is the latter.
- */
+/* The kernel's __u64 and uint64_t have the same size but different types: the walker uses the
+ * latter. */
 #include "mem.bpf.h"
 #include "stg.bpf.h"
 #include "cstack.bpf.h"
 #include "rts.bpf.h"
 
 #define SNAPSHOT_MAX_THREADS 16384
-/* The TCB of glibc 2.36 has the tid at 720, that of musl 1.2 at 48: looked for, not known. */
+/* glibc 2.36 has the tid at 720 in the TCB, musl 1.2 at 48: the offset is searched for in this
+ * range. */
 #define TCB_SCAN 1024
-/* Frames that fit a snap_thread: leaf, the mark of what is left out, root. */
+/* Frames that fit into a snap_thread: leaf, the mark of what is left out, root. */
 #define LEAF_FRAMES (WIRE_OFF_FRAMES - ROOT_FRAMES - 4)
 #define ROOT_FRAMES 32
-/* How often and how long a thread in a safe call is waited for to leave the CPU. */
+/* How often and how long to wait for a thread in a safe call to leave the CPU. */
 #define RUNNING_TRIES	5
 #define RUNNING_WAIT_NS 200000
-/* Of its stack so much is looked through otherwise, from the top: StgRun is among the first calls.
- */
+/* Otherwise this much of its stack is searched, from the top: StgRun is among the outermost
+ * frames. */
 #define STACK_DEPTH (256 << 10)
-/* The code after a safe call is in the same function, and no farther from the call. */
+/* The code after a safe call is in the same function, within this distance of the call. */
 #define BESIDE (16 << 10)
 
 struct snap_mem {
@@ -49,11 +50,11 @@ struct snap_out {
 
 struct task_thread {
 	uint64_t task;
-	uint64_t id; /* its thread's fs base */
+	uint64_t id; /* fs base of its thread */
 	pid_t tid;   /* 0: not found */
 };
 
-/* A thread, by its number in the process's own PID namespace: that is what its TCB holds. */
+/* A thread and its number in the process's own PID namespace, which is the one in its TCB. */
 struct thread_id {
 	uint32_t ns_tid;
 	pid_t tid;
@@ -68,7 +69,7 @@ struct snap_ctx {
 	size_t n_tasks;
 	struct thread_id *ids; /* ascending by ns_tid */
 	size_t n_ids;
-	uint64_t *frames; /* of the walker */
+	uint64_t *frames; /* buffer of the walker */
 };
 
 static int read_mem(struct mem *mem, void *dst, u32 size, u64 addr)
@@ -116,7 +117,8 @@ static pid_t tid_of(const struct snap_ctx *c, uint32_t ns_tid)
 	return at < c->n_ids && c->ids[at].ns_tid == ns_tid ? c->ids[at].tid : 0;
 }
 
-/* The Tasks whose my_task points back at them: their threads live. */
+/* Collects the Tasks whose threads' my_task points back at them, which shows that the threads
+ * live. */
 static int collect_tasks(struct snap_ctx *c)
 {
 	const struct wire_target *w = &c->target->info.wire;
@@ -143,9 +145,9 @@ static int collect_tasks(struct snap_ctx *c)
 }
 
 /*
- * How many of the words at one offset of all TCBs are tids of this process, no two the same; the
- * others must be 0, as the kernel leaves them when a thread ends, or -1, as the C library does when
- * it was joined. 0: they are something else.
+ * The number of words at one offset of all TCBs that are tids of this process, all different.
+ * Others must be 0, as the kernel leaves them when a thread ends, or -1, as the C library does when
+ * it was joined. 0: the words are something else.
  */
 static size_t count_tids(const struct snap_ctx *c, uint32_t (*tcbs)[TCB_SCAN / 4], size_t word)
 {
@@ -167,9 +169,10 @@ static size_t count_tids(const struct snap_ctx *c, uint32_t (*tcbs)[TCB_SCAN / 4
 }
 
 /*
- * Task.id is the thread's pthread_t, at which the C library keeps its TCB, and somewhere in that
- * its tid. Where, differs between libraries and versions: it is the offset at which the most Tasks
- * have a tid of this process. A thread that has ended may have left its Task and its TCB.
+ * Task.id is the thread's pthread_t, at which the C library keeps its TCB, which contains its tid.
+ * As its offset differs between libraries and versions, it is determined as the one at which the
+ * most Tasks have a tid of this process. A thread that has ended may have left its Task and its
+ * TCB.
  */
 static int match_tids(struct snap_ctx *c)
 {
@@ -179,7 +182,7 @@ static int match_tids(struct snap_ctx *c)
 	if (!tcbs)
 		return -ENOMEM;
 	for (size_t t = 0; t < c->n_tasks; t++) {
-		/* A thread that ended meanwhile has no TCB any more. */
+		/* A thread that has ended meanwhile has no TCB. */
 		if (mem__read(c->mem.pid, c->tasks[t].id, tcbs[kept], TCB_SCAN) < 0)
 			continue;
 		c->tasks[kept++] = c->tasks[t];
@@ -202,9 +205,9 @@ static int match_tids(struct snap_ctx *c)
 }
 
 /*
- * The site of the call that Haskell code made above the StgRun frame with its return address at
- * `at`: the foreign function's return address lies right below that frame (rts/StgCRun.c). The
- * caller may or may not have aligned the stack by `sub $8,%rsp`. 0: it made none.
+ * The site of the call made by Haskell code above the StgRun frame whose return address is at `at`:
+ * the foreign function's return address is right below that frame (rts/StgCRun.c). The caller may
+ * or may not have aligned the stack by `sub $8,%rsp`. 0: it made no such call.
  */
 static uint64_t site_above(const struct snap_ctx *c, uint64_t at)
 {
@@ -218,7 +221,8 @@ static uint64_t site_above(const struct snap_ctx *c, uint64_t at)
 	return 0;
 }
 
-/* The site of the foreign function that the thread is in: from its stack pointer on upwards. */
+/* The site of the foreign function that the thread is in, searched from its stack pointer
+ * upward. */
 static uint64_t find_site(const struct snap_ctx *c, uint64_t sp)
 {
 	uint64_t stgrun_ret = c->target->info.wire.stgrun_ret, words[512], at, end;
@@ -241,8 +245,8 @@ static uint64_t find_site(const struct snap_ctx *c, uint64_t sp)
 }
 
 /*
- * Where a suspended Haskell thread goes on: the code that its call's site jumps to, which GHC puts
- * beside it. 0: not known.
+ * The address at which a suspended Haskell thread continues: the code that its call's site jumps
+ * to, which GHC puts next to it. 0: not known.
  */
 static uint64_t find_continuation(struct snap_ctx *c, uint64_t tso)
 {
@@ -257,9 +261,9 @@ static uint64_t find_continuation(struct snap_ctx *c, uint64_t tso)
 }
 
 /*
- * The same of a thread that is on the CPU, where nothing shows its stack pointer: from the top of
- * its stack on downwards. What calls that are over have left there is not meant: the site is one
- * that the suspended Haskell thread goes on beside.
+ * Like find_site(), for a thread on the CPU, whose stack pointer is not available: searches from
+ * the top of its stack downward. To rule out leftovers of calls that have returned, the site must
+ * be next to the code at which the suspended Haskell thread continues.
  */
 static uint64_t find_running_site(struct snap_ctx *c, uint64_t top, uint64_t tso)
 {
@@ -269,7 +273,7 @@ static uint64_t find_running_site(struct snap_ctx *c, uint64_t top, uint64_t tso
 	if (!stgrun_ret || !continuation || (top & 7) || top <= STACK_DEPTH)
 		return 0;
 	for (end = top; end > top - STACK_DEPTH; end = at) {
-		/* by pages: below the last one there may be none */
+		/* page by page: the page below may not be mapped */
 		at = (end - 1) & ~(uint64_t)(sizeof(words) - 1);
 		if (mem__read(c->mem.pid, at, words, end - at) < 0)
 			return 0;
@@ -300,7 +304,7 @@ static void walk_suspended(struct snap_ctx *c, struct snap_thread *th)
 	memcpy(th->frames, c->frames, th->stack.nframes * sizeof(th->frames[0]));
 }
 
-/* The C library has a thread's TCB at the top of its stack. 0: not known. */
+/* The C library puts a thread's TCB at the top of its stack. 0: not known. */
 static uint64_t stack_top(const struct snap_ctx *c, const struct rts_thread *rt,
 			  const struct proc_stat *st)
 {
@@ -330,7 +334,7 @@ static void look_at(struct snap_ctx *c, pid_t tid, struct snap_thread *th)
 			if (c->tasks[i].tid == tid)
 				rt.fsbase = c->tasks[i].id;
 		if (!rt.fsbase) {
-			/* Without any Task nothing is known of any thread. */
+			/* Without any Task, nothing is known of any thread. */
 			if (c->n_tasks == 0)
 				th->rts.where = WIRE_WHERE_UNKNOWN;
 			return;
@@ -339,8 +343,8 @@ static void look_at(struct snap_ctx *c, pid_t tid, struct snap_thread *th)
 	rts_read(&c->mem.mem, w, &rt, &th->rts);
 	th->incall = rt.incall;
 	if (th->rts.where == WIRE_WHERE_SAFE_CALL) {
-		/* Only a thread that is off the CPU shows its stack pointer: a signal passes soon.
-		 */
+		/* The stack pointer is available only while the thread is off the CPU; a signal
+		 * handler is soon over. */
 		for (int i = 0; sc.running && i < RUNNING_TRIES; i++) {
 			nanosleep(&wait, NULL);
 			proc__syscall(c->mem.pid, tid, &sc);
@@ -352,7 +356,7 @@ static void look_at(struct snap_ctx *c, pid_t tid, struct snap_thread *th)
 	}
 }
 
-/* In the child. */
+/* Runs in the child. */
 static int run(void *ctx, void *out)
 {
 	struct snap_ctx *c = ctx;
@@ -374,7 +378,7 @@ static int run(void *ctx, void *out)
 	return err;
 }
 
-/* The child read hostile memory: what it wrote is bounded once more. */
+/* The child has read hostile memory, so its result is bounded once more. */
 static void copy_thread(struct snap_thread *to, const struct snap_thread *from)
 {
 	*to = *from;
@@ -429,7 +433,7 @@ int target__start_snapshot(struct target *target, int timeout_ms)
 	look = calloc(1, sizeof(*look));
 	if (!look)
 		return -ENOMEM;
-	/* Threads may be born meanwhile: the probes see those. */
+	/* Threads created meanwhile are reported by the probes. */
 	c.room = look->room = MIN(n + 64, (size_t)SNAPSHOT_MAX_THREADS);
 	look->size = sizeof(struct snap_out) + look->room * sizeof(struct snap_thread);
 	target__cancel(target);

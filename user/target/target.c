@@ -21,9 +21,9 @@
 #include "names/names.h"
 #include "target_priv.h"
 
-/* Of an executable's run path this many directories are looked into. */
+/* Limit on directories of an executable's run path that are searched. */
 #define RUN_PATHS_MAX 16
-/* Code that a packer has unpacked is at least this long. */
+/* Minimum length of code unpacked by a packer. */
 #define PACKED_MIN (64U << 10)
 
 void target__free(struct target *target)
@@ -78,7 +78,7 @@ static int open_process(struct target *t, pid_t pid)
 
 	err = pid > 0 ? proc__pidfd(pid, &t->pidfd) : -EINVAL;
 	if (err == -EINVAL) {
-		/* pidfd_open() takes thread group leaders only */
+		/* pidfd_open() accepts thread group leaders only */
 		target__refuse(t, "no such process (perhaps a thread's id); "
 				  "--list shows the GHC programs that run");
 		return -ESRCH;
@@ -90,7 +90,7 @@ static int open_process(struct target *t, pid_t pid)
 	}
 	if (err == 0)
 		err = proc__stat(pid, 0, &st);
-	/* no descriptor or memory to look at it: it may well be there */
+	/* no descriptor or memory to look at it: it may well exist */
 	if (retry__shows_nothing(err)) {
 		target__refuse(t, "cannot be looked at: %s; try again", strerror(-err));
 		return err;
@@ -105,7 +105,7 @@ static int open_process(struct target *t, pid_t pid)
 	if (proc__ns_pid(pid, 0, &t->info.ns_pid) < 0)
 		t->info.ns_pid = pid;
 	t->info.clock_known = proc__clock_ahead(pid, &t->info.clock_ahead_ns) == 0;
-	/* where it is not known nothing is lost but its name */
+	/* if it is not known, only its name is missing */
 	(void)cgroup__of(pid, &t->cgroup);
 	err = proc__account(pid, &t->images.uid);
 	if (err < 0) {
@@ -176,7 +176,7 @@ static const char *machine_name(uint16_t machine, uint8_t class)
 
 /*
  * A packer (UPX) unpacks the program into anonymous memory and runs it there: none of its code is
- * in a file. A JIT's code is in such memory too, but that program's own is in its file.
+ * in a file. A JIT's code is in such memory as well, but the program's own code is in its file.
  */
 static bool is_packed(const struct target *t)
 {
@@ -193,7 +193,7 @@ static bool is_packed(const struct target *t)
 	return false;
 }
 
-/* -EBUSY, with its line. A limit does not pass. */
+/* Reports a lack of resources. Returns -EBUSY. */
 static int refuse_for_now(struct target *t, const char *name, int err)
 {
 	const char *lacked = err == -ENOMEM			? "memory"
@@ -206,7 +206,8 @@ static int refuse_for_now(struct target *t, const char *name, int err)
 	return -EBUSY;
 }
 
-/* -ENOEXEC or -ENOTSUP with its line. */
+/* Reports why it is not a GHC program that can be profiled: -ENOEXEC, -ENOTSUP, -EACCES, or
+ * -EBUSY. */
 static int not_ghc(struct target *t, pid_t pid)
 {
 	const struct image *exe = images__exe(&t->images);
@@ -226,7 +227,7 @@ static int not_ghc(struct target *t, pid_t pid)
 				  "try again");
 		return -EBUSY;
 	}
-	/* what they hold is found without room for them among its user's */
+	/* discover__process() inspects them without taking room from their user */
 	if (images__left_out(&t->images, IMAGE_NO_ROOM) && discover__process(t->cache, pid)) {
 		target__refuse(t, "there is no room for all files that its user's processes map; "
 				  "try again");
@@ -264,7 +265,7 @@ static int not_ghc(struct target *t, pid_t pid)
 	return -ENOEXEC;
 }
 
-/* Prints a place, for users who want to look at it with another tool. */
+/* Logs a place, for users who want to look at it with another tool. */
 static void log_place(const struct target *t, const char *what, const struct rts_place *place)
 {
 	const struct callsites *c = &t->rts.callsites;
@@ -286,9 +287,9 @@ static void log_place(const struct target *t, const char *what, const struct rts
 
 /*
  * A threaded runtime has a thread for its timer (rts/posix/itimer/Pthread.c, later
- * rts/posix/ticker/), which switches that are recorded anyway show: a trap for each tick of each
- * process costs more than all else that a daemon does at rest. Ticks that came late are seen as
- * one; for a profiled program's cost centres each of them counts.
+ * rts/posix/ticker/), and its ticks show in switches that are recorded anyway: a trap for each tick
+ * of each process would cost more than everything else that a daemon does at rest. Late ticks are
+ * seen as one; but for cost centres in a profiled program each tick counts.
  */
 static void place_tick(struct target *t)
 {
@@ -319,14 +320,14 @@ static void fill_info(struct target *t)
 	probe__place(t, RTS_SUSPEND, true, &info->suspend);
 	probe__place(t, RTS_RESUME, true, &info->resume);
 	place_tick(t);
-	/* it has a meaning only between the threads of a threaded runtime */
+	/* synchronisation exists only between the threads of a threaded runtime */
 	if (t->rts.threaded)
 		probe__place(t, RTS_GC_SYNC, false, &info->gc_sync);
 	probe__place(t, RTS_GC_START, false, &info->gc_start);
 	probe__place(t, RTS_GC_END, true, &info->gc_end);
 }
 
-/* Whether the dynamic linker will bring a runtime: it runs after the exec. */
+/* True if the dynamic linker, which runs after the exec, will map a runtime. */
 static bool awaits_library(const struct target *t)
 {
 	const struct image *exe = images__exe(&t->images);
@@ -335,8 +336,8 @@ static bool awaits_library(const struct target *t)
 }
 
 /*
- * Where the dynamic linker will find the runtime. A wrong guess does no harm: whoever uses it
- * compares it with what the process maps. The path may lead to anybody's file server.
+ * Adds the library in which the dynamic linker will probably find the runtime. A wrong guess is
+ * harmless: it is compared with what the process maps. The path may lead to any file server.
  */
 static bool add_library(struct target *t, int root, const char *path)
 {
@@ -351,7 +352,7 @@ static bool add_library(struct target *t, int root, const char *path)
 	return true;
 }
 
-/* In the first of the directories that has it. */
+/* Adds the library from the first directory that has it. */
 static void add_runtime_library(struct target *t)
 {
 	const struct image *exe = images__exe(&t->images);
@@ -415,7 +416,7 @@ static int new_target(pid_t pid, const struct target_opts *opts, struct target *
 	return 0;
 }
 
-/* The process and its runtime; then `rts` is found. */
+/* Opens the process and finds its runtime; fills t->rts. */
 static int find_runtime(struct target *t)
 {
 	pid_t pid = t->info.pid;
@@ -453,7 +454,7 @@ int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_
 	err = find_runtime(t);
 	if (err < 0)
 		goto out;
-	/* one that has just begun is attached first, and checked when it is ready */
+	/* a process that has just started is attached first, and checked when it is ready */
 	if (t->why_sampled[0])
 		verdict = TARGET_SAMPLED;
 	else if (t->starting || t->unchecked)

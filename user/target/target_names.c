@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The names of a target's frames and sites. */
+/* Names of a target's frames and sites. */
 #include "base/base.h"
 #include "names/names.h"
 #include "sources.h"
@@ -8,8 +8,8 @@
 #define MAPS_WANTED_EVERY_NS 50000000ULL
 
 /*
- * Before an address is looked up: one in no mapping may have been mapped since (dlopen), and the
- * maps are read again then, but not all the time.
+ * Called before an address is looked up: an address in no mapping may have been mapped since
+ * (dlopen), so the maps are read again, but not all the time.
  */
 static void want_mapped(void *ctx, uint64_t addr)
 {

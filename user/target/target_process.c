@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whether it is still the same process, and its maps as they are now. */
+/* Whether it is still the same process, and its current maps. */
 #include <errno.h>
 #include <poll.h>
 
@@ -18,7 +18,7 @@ bool target__alive(const struct target *target)
 	if (poll(&pfd, 1, 0) != 0)
 		return false;
 	err = proc__stat(target->info.pid, 0, &st);
-	/* nothing can be opened or read: what is known is that it has not ended */
+	/* nothing can be opened or read: only the pidfd shows that it has not ended */
 	if (retry__shows_nothing(err))
 		return true;
 	return err == 0 && st.start_ticks == target->first.start_ticks;
@@ -37,13 +37,13 @@ bool target__runs_same(const struct target *target)
 
 int target__refresh_maps(struct target *target)
 {
-	/* not the maps of another process that has reused the pid: asked before and after */
-	/* those of before have been forgotten; the last one may have become larger */
+	/* names in earlier ranges were forgotten already; only the last range may have grown */
 	size_t first = MIN(target->images.n_retaken, (size_t)IMAGES_RETAKEN_MAX - 1);
 	int err =
 		target__alive(target) ? images__refresh(&target->images, target->info.pid) : -ESRCH;
 
-	/* The maps may be those of another process that has reused the pid meanwhile. */
+	/* checked again: the maps may be those of another process that has reused the pid
+	 * meanwhile */
 	if (err == 0 && !target__alive(target))
 		err = -ESRCH;
 	for (size_t i = first; target->names && i < target->images.n_retaken; i++)

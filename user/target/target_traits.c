@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What --list and --doctor report of a target besides its target_info. */
+/* What --list and --doctor report about a target besides its target_info. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ const char *target__symbols(const struct target *t)
 		return "full";
 	if (t->rts.image->debug)
 		return "debug file";
-	/* imports alone name nothing in the program */
+	/* imported symbols alone name nothing in the program */
 	return t->rts.suspend.found == FOUND_DYNSYM ? "dynamic only" : "none";
 }
 
@@ -92,7 +92,8 @@ static bool begins_as_eventlog(int fd)
 	       memcmp(magic, eventlog_magic, sizeof(magic)) == 0;
 }
 
-/* Ends the search at an eventlog, which may be empty yet if its name is one's. */
+/* Stops the search at an eventlog: a file that starts like one, or, as it may still be empty, is
+ * named like one. */
 static int take_eventlog(void *ctx, int number, const char *path)
 {
 	size_t len = strlen(path), suffix = sizeof(EVENTLOG_SUFFIX) - 1;
@@ -112,7 +113,7 @@ static int take_eventlog(void *ctx, int number, const char *path)
 	return 1;
 }
 
-/* In a child: a file may keep us waiting. */
+/* Runs in a child, since a file may block. */
 static int find_eventlog(void *ctx, void *out)
 {
 	struct eventlog_search *s = ctx;
@@ -133,7 +134,7 @@ void target__traits(struct target *target, int timeout_ms, struct target_traits 
 	void *out;
 	size_t n;
 
-	/* one that is only sampled has no file to look at */
+	/* a process that is only sampled has no file to inspect */
 	traits.linking = target->rts.image ? linking_of(target) : "";
 	traits.symbols = target__symbols(target);
 	if (proc__threads(target->info.pid, &tids, &n) == 0) {

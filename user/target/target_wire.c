@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the kernel side gets to know of a target: confirmed, or before that is possible. */
+/* What the kernel side is given about a target, confirmed or not yet. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static bool has_ticker(pid_t pid)
 	return found;
 }
 
-/* Ticks without a place for a probe come by the timer's thread, if there is one. */
+/* Without a place for a probe, ticks come from the timer thread, if there is one. */
 static void choose_ticks(struct target *t)
 {
 	if (t->info.tick.found == FOUND_NONE && has_ticker(t->info.pid))
@@ -63,8 +63,8 @@ void target__fill_wire(struct target *t)
 }
 
 /*
- * What is known before the runtime is initialised. Of the two Task layouts only the live
- * process shows which one it is: the probe programs get both, and ask each Task themselves.
+ * What is known before the runtime is initialised. Only the live process shows which of the two
+ * Task layouts it has: the probe programs get both, and check each Task themselves.
  */
 void target__fill_wire_early(struct target *t)
 {
@@ -91,8 +91,7 @@ void target__fill_wire_early(struct target *t)
 	w->start_boottime_ns = t->info.start_time_ns;
 	w->call_record_ns = TARGET_CALL_RECORD_NS;
 	w->off_record_ns = TARGET_OFF_RECORD_NS;
-	/* of a process that has begun: what is known from its file is enough to read a thread's
-	 * state by */
+	/* for a started process, its file has enough information to read a thread's state */
 	if (!t->info.pid)
 		return;
 	if (!t->rts.threaded)

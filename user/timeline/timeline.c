@@ -11,7 +11,7 @@
 #define DEFAULT_RECORDS ((size_t)1 << 20)
 #define DEFAULT_STACKS	((size_t)1 << 20)
 #define MAX_TARGETS	65536
-/* Ended threads that keep lanes of their own when records become slices. */
+/* Limit on ended threads that keep lanes of their own when records become slices. */
 #define MAX_ENDED ((size_t)1 << 16)
 
 /* ── its life ────────────────────────────────────────────────────────────────────────────── */
@@ -66,7 +66,7 @@ void timeline__set_clock(struct timeline *tl, uint64_t monotonic_ns, uint64_t un
 	session->start_unix_ns = timeline__unix_ns(tl, session->start_ns);
 }
 
-/* Of a picture that begins at start_ns. -ENOMEM. */
+/* Initialises the session of a picture that starts at start_ns. -ENOMEM. */
 int timeline__set_session(const struct timeline *tl, struct picture *pic, const char *version,
 			  const char *mode, uint64_t start_ns)
 {
@@ -77,7 +77,7 @@ int timeline__set_session(const struct timeline *tl, struct picture *pic, const 
 	session->start_ns = start_ns;
 	session->start_unix_ns = timeline__unix_ns(tl, start_ns);
 	picture__set_period(pic, tl->period_ns);
-	/* "" for want of memory: no report may be without them */
+	/* "" means no memory; every report must have them */
 	return !session->mode[0] != !mode[0] || !session->version[0] != !version[0] ? -ENOMEM : 0;
 }
 
@@ -177,7 +177,7 @@ static int add_target(struct timeline *tl, struct seen *seen)
 	return err;
 }
 
-/* The intake may have new targets, which come last, and may have forgotten others. */
+/* Updates v: the intake may have new targets, which come last, and may have forgotten others. */
 int timeline__look(struct timeline *tl)
 {
 	size_t kept = 0;
@@ -236,9 +236,9 @@ int timeline__join_log(struct timeline *tl, pid_t pid, const struct join_log *lo
 	return err;
 }
 
-/* ── while records come ──────────────────────────────────────────────────────────────────── */
+/* ── while records arrive ──────────────────────────────────────────────────────────────────── */
 
-/* Slices for each lane. */
+/* Number of slices for each lane. */
 size_t timeline__lane_budget(const struct timeline *tl)
 {
 	size_t n = 0;
@@ -255,7 +255,7 @@ static int descending(const void *pa, const void *pb)
 	return (a < b) - (a > b);
 }
 
-/* Where threads come and go by the hundred thousand, those that did least lose their lanes. */
+/* If threads come and go by the hundred thousand, those that did the least lose their own lanes. */
 static int drop_ended(struct timeline *tl)
 {
 	uint64_t *weights, most;
@@ -273,7 +273,7 @@ static int drop_ended(struct timeline *tl)
 	for (size_t i = 0; i < tl->n; i++)
 		n += lanes__ended(tl->v[i].lanes, weights + n);
 	qsort(weights, n, sizeof(*weights), descending);
-	/* half of them, so that this is seldom */
+	/* keeps half of the limit, so that this is rare */
 	most = weights[MAX_ENDED / 2];
 	left = n - MAX_ENDED / 2;
 	free(weights);
@@ -282,7 +282,7 @@ static int drop_ended(struct timeline *tl)
 	return err;
 }
 
-/* Of the intake: makes lanes of its records. */
+/* A callback for the intake: makes lanes of its records. */
 static int make_room(void *ctx)
 {
 	struct timeline *tl = ctx;
@@ -294,7 +294,7 @@ static int make_room(void *ctx)
 		err = lanes__fold(tl->v[i].lanes, max);
 	if (!err)
 		err = drop_ended(tl);
-	/* a part of the lanes may be there twice, or not at all */
+	/* after an error, some of the time may be in the lanes twice, or missing */
 	tl->spoilt = tl->spoilt ? tl->spoilt : err;
 	log_debug("timeline: %zu of %zu records became slices", before - intake__n_records(tl->in),
 		  before);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* window: what is finished: a target that goes, a window, the session. */
+/* window: finishes a target that is retired, a window, or the session. */
 #include "findings/findings.h"
 #include "intake/seen.h"
 #include "picture/make.h"
 #include "timeline_priv.h"
 
-/* ── what goes ───────────────────────────────────────────────────────────────────────────── */
+/* ── retired targets ───────────────────────────────────────────────────────────────────────── */
 
-/* The lanes that are made of a target so far, or new ones; they are the caller's. */
+/* The lanes made of a target so far, or new ones, for the caller to free. */
 static int take_lanes(struct timeline *tl, struct seen *seen, struct lanes **ret_lanes)
 {
 	size_t i = 0;
@@ -43,7 +43,8 @@ int timeline__retire(void *ctx, struct seen *seen)
 
 /* ── finish ──────────────────────────────────────────────────────────────────────────────── */
 
-/* What each target was given is the run time of the whole kernel side, up to its end. */
+/* Each target was given the run time of the whole kernel side, up to its end: moves it to the
+ * session. */
 static void share_cost(struct timeline *tl)
 {
 	struct pic_session *session = picture__edit_session(tl->pic);
@@ -59,7 +60,7 @@ static void share_cost(struct timeline *tl)
 	}
 }
 
-/* What it was made of goes as soon as it is made. */
+/* Frees the sources of a target as soon as it is finished. */
 static int finish_target(struct timeline *tl, struct target *t, uint64_t end_ns, size_t max_slices)
 {
 	int err = lanes__finish(t->lanes, end_ns, max_slices);
@@ -110,7 +111,7 @@ int timeline__finish(struct timeline *tl, uint64_t end_ns)
 
 /* ── windows ─────────────────────────────────────────────────────────────────────────────── */
 
-/* The window's picture, as at the end, but for what the next one needs. */
+/* Makes the window's picture as at the end, but keeps what the next window needs. */
 static int make_window(struct timeline *tl, uint64_t at_ns)
 {
 	struct pic_session *session = picture__edit_session(tl->pic);
@@ -137,7 +138,7 @@ static int make_window(struct timeline *tl, uint64_t at_ns)
 	return err;
 }
 
-/* What goes on goes on in the new picture. */
+/* Continues in the new picture. */
 static int cut(struct timeline *tl, uint64_t at_ns, struct picture *next)
 {
 	int err = 0;
