@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* array: room for more elements, never beyond a maximum that the caller names. */
+/* array: room for more elements, never beyond the caller's maximum; sorting. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ int array__reserve(void **array, size_t *cap, size_t need, size_t max, size_t el
 	if (need > max)
 		return -E2BIG;
 
-	/* Half as much again: linear cost on the whole, and less waste than doubling. */
+	/* Growing by half has linear total cost, and wastes less than doubling. */
 	want = *cap + *cap / 2;
 	if (want < *cap || want > max)
 		want = max;
@@ -40,17 +40,17 @@ int array__reserve(void **array, size_t *cap, size_t need, size_t max, size_t el
 	return 0;
 }
 
-/* More than these are in no order that would be worth something. */
+/* With more sorted runs than this, qsort() is as good. */
 #define MAX_RUNS 256
 
 struct sorter {
 	size_t elem;
 	int (*cmp)(const void *a, const void *b);
-	size_t starts[MAX_RUNS + 1]; /* of the runs, and where the last one ends */
+	size_t starts[MAX_RUNS + 1]; /* starts of the runs, and the end of the last one */
 	size_t n_runs;
 };
 
-/* Where each run begins that is in order. False: there are too many. */
+/* Finds the starts of sorted runs. False: there are too many. */
 static bool find_runs(struct sorter *s, const char *v, size_t n)
 {
 	s->starts[0] = 0;
@@ -66,7 +66,7 @@ static bool find_runs(struct sorter *s, const char *v, size_t n)
 	return true;
 }
 
-/* Of equal ones those of the first run come first. */
+/* Among equal elements, those of the first run come first. */
 static void merge_runs(const struct sorter *s, const char *from, char *to, const size_t at[3])
 {
 	const char *a = from + at[0] * s->elem, *b = from + at[1] * s->elem;
@@ -84,7 +84,7 @@ static void merge_runs(const struct sorter *s, const char *from, char *to, const
 	memcpy(to + (a_end - a), b, (size_t)(b_end - b));
 }
 
-/* Each run with the next one. */
+/* Merges each run with the next one. */
 static void merge_all(struct sorter *s, const char *from, char *to)
 {
 	size_t n = 0;
@@ -125,7 +125,7 @@ void array__sort(void *array, size_t n, size_t elem, int (*cmp)(const void *a, c
 	free(tmp);
 }
 
-/* Byte by byte from the lowest; a byte that all keys have in common costs nothing. */
+/* Radix sort from the lowest byte; a byte that is the same in all keys is skipped. */
 void keyed__sort(struct keyed *v, struct keyed *tmp, size_t n)
 {
 	size_t count[8][256] = {0};

@@ -33,7 +33,7 @@ void buf__reset(struct buf *b)
 		b->data[0] = '\0';
 }
 
-/* Room for `more` bytes and a NUL after what is there. */
+/* Makes room for `more` bytes and a NUL after the contents. */
 static int buf_room(struct buf *b, size_t more)
 {
 	size_t max = b->max ? b->max : BUF_DEFAULT_MAX;

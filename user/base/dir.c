@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * dir: the directory that a file is to be written into, reached by nobody's links but our own. The
- * kernel's own protection (fs.protected_symlinks) is for the last part of a path and for sticky
- * directories only, and may be off.
+ * dir: opens the directory in which a file is to be written, without following other users' links.
+ * The kernel's own protection (fs.protected_symlinks) covers only the last part of a path, only in
+ * sticky directories, and may be off.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,13 +15,12 @@
 
 #include "base.h"
 
-/* As many as the kernel follows (MAXSYMLINKS). */
+/* The kernel's own limit (MAXSYMLINKS). */
 #define LINKS_MAX 40
 
 struct walk {
-	uid_t user; /* whose links are followed besides ours and root's */
-	/* nobody else may be able to put another directory in the place of one on the way; what is
-	 * not there is made */
+	uid_t user; /* whose links are followed, besides ours and root's */
+	/* nobody else may be able to replace a directory on the way; missing ones are created */
 	bool own;
 	unsigned links;
 	int at; /* O_PATH */
@@ -37,7 +36,7 @@ static int step_to(struct walk *w, int fd)
 	return 0;
 }
 
-/* From the top if the rest of the path is absolute. */
+/* Restarts at the root if the rest of the path is absolute. */
 static int start(struct walk *w)
 {
 	if (w->rest[0] != '/' && w->at >= 0)
@@ -45,7 +44,7 @@ static int start(struct walk *w)
 	return step_to(w, open(w->rest[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-/* The link's text takes its place in the path. */
+/* Replaces the link in the path by its text. */
 static int follow(struct walk *w, int link, const struct stat *st, const char *rest)
 {
 	char path[PATH_MAX];
@@ -66,7 +65,7 @@ static int follow(struct walk *w, int link, const struct stat *st, const char *r
 	return start(w);
 }
 
-/* In a sticky directory nobody removes or renames what is another user's. */
+/* In a sticky directory, nobody can remove or rename another user's files. */
 static bool is_own(const struct stat *st)
 {
 	return (st->st_uid == 0 || st->st_uid == geteuid()) &&
@@ -84,7 +83,7 @@ static int open_part(struct walk *w, const char *name, bool last)
 	return openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* One part of the path. */
+/* Walks one part of the path. */
 static int step(struct walk *w)
 {
 	char *rest = w->rest + strspn(w->rest, "/"), *name = strsep(&rest, "/");
@@ -118,7 +117,7 @@ static int step(struct walk *w)
 	return err;
 }
 
-/* All of the path that is in w->rest. */
+/* Walks the whole path in w->rest. */
 static int walk(struct walk *w, int *ret_dir)
 {
 	int err = start(w), dir = -1;
@@ -157,7 +156,7 @@ int dir__open_own(const char *path, int *ret_dir)
 	struct walk w = {.user = (uid_t)-1, .own = true, .at = -1};
 	int n;
 
-	/* what leads to the working directory matters, too */
+	/* the way to the working directory matters as well */
 	if (*path != '/' && !getcwd(w.rest, sizeof(w.rest)))
 		return -errno;
 	n = (int)strlen(w.rest);
@@ -169,7 +168,7 @@ int dir__open_own(const char *path, int *ret_dir)
 
 int dir__stream(int dir, DIR **ret_stream)
 {
-	/* a descriptor of its own: closedir() closes it */
+	/* closedir() closes its descriptor, so it needs one of its own */
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err;
 	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
 

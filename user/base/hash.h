@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* hash: uthash, which here never ends the program when memory runs out. Include it through this. */
+/* hash: uthash, configured not to end the program when memory runs out. To be included through this
+ * header. */
 #ifndef SAFESCOPED_HASH_H
 #define SAFESCOPED_HASH_H
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-/* HASH_ADD for an entry that nobody else holds yet; 0, or -ENOMEM, and the entry is freed. */
+/* HASH_ADD for an entry that is in no other structure yet; 0, or -ENOMEM after freeing the
+ * entry. */
 #define HASH_INSERT(head, key, len, entry)                                                         \
 	({                                                                                         \
 		HASH_ADD(hh, head, key, len, entry);                                               \
@@ -16,7 +18,7 @@
 		hash_err_;                                                                         \
 	})
 
-/* Frees all entries by free(). */
+/* Frees all entries with free(). */
 #define HASH_FREE(head)                                                                            \
 	do {                                                                                       \
 		__typeof__(head) hash_entry_, hash_next_;                                          \

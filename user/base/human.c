@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Numbers as people read them: three digits that count, a unit that fits.
- */
+/* Numbers as people read them: three significant digits, a suitable unit. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base.h"
 
-/* With as many decimals as leave three digits. */
+/* With enough decimals for three digits. */
 static struct human three_digits(double value, const char *unit)
 {
 	/* 9.995 would be printed as "10.00" with two decimals: choose by the rounded value. */

@@ -33,7 +33,7 @@ void keyset__forget(struct keyset *set)
 {
 	struct keyset_key *k = set->keys, *next;
 
-	/* the list of them stays */
+	/* the keys stay linked by hh.next */
 	HASH_CLEAR(hh, set->keys);
 	for (; k; k = next) {
 		next = k->hh.next;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* keyset: a bounded set of keys of one size. Once it is full all are forgotten. */
+/* keyset: a bounded set of keys of one size. When it is full, all keys are forgotten. */
 #ifndef SAFESCOPED_KEYSET_H
 #define SAFESCOPED_KEYSET_H
 
@@ -12,7 +12,7 @@ struct keyset;
 int keyset__new(size_t key_size, size_t max, struct keyset **ret_set);
 void keyset__free(struct keyset *set); /* NULL is fine */
 bool keyset__has(const struct keyset *set, const void *key);
-/* Without memory for it the key stays unknown. */
+/* If there is no memory, the key is not added. */
 void keyset__add(struct keyset *set, const void *key);
 void keyset__forget(struct keyset *set);
 size_t keyset__count(const struct keyset *set);

@@ -14,11 +14,11 @@
 #include "read.h"
 
 #define MAX_CGROUP_TEXT ((size_t)1 << 16)
-/* What a session with one process has open: what is kept back, the kernel side, an event or two for
- * each CPU, and the process. */
+/* What a session with one process has open: reserved descriptors, the kernel side, an event or two
+ * per CPU, and the process. */
 #define FDS_NEEDED	  120U
 #define FDS_NEEDED_BY_CPU 4U
-/* What the first hierarchy has where there is no limit is a little less than 2^63. */
+/* Without a limit, cgroup v1 reports slightly less than 2^63. */
 #define NO_LIMIT (1ULL << 62)
 
 static int read_text(const char *path, char **ret_text)
@@ -33,7 +33,7 @@ static int read_text(const char *path, char **ret_text)
 	return err;
 }
 
-/* "max", or bytes. */
+/* Reads "max" or a number of bytes. */
 static uint64_t read_limit(const char *path)
 {
 	uint64_t bytes = UINT64_MAX;
@@ -47,7 +47,7 @@ static uint64_t read_limit(const char *path)
 	return bytes < NO_LIMIT ? bytes : UINT64_MAX;
 }
 
-/* Of a group and of those above it, each of which holds for it. */
+/* The lowest limit of a group and its ancestors, all of which apply. */
 static uint64_t lowest_above(const char *mounted, const char *group, size_t len, const char *file)
 {
 	uint64_t lowest = UINT64_MAX;
@@ -79,7 +79,7 @@ uint64_t limit__cgroup_memory(const char *mounted, const char *text)
 			names ? memchr(names + 1, ':', len - (size_t)(names + 1 - line)) : NULL;
 		size_t group_len = group ? len - (size_t)(group + 1 - line) : 0;
 
-		/* NUMBER:CONTROLLERS:PATH; of the unified hierarchy no controllers are named */
+		/* NUMBER:CONTROLLERS:PATH; CONTROLLERS is empty for the unified hierarchy */
 		if (group && group == names + 1)
 			lowest = MIN(lowest,
 				     lowest_above(mounted, group + 1, group_len, "memory.max"));

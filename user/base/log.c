@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* log: one line a message on standard error, safe to show on a terminal whatever the text holds. */
+/* log: one line per message on standard error, safe to show on a terminal whatever it contains. */
 #include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -13,20 +13,20 @@
 
 #define LOG_PREFIX   "safescoped: "
 #define MAX_PREFIX   32
-#define LOG_MAX_LINE 4096 /* PIPE_BUF: a pipe that is not full has room for one (pipe(7)) */
+#define LOG_MAX_LINE 4096 /* PIPE_BUF: a pipe that is writable has room for it (pipe(7)) */
 #define WIPE	     "\r\033[K"
 
-/* The one setting of the process: every room logs, none of them can be handed a context for it. */
+/* The process's only setting: every room logs, and a context cannot be passed to all of them. */
 static _Atomic int log_level_now = LOG_LVL_INFO;
 static _Atomic bool error_said;
-/* A line without an end is on the terminal. */
+/* An unterminated line is on the terminal. */
 static _Atomic bool line_shown;
 static _Atomic bool to_journal;
-/* Lines that were left out since the last one. */
+/* Lines left out since the last one that was printed. */
 static _Atomic unsigned lost;
 
-/* How long a line waits for somebody to read what came before; after one that waited in vain only
- * errors do, and not for a while: many of them would hold up everything. */
+/* How long a line waits for a reader. After a wait in vain only errors wait, and only after a
+ * while: many waits would hold up everything. */
 #define WAIT_MS	 500
 #define AGAIN_NS 5000000000ULL
 
@@ -42,13 +42,13 @@ enum log_level log__level(void)
 
 bool log__has_room(bool matters)
 {
-	/* when the last wait was in vain; 0: none was since there was room */
+	/* time of the last wait in vain; 0: none since there was room */
 	static _Atomic uint64_t stuck_ns;
 	struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
 	uint64_t stuck = atomic_load(&stuck_ns);
 	bool waits = !stuck || (matters && time__monotonic_ns() - stuck >= AGAIN_NS);
 	int n = poll(&p, 1, waits ? WAIT_MS : 0);
-	/* what cannot be waited for never makes anybody wait */
+	/* a descriptor that cannot be polled counts as having room */
 	bool room = n > 0 || (n < 0 && errno != EINTR);
 
 	if (room)
@@ -58,7 +58,7 @@ bool log__has_room(bool matters)
 	return room;
 }
 
-/* One write(2) where possible: lines of several threads or processes do not mix. */
+/* A single write(2) if possible, so that lines of several threads or processes do not mix. */
 static void put(const char *line, size_t len)
 {
 	while (len > 0) {
@@ -73,7 +73,7 @@ static void put(const char *line, size_t len)
 	}
 }
 
-/* As syslog(3) numbers them: <3> is an error. */
+/* The levels of syslog(3): <3> is an error. */
 static int journal_level(enum log_level level)
 {
 	switch (level) {
@@ -90,7 +90,7 @@ static int journal_level(enum log_level level)
 	return 7;
 }
 
-/* "DEVICE:INODE" of the journal's stream (systemd.exec(5)). */
+/* JOURNAL_STREAM has the journal's stream as "DEVICE:INODE" (systemd.exec(5)). */
 void log__find_journal(void)
 {
 	const char *where = getenv("JOURNAL_STREAM");
@@ -112,7 +112,7 @@ static size_t begin_line(char line[LOG_MAX_LINE], enum log_level level)
 	return (size_t)snprintf(line, MAX_PREFIX, LOG_PREFIX);
 }
 
-/* Before the next line that there is room for. */
+/* Printed before the next line for which there is room. */
 static void report_lost(void)
 {
 	char line[LOG_MAX_LINE];
@@ -128,7 +128,7 @@ static void report_lost(void)
 	put(line, prefix + (size_t)len);
 }
 
-/* LOG_LVL_QUIET: an error, which is never suppressed. */
+/* LOG_LVL_QUIET stands for an error, which is never suppressed. */
 static void __attribute__((format(printf, 2, 0)))
 vlog(enum log_level level, const char *fmt, va_list ap)
 {

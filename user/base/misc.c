@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* misc: descriptors, clocks, and what this process has used. */
+/* misc: descriptors, clocks, and resource usage of this process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ void fd__close(int *fd)
 
 int fd__open_regular(const char *path, int *ret_fd)
 {
-	/* O_PATH first: that opens no device, and waits for no writer of a FIFO */
+	/* O_PATH first: it opens no device, and waits for no writer of a FIFO */
 	int at = open(path, O_PATH | O_CLOEXEC), fd = -1, err = 0;
 	char again[32];
 	struct stat st;
@@ -62,7 +62,7 @@ int fd__open_own(const char *path, uid_t user, int *ret_fd)
 	return err;
 }
 
-/* Of the process, as the limit is. */
+/* Global, since the limit belongs to the process. */
 static struct rlimit fd_limit_before;
 static bool fd_limit_raised;
 
@@ -135,7 +135,7 @@ uint64_t time__realtime_ns(void)
 
 uint64_t time__suspended_ns(void)
 {
-	/* in this order: what passes between the two makes the result long, not short */
+	/* in this order, so that a delay between the two makes the result longer, not shorter */
 	uint64_t monotonic = clock_ns(CLOCK_MONOTONIC);
 
 	return clock_ns(CLOCK_BOOTTIME) - monotonic;
@@ -193,7 +193,7 @@ uint64_t usage__children_max_rss_bytes(void)
 {
 	struct rusage usage;
 
-	/* of the largest one */
+	/* ru_maxrss is that of the largest child */
 	return getrusage(RUSAGE_CHILDREN, &usage) ? 0 : (uint64_t)usage.ru_maxrss * 1024;
 }
 

@@ -11,7 +11,7 @@
 
 #include "base.h"
 
-/* With room for one descriptor, aligned as the macros want it. */
+/* Has room for one descriptor, aligned as the CMSG macros require. */
 union control {
 	struct cmsghdr head;
 	char room[CMSG_SPACE(sizeof(int))];
@@ -56,7 +56,7 @@ int pass__take(int from, void *ret_msg, size_t size, int flags, int *ret_fd)
 	struct msghdr head = {.msg_iov = &iov,
 			      .msg_iovlen = 1,
 			      .msg_control = &control,
-			      /* not the room's size, which would hold two */
+			      /* less than sizeof(control), which could hold two */
 			      .msg_controllen = CMSG_LEN(sizeof(int))};
 	ssize_t n = recvmsg(from, &head, flags | MSG_CMSG_CLOEXEC);
 	int fd;

@@ -18,7 +18,7 @@ int read__all(int fd, size_t max, char **ret_text, size_t *ret_len)
 	for (;;) {
 		ssize_t got;
 
-		/* one byte more shows that there is more, and has room for the NUL */
+		/* an extra byte detects files that are too long, and has room for the NUL */
 		err = ARRAY_RESERVE(text, cap, MIN(len + STEP, max + 1), max + 1);
 		if (err)
 			break;

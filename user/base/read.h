@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* read: files whole, or a part of them whole, however few bytes come at a time. */
+/* read: reads whole files, or whole parts of them, whatever the size of the single reads. */
 #ifndef SAFESCOPED_BASE_READ_H
 #define SAFESCOPED_BASE_READ_H
 
@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 /*
- * What is left of an open file whose length is not known; with a NUL after it, the caller frees.
- * -EFBIG: more than `max` bytes; -ENOMEM; else read()'s errors.
+ * Reads the rest of an open file whose length is not known; adds a NUL; the caller frees. -EFBIG:
+ * more than `max` bytes; -ENOMEM; otherwise read()'s errors.
  */
 int read__all(int fd, size_t max, char **ret_text, size_t *ret_len);
 
-/* `len` bytes at `at`, or those up to the file's end. pread()'s errors. */
+/* Reads `len` bytes at `at`, or up to the end of the file. pread()'s errors. */
 int read__at(int fd, void *buf, size_t len, uint64_t at, size_t *ret_got);
 
 #endif

@@ -6,14 +6,14 @@
 #include <stddef.h>
 
 /*
- * The lowest index `i` below n for which `cond`, an expression in i, holds; n if there is none.
- * It must not hold below that index and must hold above it. Where the order is broken (memory that
- * somebody else writes) the result is some index up to n.
+ * The lowest index `i` below n for which `cond`, an expression in i, is true; n if there is none.
+ * It must be false below that index and true from there on. If that does not hold (memory that
+ * somebody else writes), the result is some index up to n.
  *
  *	size_t after = search__first(n, i, v[i].start > addr);
  *
- * A macro, so that the comparison is compiled into the loop: the calls through a pointer that
- * bsearch() makes cost more than the search. One cannot stand in the condition of another.
+ * A macro, so that the comparison is compiled into the loop: bsearch()'s calls through a pointer
+ * cost more than the search itself. It cannot be nested in its own condition.
  */
 #define search__first(n, i, cond)                                                                  \
 	({                                                                                         \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* shares: who uses which thing, and the sums of it. */
+/* shares: who uses which thing, and the totals. */
 #include "shares.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "hash.h"
 #include "wire.h"
 
-/* Hashed as it is in memory: without padding. */
+/* Hashed as bytes in memory, so it must have no padding. */
 struct use_key {
 	uint64_t thing;
 	uint64_t uid;
@@ -143,7 +143,7 @@ static int get_thing(struct shares *shares, uint64_t no, uint64_t bytes, struct 
 	return err;
 }
 
-/* Of what nobody, or he, uses nothing is kept. */
+/* Drops a thing without users, and a user without things. */
 static void tidy(struct shares *shares, struct thing *thing, struct user *user)
 {
 	if (!thing->users) {
@@ -181,7 +181,7 @@ int shares__use(struct shares *shares, uint64_t no, uid_t uid, uint64_t bytes)
 		err = HASH_INSERT(shares->uses, key, sizeof(use->key), use);
 	}
 	if (err) {
-		/* a thing without users, a user without things */
+		/* may leave a thing without users, or a user without things */
 		tidy(shares, thing ? thing : &(struct thing){.users = 1}, user);
 		return err;
 	}

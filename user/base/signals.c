@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* signals: what ends the program comes by a descriptor, so that every wait can include it. */
+/* signals: signals that end the program arrive through a descriptor, which every wait can
+ * include. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -31,7 +32,7 @@ void signals__reset(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Of the process, as the mask is. */
+/* Global, since the mask belongs to the process. */
 static sigset_t before_hold;
 
 void signals__hold(void)
@@ -64,7 +65,7 @@ int signals__open(int *ret_fd)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	/* a blocked signal comes by the descriptor even where it is ignored */
+	/* a blocked signal arrives through the descriptor even if it is ignored */
 	if (!signals__ignores_hangup())
 		sigaddset(&set, SIGHUP);
 	if (sigprocmask(SIG_BLOCK, &set, NULL))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* strtab: strings stored once, known by number. */
+/* strtab: strings stored once, identified by number. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ struct strtab {
 	struct strtab_entry **by_id;
 	size_t n;
 	size_t cap;
-	size_t bytes, max_bytes; /* max_bytes 0: no limit but that of their number */
+	size_t bytes, max_bytes; /* max_bytes 0: only their number is limited */
 };
 
 static struct strtab_entry *lookup(const struct strtab *tab, const char *s, size_t len)
@@ -34,7 +34,7 @@ static struct strtab_entry *lookup(const struct strtab *tab, const char *s, size
 static int insert(struct strtab *tab, const char *s, size_t len, uint32_t *ret_id)
 {
 	struct strtab_entry *entry = NULL;
-	/* with its part of the hash table's buckets */
+	/* including its share of the hash table's buckets */
 	size_t bytes = sizeof(*entry) + len + 1 + 3 * sizeof(void *);
 	void *by_id = tab->by_id;
 	int err;
@@ -53,7 +53,7 @@ static int insert(struct strtab *tab, const char *s, size_t len, uint32_t *ret_i
 	memcpy(entry->s, s, len);
 	entry->id = (uint32_t)tab->n;
 	HASH_ADD_KEYPTR(hh, tab->hash, entry->s, len, entry);
-	if (!entry->hh.tbl) { /* uthash's sign that it had no memory */
+	if (!entry->hh.tbl) { /* uthash found no memory */
 		free(entry);
 		return -ENOMEM;
 	}

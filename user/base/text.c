@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* text: somebody else's bytes made safe to show, and how wide they are; names of files. */
+/* text: makes bytes written by others safe to show, and computes their width; file names. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 #define ITEM_MAX 10
 
 /*
- * What cannot be seen, in ascending order: Unicode's control characters, its separators of lines
- * and paragraphs, and Default_Ignorable_Code_Point (DerivedCoreProperties.txt), in which the
- * zero-width characters and most of the bidirectional controls are.
+ * Invisible code points in ascending order: Unicode's control characters, its separators of lines
+ * and paragraphs, and Default_Ignorable_Code_Point (DerivedCoreProperties.txt), which includes the
+ * zero-width characters and most of the bidirectional controls.
  */
 static const struct {
 	uint32_t first, last;
@@ -36,8 +36,8 @@ bool text__is_hidden(uint32_t cp)
 }
 
 /*
- * Bounds of the second byte are Unicode's table 3-7: no overlong forms, no surrogates, nothing
- * above U+10FFFF.
+ * The bounds of the second byte are from Unicode's table 3-7: no overlong forms, no surrogates,
+ * nothing above U+10FFFF.
  */
 size_t text__decode(const char *s, size_t len, uint32_t *ret_cp)
 {
@@ -64,7 +64,7 @@ size_t text__decode(const char *s, size_t len, uint32_t *ret_cp)
 	return n;
 }
 
-/* The next character or byte as it is shown, and how many bytes of s that is. */
+/* The next character or byte as it is shown; returns how many bytes of s it takes. */
 static size_t show(const char *s, size_t len, char ret_item[ITEM_MAX + 1])
 {
 	uint32_t cp;
@@ -91,7 +91,7 @@ size_t text__escape(const char *s, size_t len, char *out, size_t size)
 		char item[ITEM_MAX + 1];
 		size_t n = show(s, len, item), shown = strlen(item);
 
-		/* what does not fit as a whole ends it */
+		/* output stops at the first item that does not fit */
 		if (at == need && shown < size - MIN(at, size)) {
 			memcpy(out + at, item, shown);
 			at += shown;
