@@ -137,8 +137,8 @@ SS_INLINE int alloc_leader(struct wire_target *t, struct scratch *s, struct task
 
 /*
  * Samples the Haskell thread that requested the collection. At the request, the leader's capability
- * is still as that thread left it. At the end of the collection the thread is still known, but no
- * longer what it had used up.
+ * is still as that thread left it. At the end of the collection the thread is still known, but not
+ * what it had used up.
  */
 SS_INLINE void alloc_asked(struct wire_target *t, struct wire_heap_state *st, struct scratch *s,
 			   u32 point, u64 now)

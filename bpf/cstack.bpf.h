@@ -155,7 +155,7 @@ SS_INLINE u64 cstack_landmark(const struct cstack_ctx *c, u64 rsp, u64 stgrun_re
 
 /*
  * Finds the place in Haskell code from which the current C code was called. [lo, hi) are the words
- * of the running thread's STACK, into which a saved Sp must point; so does SpLim, which C functions
+ * of the running thread's STACK, into which a saved Sp must point, as does SpLim, which C functions
  * save as well. `landmark`: address of StgRun's return address, or 0.
  */
 SS_INLINE void cstack_find(const struct cstack_ctx *c, u64 rsp, u64 landmark, u64 lo, u64 hi,

@@ -151,7 +151,7 @@ SS_INLINE void off_end(struct wire_target *t, struct wire_thread *seen, struct s
  * For a thread that runs although no switch-in was seen: some kernels omit the sched_switch of
  * certain preempted threads (seen on a 6.18 guest kernel). Returns since when it has been on the
  * CPU: as long as it has run by the scheduler's account, which is exact at a switch and lags by at
- * most a tick in between. At a low frequency the next sample may be far away.
+ * most a tick in between. This matters at a low frequency, where the next sample may be far away.
  */
 SS_INLINE u64 off_unseen_end(struct wire_thread *seen, struct task_struct *task, u64 now)
 {

@@ -145,8 +145,8 @@ SS_INLINE struct wire_thread *probe_thread(const struct wire_target *t, u32 tgid
 
 /*
  * The time at which a call starts or ends. The program itself may be preempted after it has taken
- * the time and before it reads the thread's off-CPU time: that interval must not be in only one of
- * them.
+ * the time and before it reads the thread's off-CPU time: that interval must be in both or in
+ * neither.
  */
 SS_INLINE u64 probe_time(const struct wire_thread *seen, u64 now)
 {

@@ -95,8 +95,8 @@ SS_INLINE void site_finished(u32 tgid, const struct wire_open *call, u64 now)
 		site_add(site, call, calls_wall(call, now));
 }
 
-/* The thread's open calls from index `from` up to, but without, `to` will never return; see
- * site_abandoned(). exit_ns: when the process ended; 0: it goes on. */
+/* The thread's open calls with an index in [from, to) will never return; see site_abandoned().
+ * exit_ns: when the process ended; 0: it goes on. */
 SS_GLOBAL int site_open_abandoned(const struct wire_thread_entry *e, u32 from, u32 to, u64 exit_ns)
 {
 	u32 i;

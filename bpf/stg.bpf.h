@@ -42,7 +42,7 @@ enum stg_type {
 #define STG_RESYNC_WORDS 32
 /* Candidates for the first frame that are tried before the walk gives up, … */
 #define STG_ATTEMPTS 3
-/* … each if the walk breaks within this many frames: deeper, a break has another reason. */
+/* … if the walk breaks within this many frames: deeper, a break has another reason. */
 #define STG_FALSE_START 8
 /* Limit on chunks skipped; a chunk is 32 kB by default, so this is 64 MB of stack. */
 #define STG_MAX_HOPS 2048

@@ -152,7 +152,7 @@ SS_INLINE void off_look(void *ctx, struct wire_target *t, struct wire_thread *se
 	regs_of(task, &s->regs);
 	regs_unstep(task, &s->regs);
 	rts_read(0, t, &s->th, &s->rts);
-	/* suspended_tso is zero: resumeThread has got its capability since */
+	/* if suspended_tso is zero, resumeThread has got its capability since */
 	thread_refine(seen, &s->th, &s->rts);
 	if (s->rts.where != WIRE_WHERE_RESUMING)
 		seen->resume_incall = 0;

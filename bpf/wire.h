@@ -95,7 +95,7 @@ struct wire_stack {
 };
 WIRE_ASSERT_SIZE(struct wire_stack, 8);
 
-/* ── a thread's state by the runtime's structures ──────────────────────────────────────────── */
+/* ── what the runtime said of a thread ───────────────────────────────────────────────────── */
 
 /* Read from Task, InCall and Capability, not from registers (facts: rts/Task.h, rts/Schedule.c). */
 enum wire_where {
@@ -122,9 +122,9 @@ enum wire_rts_flag {
 };
 
 struct wire_rts {
-	__u64 cap;    /* address of the Capability held; of the last one held with
-			 WIRE_WHERE_SAFE_CALL, _RESUMING, _NO_CAP; 0: none */
-	__u64 tso;    /* address of the running or suspended TSO; 0: none */
+	__u64 cap; /* address of the Capability held, or held last (WIRE_WHERE_SAFE_CALL, _RESUMING,
+		      _NO_CAP); 0: none */
+	__u64 tso; /* address of the running or suspended TSO; 0: none */
 	__u64 tso_id; /* its id; 0: none */
 	__u64 cccs;   /* profiled: the current CostCentreStack; 0: none */
 	__u64 bound;  /* the TSO's `bound` InCall; 0: not bound */
@@ -144,7 +144,7 @@ enum wire_type {
 	WIRE_TICK = 4,	      /* struct wire_tick */
 	WIRE_THREAD_NEW = 5,  /* struct wire_thread_event: a thread of a target was created */
 	WIRE_THREAD_EXIT = 6, /* struct wire_thread_event */
-	WIRE_EXEC = 7, /* struct wire_thread_event, for the thread that called exec: the process now
+	WIRE_EXEC = 7, /* struct wire_thread_event, for the thread that called exec: the process
 			  runs another program */
 	WIRE_PROC_EXIT = 8, /* struct wire_thread_event: the process's last thread has exited */
 	WIRE_GC = 9,	    /* struct wire_gc: a GC probe was hit */
@@ -152,7 +152,7 @@ enum wire_type {
 			       by a target */
 	WIRE_READY = 11,    /* struct wire_thread_event: first safe call of an unconfirmed target */
 	WIRE_TSO = 14,	    /* struct wire_tso: an OS thread runs a different Haskell thread */
-	WIRE_ALLOC = 15,    /* struct wire_alloc: the stack that used up a capability's nursery */
+	WIRE_ALLOC = 15,    /* struct wire_alloc: the Haskell thread that used up a nursery */
 	WIRE_HEAP = 16,	    /* struct wire_heap: the heap at the end of a collection */
 	WIRE_ALLOCATED = 17, /* struct wire_allocated: right after a WIRE_SAMPLE */
 };
@@ -172,8 +172,8 @@ WIRE_ASSERT_SIZE(struct wire_hdr, 24);
 struct wire_sample {
 	struct wire_hdr h;
 	struct wire_rts rts;
-	__u64 ip;   /* user program counter, also if the sample hit kernel code entered from it */
-	__u64 site; /* site of the innermost open safe call; 0: none */
+	__u64 ip;	     /* user program counter, also if the sample hit the kernel */
+	__u64 site;	     /* site of the innermost open safe call; 0: none */
 	__u64 call_start_ns; /* start of that call; 0: none */
 	__u64 short_cpu_ns; /* CPU time so far of the thread's finished calls that were too short to
 			       become records */
@@ -261,8 +261,8 @@ struct wire_thread_event {
 	struct wire_hdr h;
 	__u64 start_ns;	  /* same as h.ns */
 	__u64 on_cpu_ns;  /* sum_exec_runtime if known, else 0 */
-	__u32 open_calls; /* safe calls open when the thread ended or called exec; EXEC: 0 in
-			     captures older than WIRE_THREAD_ALONE */
+	__u32 open_calls; /* safe calls open when the thread ended or called exec; EXEC: 0 in older
+			     captures, which did not count them */
 	__u32 flags;	  /* enum wire_thread_flag; 0 in captures older than these flags */
 	char comm[16];
 	/* THREAD_EXIT: as in struct wire_thread */
@@ -512,8 +512,7 @@ struct wire_target {
 	__u32 epoch; /* 1 once the call probes are on, incremented each time they come back on; 0:
 			they have not been on yet */
 	__u32 my_task_module; /* … if not 0: the offset into this block of the thread's DTV */
-	__u32 gct_clock;      /* offset in gc_thread of gc_sync_start_elapsed, followed by
-				 gc_start_elapsed */
+	__u32 gct_clock;      /* gc_thread's offset of gc_sync_start_elapsed, gc_start_elapsed */
 	__u32 user;	      /* slot in `users` of the user that the process is accounted to */
 };
 WIRE_ASSERT_SIZE(struct wire_target, 152);

@@ -67,13 +67,14 @@ void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_verbose(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* ── text written by others ────────────────────────────────────────────────────────────────── */
+/* ── text of somebody else's ─────────────────────────────────────────────────────────────── */
 
 /*
  * Everything shown to a person goes through text__escape: a message by log_…, a cell of a table by
- * table__cell, and so on. Whatever a terminal would obey, or would be invisible, appears as
- * `\u{9b}` (a code point) or `\x9b` (a byte that is not UTF-8): control characters, bidirectional
- * controls, zero-width characters, separators of lines and paragraphs. A backslash is not escaped.
+ * table__cell, and so on. Whatever a terminal would interpret, and whatever is invisible, appears
+ * as `\u{9b}` (a code point) or `\x9b` (a byte that is not UTF-8): control characters,
+ * bidirectional controls, zero-width characters, separators of lines and paragraphs. A backslash is
+ * not escaped.
  */
 
 /* True for a code point that is escaped. */
@@ -123,7 +124,7 @@ void keyed__sort(struct keyed *v, struct keyed *tmp, size_t n);
 /* Fast for arrays that consist of a few sorted runs; otherwise like qsort(). */
 void array__sort(void *array, size_t n, size_t elem, int (*cmp)(const void *a, const void *b));
 
-/* ── byte buffer (to be zeroed, or initialised by buf__init) ───────────────────────────────── */
+/* ── byte buffer (the caller's is zeroed, or buf__init'ed) ───────────────────────────────── */
 
 #define BUF_DEFAULT_MAX (64U << 20) /* for a zeroed struct buf, in which max is 0 */
 

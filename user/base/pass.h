@@ -13,7 +13,7 @@
 int pass__send(int to, const void *msg, size_t size, int fd, int flags);
 
 /*
- * Takes the next message and its descriptor, which the caller owns and is closed on exec (-1:
+ * Takes the next message and its descriptor, which is closed on exec and owned by the caller (-1:
  * none). `flags` as above. -EAGAIN: none yet, or a signal arrived; -EPIPE: the other process is
  * gone; -EBADMSG: the message does not have that size, or a descriptor was lost because there was
  * no room for it or more than one was sent; other errors of recvmsg(). The descriptor of a refused

@@ -55,7 +55,7 @@ static void give_up(struct member *m, int err)
 	m->census.failed = true;
 }
 
-/* ── a census that was taken ───────────────────────────────────────────────────────────────── */
+/* ── one that was taken ──────────────────────────────────────────────────────────────────── */
 
 /*
  * 0 for a perfect census. During the next collection, blocks are missing from the generations'

@@ -218,7 +218,7 @@ void command__let_go(struct command *c)
 		poll(NULL, 0, 1);
 }
 
-/* ── from start to end ─────────────────────────────────────────────────────────────────────── */
+/* ── from its start to its end ───────────────────────────────────────────────────────────── */
 
 static int start(struct command *c, char *const *argv)
 {

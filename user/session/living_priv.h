@@ -11,7 +11,7 @@ struct member;
 struct session;
 struct target_living;
 
-/* The state of this in a member. */
+/* A member's state for these looks. */
 struct living_state {
 	bool going;		/* a look of this kind is in progress */
 	uint64_t window_ns;	/* the end of the window for which it was started or given up */

@@ -105,7 +105,7 @@ static void wait_for_last_ends(struct session *s)
 	}
 }
 
-/* ── periodic work ─────────────────────────────────────────────────────────────────────────── */
+/* ── looking after ───────────────────────────────────────────────────────────────────────── */
 
 static bool is_over(const struct loop *l, uint64_t now)
 {
@@ -133,7 +133,8 @@ static void look_after_members(struct loop *l, uint64_t now)
 	member__start_looks(s, now);
 	member__more_rows(s);
 	follow__look(s, now, mapped__works(s));
-	/* at the end of the session, members that end with it need more than this sweep */
+	/* members that ended just now are left to the end of the session, which does more than a
+	 * sweep */
 	if (now - l->swept_ns < SWEEP_EVERY_NS || is_over(l, now))
 		return;
 	l->swept_ns = now;
@@ -180,7 +181,7 @@ static void look_after_windows(struct loop *l, uint64_t now)
 	int err;
 
 	windows__collect(s);
-	/* this turn may have been held up since it started, which belongs to this window */
+	/* if this turn has been held up since it started, that belongs to this window */
 	if (s->windows && (l->write_now || now >= windows__next_due(s)))
 		keep_beating(l);
 	err = windows__cut(s, now, l->write_now);

@@ -17,7 +17,7 @@
  * … */
 #define COMPLETE_FIRST_NS   1000000ULL
 #define COMPLETE_LONGEST_NS 200000000ULL
-/* … longer if a check succeeds for none of its patience, as with a library whose runtime is never
+/* … at most this once patience has run out repeatedly, as with a library whose runtime is never
  * used, since a check costs a process, … */
 #define COMPLETE_RARE_NS 10000000000ULL
 /* … after its memory hung, … */

@@ -12,7 +12,7 @@
 
 /* Limit on users whose refused processes are counted individually. */
 #define MAX_REFUSED_USERS 64
-/* Fraction of the descriptors available to members, each of which holds up to three: its process's,
+/* One live member per this many descriptors of the limit: each holds up to three, its process's,
  * its file's, its log's. */
 #define DESCRIPTORS_PART 8
 
@@ -284,7 +284,7 @@ size_t members__exited(const struct members *members, struct member **ret_exited
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* ── counters left in the kernel ───────────────────────────────────────────────────────────── */
+/* ── counters that are left in the kernel ────────────────────────────────────────────────── */
 
 static struct entry *find_left(const struct members *members, pid_t pid)
 {
@@ -345,7 +345,7 @@ int members__leave_gone(struct members *members, pid_t pid)
 	return HASH_INSERT(members->gone, pid, sizeof(gone->pid), gone);
 }
 
-/* ── released members ──────────────────────────────────────────────────────────────────────── */
+/* ── members of which nothing is left ────────────────────────────────────────────────────── */
 
 void members__set_released(struct members *members, struct member *m)
 {

@@ -47,29 +47,27 @@ struct member {
 	struct kernel_lacking lacking; /* probes that could not be set */
 	bool only_sampled;	       /* as in target__info() once the member is ready */
 	bool no_rows;		       /* its unwind rows could not be loaded */
-	bool no_rows_reported;	       /* its rows could not be loaded so far and are tried again */
-	bool rows_lack;		       /* total time spent on making its rows */
-	uint64_t rows_ns;	       /* its rows are not complete yet: member__more_rows() */
-	bool rows_later;	       /* consecutive turns without time for its user's files */
-	uint32_t rows_tries;	       /* while its mappings could not be read: want_again() */
-	struct retry again;	       /* as reported by the kernel; ino 0: not reported */
-	struct wire_proc_new program;  /* CLOCK_MONOTONIC: start of its part of the profile */
-	uint64_t attach_ns;	       /* when its probes were in place */
-	uint64_t probed_ns;	       /* attached, and not yet known to have ended */
-	bool live;		       /* attached, and not seen to end */
-	bool ready;		       /* its layout has been confirmed */
-	bool forgotten;		       /* it was not a target: the timeline has nothing of it */
-	bool replaced;		       /* unseen.c: it now runs another program */
-	bool from_start;	       /* its probes were in place before its first call */
+	bool no_rows_reported;	       /* this is in the report */
+	bool rows_lack;	     /* its rows could not be loaded so far; they are tried again */
+	uint64_t rows_ns;    /* total time spent on making its rows */
+	bool rows_later;     /* its rows are not complete yet: member__more_rows() */
+	uint32_t rows_tries; /* consecutive turns without time for its user's files */
+	struct retry again;  /* while its mappings could not be read: want_again() */
+	struct wire_proc_new program; /* as reported by the kernel; ino 0: not reported */
+	uint64_t attach_ns;	      /* CLOCK_MONOTONIC: start of its part of the profile */
+	uint64_t probed_ns;	      /* when its probes were in place */
+	bool live;		      /* attached, and not yet known to have ended */
+	bool ready;		      /* its layout has been confirmed */
+	bool forgotten;		      /* it was not a target: the timeline has nothing of it */
+	bool replaced;		      /* unseen.c: it now runs another program */
+	bool from_start;	      /* its probes were in place before its first call */
 	bool calls_missed; /* it started during the session, and calls may have been missed */
 	struct held *held; /* its records until it is ready */
-	struct kernel_refused
-		refused; /* what its user was refused before it joined, or by the last cut */
-	struct kernel_cost cost; /* set once it has ended and is detached */
+	struct kernel_refused refused; /* its user's counts before it joined, or at the last cut */
+	struct kernel_cost cost;       /* set once it has ended and is detached */
 	/* member.c: when to check next whether it is ready, and when patience runs out */
 	uint64_t retry_ns, give_up_ns;
-	unsigned tries,
-		given_up;    /* checks so far, and how often patience ran out and started again */
+	unsigned tries, given_up; /* checks so far; times that patience ran out */
 	bool last_check;     /* for the check in progress, an unexpected result counts as wrong */
 	struct retry waited; /* the candidate's, from before it joined: the next pause is longer */
 	/* the snapshot of its threads: wanted, deadline, and when it was started */
@@ -163,7 +161,7 @@ const struct members_refused *members__refused(const struct members *members, si
  * cut with no process left out is logged. */
 void members__cut_refused(struct members *members, size_t i, uint64_t waiting);
 
-/* ── candidates.c: processes to be looked at ───────────────────────────────────────────────── */
+/* ── candidates.c: processes that are to be looked at ────────────────────────────────────── */
 
 /* What a candidate waits for. */
 enum candidate_wait {
@@ -176,8 +174,7 @@ enum candidate_wait {
 struct candidate {
 	pid_t pid;
 	uint64_t due_ns;
-	uint64_t
-		give_up_ns; /* 0: the next look is the late one, for libraries loaded by dlopen() */
+	uint64_t give_up_ns; /* 0: the next look is the late one, for dlopen() */
 	unsigned tries;
 	bool reported; /* reported by the kernel in `program` */
 	bool running; /* it ran before it was noticed: it joins once its runtime has been checked */

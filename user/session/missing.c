@@ -125,7 +125,7 @@ static void note_kernel(struct session *s, const struct member *m)
 		    "CAP_SYSLOG, and a kernel.kptr_restrict of 1 or below");
 }
 
-/* ── for lack of room ──────────────────────────────────────────────────────────────────────── */
+/* ── for want of room ────────────────────────────────────────────────────────────────────── */
 
 /* `whole`: at the end of the member or the session, which a capture records as well. */
 static void add_refused(struct session *s, const struct member *m, bool whole, const char *text)

@@ -24,8 +24,7 @@ struct metrics_server;
 enum session_kind {
 	SESSION_SYSTEM,	 /* every GHC process of the host; never ends by itself */
 	SESSION_PIDS,	 /* processes that run already; ends with the last of them */
-	SESSION_COMMAND, /* a program that it starts, and that program's children; ends with the
-			    program */
+	SESSION_COMMAND, /* a program that it starts, and its descendants; ends with the program */
 };
 
 /* Strings and arrays pointed to must live as long as the session. */

@@ -57,8 +57,7 @@ struct early {
 
 /* Counts of what the profiles of all processes lack together (noted.c). */
 struct noted {
-	uint64_t switches,
-		returns; /* switches not reported by the kernel; safe calls without a start */
+	uint64_t switches, returns; /* switches not reported; safe calls without a start */
 	uint64_t too_short, unseen; /* struct session's n_too_short, n_unseen */
 	uint64_t held_up_ns;	    /* total time that the probes were off, … */
 	unsigned held_up;	    /* … and how many times */
@@ -161,7 +160,7 @@ enum rights_trace {
 	RIGHTS_COMMAND = 2, /* a command is taken to its entry (entry.c) */
 };
 
-/* ── switched.c: the operator's off switch ──────────────────────────────────────────────────── */
+/* ── switched.c: the operator's switch ───────────────────────────────────────────────────── */
 
 /*
  * True if the file opts->off_path exists. Everything that the session has attached is then removed
@@ -170,7 +169,7 @@ enum rights_trace {
  */
 bool switched__off(struct session *s, uint64_t now);
 
-/* ── renewal.c: helper processes that cannot be restarted ──────────────────────────────────── */
+/* ── renewal.c: what a session cannot get back ───────────────────────────────────────────── */
 
 /* True if the session may end so that the next one starts, which it may not soon after its
  * start. */
@@ -187,8 +186,8 @@ bool renewal__is_due(struct session *s, uint64_t now);
  * goes on until the command ends; a second one ends the session.
  */
 void signalled__take(struct session *s);
-/* For confine__hurry_by(); ctx: the session. The first signal for a command is passed on and not
- * urgent. */
+/* For confine__hurry_by(); ctx: the session. The first signal for a command is passed on, and is
+ * not urgent. */
 bool signalled__is_urgent(void *ctx);
 
 /* ── feed.c: what the intake takes from the kernel side ──────────────────────────────────── */
@@ -209,7 +208,7 @@ void feed__cut(struct feed *feed);
 /* Number of malformed records in the whole session. */
 uint64_t feed__bad_records(const struct feed *feed);
 
-/* ── symbols.c: downloaded debug files ──────────────────────────────────────────────────────── */
+/* ── symbols.c: files with symbols that are downloaded ────────────────────────────────────── */
 
 /* To be called before any target is looked at. Negative: what the options ask for failed, which is
  * printed. */
@@ -246,7 +245,7 @@ void held__drop(struct held *held);
 /* True if no records are held any more: some may have been passed on. */
 bool held__is_over(const struct held *held);
 
-/* ── looks.c: reading targets' memory ──────────────────────────────────────────────────────── */
+/* ── looks.c: looks into memory ──────────────────────────────────────────────────────────── */
 
 /*
  * Looks into targets' memory that run while the loop turns (target.h), up to LOOKS_MAX at a time. A
@@ -315,7 +314,7 @@ void snapshots__over(struct session *s, struct member *m);
 /* Takes snapshots of all members at the end of the session, until until_ns at the latest. */
 void snapshots__last(struct session *s, uint64_t until_ns);
 
-/* ── room.c: processes that wait for room or time ──────────────────────────────────────────── */
+/* ── room.c: processes for which there is no room, or no time ────────────────────────────── */
 
 /* Descriptors that must be free to decide whether a process is wanted, to look at it with the help
  * of other processes, to let it join, and for each check in between. */
@@ -404,7 +403,7 @@ bool program__is(pid_t pid, const struct wire_proc_new *rec);
  * program. */
 bool program__has_ended(pid_t pid);
 
-/* ── follow.c: processes that start ────────────────────────────────────────────────────────── */
+/* ── follow.c: processes that begin ──────────────────────────────────────────────────────── */
 
 /* Processes that may become members: those that the kernel reports and that must be looked at in
  * time. */
@@ -481,7 +480,7 @@ void mapped__want(struct mapped *mapped, struct member *m, uint64_t due_ns);
 /* Processes the mappings since the last call, and reads the maps of the members concerned. */
 void mapped__drain(struct session *s, uint64_t now);
 
-/* ── spare.c: descriptors for the end ───────────────────────────────────────────────────────── */
+/* ── spare.c: descriptors for the end ─────────────────────────────────────────────────────── */
 
 /*
  * Reserves descriptors for the end of the session, so that it can write its results even if targets
@@ -533,7 +532,7 @@ struct windows_state {
 /* All zero if there are no windows. */
 void windows__state(const struct windows *w, struct windows_state *ret_state);
 
-/* ── open.c, loop.c, ending.c: the session from start to end ───────────────────────────────── */
+/* ── open.c, loop.c, ending.c: the session from beginning to end ─────────────────────────── */
 
 /* Opens the kernel side, the timeline and the outputs; the first members join. Prints a line on
  * failure. */

@@ -111,7 +111,7 @@ static void find_ends(struct session *s, uint64_t now)
 	unseen->ends_ns = now + scrape__every_ns(after - before);
 }
 
-/* ── processes that have started ───────────────────────────────────────────────────────────── */
+/* ── processes that have begun ───────────────────────────────────────────────────────────── */
 
 static void find_processes(struct session *s, uint64_t now)
 {

@@ -110,8 +110,8 @@ bool windows__written(const struct windows *w)
 	return w && w->written;
 }
 
-/* A disk that is full for a day is one event: repetitions with a known reason are logged only with
- * --verbose. */
+/* A disk that is full for a day is one event: repetitions with a known reason are only verbose
+ * messages. */
 static void drop(struct windows *w, unsigned why, const char *text)
 {
 	bool known = (w->failing & why) == why;

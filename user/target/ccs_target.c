@@ -14,7 +14,7 @@
 
 #define MAX_KEPT	   (1U << 18)
 #define READ_TIMEOUT_MS	   1000
-#define WHOLE_TREE_NS	   100000000ULL /* time that the child may spend on what was not requested */
+#define WHOLE_TREE_NS	   100000000ULL	 /* the child's limit for what was not asked for */
 #define WHOLE_TREE_EACH_NS 2000000000ULL /* how often */
 /* After this many timeouts in a row, a target whose memory hangs is not read for a while, and for
  * longer each time. */

@@ -145,7 +145,7 @@ static int run(void *ctx, void *out)
 	return err;
 }
 
-/* ── in the session's process ──────────────────────────────────────────────────────────────── */
+/* ── outside ─────────────────────────────────────────────────────────────────────────────── */
 
 /* Merges adjacent mappings of code; beyond CENSUS_MAX_RANGES, gaps are included as well. */
 static void add_code(struct census_opts *opts, const struct image_map *map)

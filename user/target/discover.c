@@ -25,8 +25,8 @@
 static const struct slot_key runtime_key;
 
 /*
- * Maps an error of opening something of a process. 0: there is nothing to inspect, because it is
- * gone or access is denied; -EMFILE, -EBUSY: nothing is known.
+ * Translates an error of opening a file of a process to a result of look_into(). 0: there is
+ * nothing to inspect, because it is gone or access is denied; -EMFILE, -EBUSY: nothing is known.
  */
 static int shown_by(int err)
 {

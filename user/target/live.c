@@ -83,7 +83,7 @@ int live__check(struct target *t, enum target_verdict *ret_verdict)
 	return err ? explain(t, err) : judge(t, true, ret_verdict);
 }
 
-/* ── asynchronous looks ────────────────────────────────────────────────────────────────────── */
+/* ── looks that nobody waits for ─────────────────────────────────────────────────────────── */
 
 /*
  * Like explain(), for a process that was to be followed: the log gets no line if it has ended, as

@@ -36,7 +36,7 @@
 /* The fields that are read are in the first bytes of a TSO (scripts/ghc-layouts.json), profiled or
  * not. */
 #define TSO_HEAD 96
-/* TSOs that are this close together are read at once. */
+/* TSOs in the same aligned block of this size are read at once. */
 #define AT_ONCE 16384
 /*
  * rts/include/rts/storage/GC.h, generation: offset of the number of finished collections and, from
@@ -71,7 +71,7 @@ struct living_job {
 	uint64_t info; /* info pointer of TSOs; 0: none has been seen */
 	uint64_t end;  /* the closure that ends all lists; 0: no list has been read to its end */
 	uint64_t until_ns;     /* no reading continues after this time */
-	uint64_t n_read;       /* number of threads in all readings */
+	uint64_t n_read;       /* threads read so far, in all readings */
 	uint64_t side_by_side; /* address of the contents of bytes[]; 0: empty */
 	unsigned char bytes[AT_ONCE];
 };
@@ -288,7 +288,8 @@ static int read_youngest(struct living_job *job, struct target_living *out)
 /*
  * Reads the older generations' lists. Threads that survive a collection of the youngest generation
  * are prepended to an older one's list (rts/sm/MarkWeak.c, tidyThreadList), whose rest does not
- * change: with tens of thousands of threads, these are not read again after each such collection.
+ * change: with tens of thousands of threads, that rest is not read again after each such
+ * collection.
  */
 static int read_all_older(struct living_job *job, struct target_living *out)
 {
@@ -353,7 +354,7 @@ static int run(void *ctx, void *shared)
 	return err == -EAGAIN || err == -EBUSY ? 0 : err;
 }
 
-/* ── in the session's process ──────────────────────────────────────────────────────────────── */
+/* ── outside ─────────────────────────────────────────────────────────────────────────────── */
 
 static bool fits(const struct wire_layout *l)
 {

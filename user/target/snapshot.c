@@ -15,7 +15,7 @@
 #include "names/names.h"
 #include "target_priv.h"
 
-/* The kernel's __u64 and uint64_t have the same size but different types: the walker uses the
+/* The kernel's __u64 and uint64_t have the same size but are different types: the walker uses the
  * latter. */
 #include "mem.bpf.h"
 #include "stg.bpf.h"

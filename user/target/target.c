@@ -193,7 +193,8 @@ static bool is_packed(const struct target *t)
 	return false;
 }
 
-/* Reports a lack of resources. Returns -EBUSY. */
+/* Reports a lack of resources, with the advice to try again unless a limit is the cause. Returns
+ * -EBUSY. */
 static int refuse_for_now(struct target *t, const char *name, int err)
 {
 	const char *lacked = err == -ENOMEM			? "memory"

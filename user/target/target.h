@@ -148,7 +148,7 @@ void target__free(struct target *target);
  * WIRE_TARGET_UNCONFIRMED, unless there is no layout.
  */
 
-/* ── asynchronous looks ────────────────────────────────────────────────────────────────────── */
+/* ── looks that nobody waits for ─────────────────────────────────────────────────────────── */
 
 /*
  * A look into the process's memory runs in a child of its own, which is killed if it takes too
@@ -223,7 +223,7 @@ int target__pidfd(const struct target *target);
 bool target__alive(const struct target *target);
 
 /*
- * False: the process has called exec since it was opened, and runs another program. Also true if
+ * False: the process has called exec since it was opened, and runs another program. True also if
  * that cannot be determined.
  */
 bool target__runs_same(const struct target *target);
@@ -253,7 +253,7 @@ struct target_left_out {
 };
 void target__left_out(const struct target *target, struct target_left_out *ret_left_out);
 
-/* ── additional information for --list and --doctor ────────────────────────────────────────── */
+/* ── what --list and --doctor report besides ─────────────────────────────────────────────── */
 
 struct target_traits {
 	const char *linking; /* "dynamic", "static glibc", "static musl", "dynamic Haskell", … */
@@ -401,8 +401,8 @@ struct target_living_thread {
 	uint16_t pad[3];
 };
 
-/* How many readings of the threads that no collection of the youngest generation has moved are
- * tried. */
+/* Limit on quiet spans: readings during which no collection of the youngest generation moved a
+ * thread. */
 #define TARGET_LIVING_QUIETS 8
 
 struct target_living_quiet {

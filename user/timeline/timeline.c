@@ -236,7 +236,7 @@ int timeline__join_log(struct timeline *tl, pid_t pid, const struct join_log *lo
 	return err;
 }
 
-/* ── while records arrive ──────────────────────────────────────────────────────────────────── */
+/* ── while records come ──────────────────────────────────────────────────────────────────── */
 
 /* Number of slices for each lane. */
 size_t timeline__lane_budget(const struct timeline *tl)

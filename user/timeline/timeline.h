@@ -103,8 +103,8 @@ typedef void (*timeline_figures_fn)(void *ctx, const struct figures *figures, bo
 void timeline__set_figures(struct timeline *tl, timeline_figures_fn fn, void *ctx);
 /*
  * Gives the figures of each process since the last cut, as if the session ended at at_ns; changes
- * nothing. Like for timeline__window(), the kernel side's state at that moment should have been
- * taken before. For a settled process they are given only once.
+ * nothing. As for timeline__window(), the kernel side's state at that moment should have been taken
+ * before. For a settled process they are given only once.
  */
 int timeline__figures(struct timeline *tl, uint64_t at_ns);
 /* Makes lanes of all records received so far, as happens when there are many: a reading takes time

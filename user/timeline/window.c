@@ -5,7 +5,7 @@
 #include "picture/make.h"
 #include "timeline_priv.h"
 
-/* ── retired targets ───────────────────────────────────────────────────────────────────────── */
+/* ── what goes ───────────────────────────────────────────────────────────────────────────── */
 
 /* The lanes made of a target so far, or new ones, for the caller to free. */
 static int take_lanes(struct timeline *tl, struct seen *seen, struct lanes **ret_lanes)
@@ -138,7 +138,7 @@ static int make_window(struct timeline *tl, uint64_t at_ns)
 	return err;
 }
 
-/* Continues in the new picture. */
+/* Continues all targets in the new picture. */
 static int cut(struct timeline *tl, uint64_t at_ns, struct picture *next)
 {
 	int err = 0;
