@@ -477,8 +477,7 @@ SS_INLINE u64 ring_wakeup(void)
 									   : BPF_RB_NO_WAKEUP;
 }
 
-/* Sends a record of `head` bytes, followed by nframes frames. */
-/* Returns 0, or -1 if the record is lost. */
+/* Sends a record of `head` bytes, followed by nframes frames. Returns 0, or -1 if it is lost. */
 SS_INLINE int ring_send(void *rec, u32 head, u32 nframes)
 {
 	u32 size;

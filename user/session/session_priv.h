@@ -37,7 +37,8 @@
 /* Descriptors reserved for the end of the session: files that it reads and writes, helper
  * processes. */
 #define SESSION_SPARE_FDS 32
-/* A process that has just been exec'd has no capabilities before hs_init. */
+/* How long a process that was just exec'd may take until hs_init, before which it has no
+ * capabilities. */
 #define READY_TIMEOUT_NS 10000000000ULL
 
 /* Limit on the time for looks in one turn of the loop; the rest follows in the next turn, after
