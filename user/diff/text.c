@@ -39,7 +39,7 @@ static const struct section {
 			    "calls take longer: %s%s%s", "calls take less time: %s%s%s", NS},
 	[DIFF_CALL_CPU] = {"Safe calls: the CPU time of one", "function", "called from",
 			   "calls take more CPU time: %s%s%s", "calls take less CPU time: %s%s%s",
-			   false},
+			   NS},
 	[DIFF_GCS] = {"Collections: how many", "", "", "more collections%s%s%s",
 		      "fewer collections%s%s%s", COUNT},
 	[DIFF_GC_CPU] = {"Collections: the CPU time of one", "", "",
