@@ -76,7 +76,8 @@ struct namer {
  */
 int intake__add_target(struct intake *in, const struct target_info *info, const struct namer *namer,
 		       uint64_t attach_ns, uint64_t attach_took_ns);
-/* Updates the info of a process whose runtime was not initialised when it joined. */
+/* Updates the info of a process whose runtime was not initialised when it joined. Not refused after
+ * intake__close. */
 int intake__update_target(struct intake *in, const struct target_info *info);
 /*
  * Takes one record as it came from the ring buffer; `size` bytes are readable. -EBADMSG: type,
@@ -97,7 +98,7 @@ bool intake__does_look_ahead(const struct intake *in);
 /*
  * Sets facts about the newest target with this pid that arrive later in the capture but hold from
  * its start: calls_missed of its cost, and the number of capabilities (0 if none is recorded).
- * -ENOENT.
+ * Not refused after intake__close.
  */
 int intake__known_ahead(struct intake *in, pid_t pid, bool calls_missed, uint32_t capabilities);
 /* As intake__known_ahead: the time of the target's last record, which is its end or that of an
@@ -109,7 +110,7 @@ void intake__calls_uncounted(struct intake *in);
 /* The threads as they were at at_ns; at_end: the last snapshot of the session or the target. */
 int intake__snapshot(struct intake *in, pid_t pid, const struct snapshot *snapshot, uint64_t at_ns,
 		     bool at_end);
-/* What the heap consisted of at at_ns, which is not 0. */
+/* What the heap consisted of at at_ns, which is not 0. Not refused after intake__close. */
 int intake__census(struct intake *in, pid_t pid, const struct target_census *census,
 		   uint64_t at_ns);
 /* Whether a collection was running at any time between start and end, as far as records show. */
