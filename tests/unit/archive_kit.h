@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Static archives that a test lays out, as gabi and ar(5) have them, and a linker that puts their
- * sections into a program's code.
+ * Builds static archives in the format of the gabi and ar(5), and links their sections into a
+ * program's code.
  */
 #ifndef SAFESCOPED_TEST_ARCHIVE_KIT_H
 #define SAFESCOPED_TEST_ARCHIVE_KIT_H
@@ -15,7 +15,7 @@
 #define KIT_SECTIONS 16
 #define KIT_SYMBOLS  32
 #define KIT_RELOCS   32
-#define KIT_SIZE     4096 /* of a section */
+#define KIT_SIZE     4096 /* of one section */
 
 struct kit_reloc {
 	uint32_t at, type, symbol;
@@ -30,7 +30,7 @@ struct kit_section {
 
 struct kit_symbol {
 	char name[64];
-	uint32_t section; /* index; UINT32_MAX: it is in another file */
+	uint32_t section; /* index; UINT32_MAX: defined in another file */
 	uint64_t value, size;
 	uint8_t type, bind;
 };
@@ -44,7 +44,7 @@ struct kit_object {
 
 #define KIT_UNDEFINED UINT32_MAX
 
-/* Bytes that look like code in that they differ from those of any other seed. */
+/* Fills bytes with pseudo-code that differs for every seed. */
 static inline void kit_fill(uint8_t *bytes, size_t n, uint32_t seed)
 {
 	uint64_t x = seed * 0x9e3779b97f4a7c15ULL + 1;
@@ -86,7 +86,7 @@ static inline uint32_t kit_add_symbol(struct kit_object *o, const char *name, ui
 	return o->n_symbols++;
 }
 
-/* A section with one function. */
+/* Adds a section with one function. */
 static inline uint32_t kit_add_function(struct kit_object *o, const char *name, uint32_t size,
 					uint32_t seed)
 {
@@ -110,7 +110,8 @@ static inline size_t kit_align(size_t at)
 	return (at + 15) & ~(size_t)15;
 }
 
-/* The object as a file; returns its size. Sections: NULL, code, relocations, symbols, strings. */
+/* Writes the object as a file; returns its size. Sections: NULL, code, relocations, symbols,
+ * strings. */
 static inline size_t kit_write_object(const struct kit_object *o, uint8_t *out)
 {
 	Elf64_Shdr sh[2 * KIT_SECTIONS + 3] = {0};
@@ -196,7 +197,7 @@ static inline size_t kit_write_object(const struct kit_object *o, uint8_t *out)
 	return at + count * sizeof(*sh);
 }
 
-/* An archive of these objects; returns its size. */
+/* Writes an archive of these objects; returns its size. */
 static inline size_t kit_write_archive(const struct kit_object *objects, size_t n, uint8_t *out)
 {
 	size_t at = 8;
@@ -216,7 +217,8 @@ static inline size_t kit_write_archive(const struct kit_object *objects, size_t 
 	return at;
 }
 
-/* What the linker does: the section at vaddr, with symbols of its object at `places`. */
+/* Links one section as ld would: copies it to vaddr and relocates it against its object's
+ * symbols, whose addresses are in `places`. */
 static inline void kit_link(const struct kit_object *o, uint32_t section, const uint64_t *places,
 			    uint8_t *code, uint64_t start, uint64_t vaddr)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* capture_folder: a folder for one capture, for a group's setup and its end. */
+/* capture_folder: a temporary folder for one capture, made and removed by a group's setup and
+ * teardown. */
 #ifndef SAFESCOPED_TEST_CAPTURE_FOLDER_H
 #define SAFESCOPED_TEST_CAPTURE_FOLDER_H
 
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The folder, the capture in it, and what it is called before it is finished. */
+/* The folder, the path of the capture in it, and the capture's path until it is finished. */
 static char folder[] = "/tmp/safescoped-capture-XXXXXX";
 static char path[128], partial[160];
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* capture_kit: a kit's timeline that is captured, and the capture read again. */
+/* capture_kit: captures a test kit's timeline and reads the capture back. */
 #ifndef SAFESCOPED_TEST_CAPTURE_KIT_H
 #define SAFESCOPED_TEST_CAPTURE_KIT_H
 
@@ -28,7 +28,7 @@ static inline int read_capture(const struct replay_hooks *hooks, struct replay *
 	return err;
 }
 
-/* All of which is taken. */
+/* Reads the capture; every input in it must be accepted. */
 static inline struct replay *replay_all(const struct replay_hooks *hooks)
 {
 	struct replay *r;

@@ -7,7 +7,7 @@
 #include "unwind/cfi.h"
 #include "wire.h"
 
-/* The rule for an address as in the file: WIRE_CFI_NONE if there is no row. */
+/* The rule for an address as in the file; WIRE_CFI_NONE if there is no row. */
 static inline uint32_t cfi_rule(const struct cfi_rows *rows, uint64_t vaddr)
 {
 	uint64_t rel = vaddr - rows->base, bucket = rel >> WIRE_UNWIND_BUCKET_SHIFT;
@@ -16,7 +16,7 @@ static inline uint32_t cfi_rule(const struct cfi_rows *rows, uint64_t vaddr)
 
 	if (vaddr < rows->base || bucket >= rows->n_buckets)
 		return WIRE_CFI_NONE;
-	/* the row before the bucket's first may reach into it */
+	/* the row before the bucket's first one may extend into it */
 	first = (uint32_t)rows->words[bucket];
 	n = rows->words[bucket] >> 32;
 	first += search__first(n, i, row[first + i] >> 32 > rel);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* dwarf_kit: the helpers that read DWARF, for a group of tests. After cmocka.h. */
+/* dwarf_kit: starts the helpers that read DWARF, for a group of tests. Include after cmocka.h. */
 #ifndef SAFESCOPED_TEST_DWARF_KIT_H
 #define SAFESCOPED_TEST_DWARF_KIT_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Calls everything that elf.h offers on one file and touches every byte that it hands out.
- * Nothing is asserted but what must hold for any bytes: the sanitizers judge the rest.
+ * Calls everything that elf.h offers on one file and touches every byte that it returns. Asserts
+ * only what must hold for any input; the sanitizers judge the rest.
  */
 #ifndef SAFESCOPED_TESTS_ELF_EXERCISE_H
 #define SAFESCOPED_TESTS_ELF_EXERCISE_H
@@ -13,7 +13,7 @@
 
 struct elf_exercise {
 	const struct elf_file *elf;
-	size_t sum; /* keeps the reads alive */
+	size_t sum; /* keeps the compiler from dropping the reads */
 };
 
 static inline int elf_exercise_symbol(void *ctx, const struct elf_sym *sym)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* elf_files: an ELF file by its path, and where its functions are. After cmocka.h. */
+/* elf_files: opens an ELF file by its path and finds its functions. Include after cmocka.h. */
 #ifndef SAFESCOPED_TEST_ELF_FILES_H
 #define SAFESCOPED_TEST_ELF_FILES_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* eventlog_models: what the tests of what is made of a log's events share. */
+/* eventlog_models: shared by the tests of the models that are built from a log's events. */
 #ifndef SAFESCOPED_TEST_EVENTLOG_MODELS_H
 #define SAFESCOPED_TEST_EVENTLOG_MODELS_H
 
@@ -43,7 +43,8 @@ static const struct {
 	{4, "main", "Main", "Main.hs:1:1-9", 0},
 	{3, "fib", "Main", "Main.hs:2:1-9", 0},
 	{2, "$wgo", "Data.Thing", "Data/Thing.hs:3:1", 0},
-	{1, "GC", "Main", "Main.hs:9:1-9", 0}, /* the program's own, of a borrowed name */
+	{1, "GC", "Main", "Main.hs:9:1-9",
+	 0}, /* the program's own, despite the name of a built-in centre */
 };
 
 static inline void write_centres(struct writer *w)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* eventlog_reading: a log made here is read as a file or a stream, and what comes out is kept. */
+/* eventlog_reading: reads a generated log as a file or a stream and keeps the results. */
 #ifndef SAFESCOPED_TEST_EVENTLOG_READING_H
 #define SAFESCOPED_TEST_EVENTLOG_READING_H
 
@@ -17,7 +17,7 @@ struct seen {
 	uint64_t times[4096];
 	uint16_t ids[4096], caps[4096];
 	uint32_t tids[4096];
-	uint64_t sum; /* of everything, to compare runs */
+	uint64_t sum; /* over all events, to compare runs */
 };
 
 static inline int on_any(void *ctx, const struct el_event *ev)
@@ -88,7 +88,7 @@ static inline struct eventlog_stats read_stream(const void *data, size_t len, si
 	return st;
 }
 
-/* Two capabilities and the global buffer, `blocks` blocks each, with `per` runs a block. */
+/* Two capabilities and the global buffer with `blocks` blocks each and `per` runs per block. */
 static inline void sample_log(struct writer *w, unsigned blocks, unsigned per)
 {
 	w_header(w);

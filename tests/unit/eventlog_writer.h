@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* eventlog_writer: makes eventlogs for the tests, event by event, right or wrong at will. */
+/* eventlog_writer: writes eventlogs for the tests, event by event, valid or malformed. */
 #ifndef SAFESCOPED_TEST_EVENTLOG_WRITER_H
 #define SAFESCOPED_TEST_EVENTLOG_WRITER_H
 
@@ -17,10 +17,10 @@
 struct writer {
 	uint8_t *data;
 	size_t len, cap;
-	size_t block; /* where the open block begins; 0: none */
+	size_t block; /* offset of the open block; 0: none */
 };
 
-/* The types of GHC 9.10, by id: payload size, 0xffff variable. */
+/* The event types of GHC 9.10, by id: payload size, or 0xffff if variable. */
 static const struct {
 	uint16_t id, size;
 } writer_types[] = {
@@ -136,8 +136,8 @@ static inline void w_end(struct writer *w)
 }
 
 /*
- * One event; `fmt` is a letter for each field: b u8, h u16, w u32, l u64, s string with its NUL,
- * t text without. The length of variable ones is filled in.
+ * Writes one event; `fmt` has a letter for each field: b u8, h u16, w u32, l u64, s string with its
+ * NUL, t text without it. The length of variable-size events is filled in.
  */
 static inline void w_event(struct writer *w, uint16_t id, uint64_t time, const char *fmt, ...)
 {
@@ -189,7 +189,7 @@ static inline void w_free(struct writer *w)
 	*w = (struct writer){0};
 }
 
-/* To the events of all types. */
+/* Subscribes to the events of all types. */
 static inline int w_subscribe_all(struct eventlog *log, eventlog_fn fn, void *ctx)
 {
 	uint16_t ids[EL_IDS];
@@ -218,7 +218,7 @@ static inline int w_read_path(struct eventlog *log, const char *path)
 	return err;
 }
 
-/* An anonymous file with these bytes. */
+/* Returns an anonymous file with these bytes. */
 static inline int w_file(const void *data, size_t len)
 {
 	int fd = memfd_create("eventlog", MFD_CLOEXEC);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* gunzip: what was gzipped. After cmocka.h. */
+/* gunzip: decompresses gzip data. Include after cmocka.h. */
 #ifndef SAFESCOPED_TEST_GUNZIP_H
 #define SAFESCOPED_TEST_GUNZIP_H
 
 #include <zlib.h>
 
-/* The whole of it, into `raw`; how many bytes. */
+/* Decompresses all of it into `raw`; returns the number of bytes. */
 static inline size_t gunzip(const void *gz, size_t len, void *raw, size_t size)
 {
 	z_stream z = {.next_in = (Bytef *)gz,
@@ -13,7 +13,7 @@ static inline size_t gunzip(const void *gz, size_t len, void *raw, size_t size)
 		      .next_out = raw,
 		      .avail_out = (uInt)size};
 
-	/* 16: a gzip header */
+	/* + 16: expect a gzip header */
 	assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
 	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
 	inflateEnd(&z);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A memory image for the native walker: words put at addresses, everything else unreadable; and
- * the means to lay out info tables, STACK objects and frames as GHC does.
+ * A memory image for the native walker: words at chosen addresses, everything else unreadable; and
+ * functions that lay out info tables, STACK objects and frames as GHC does.
  */
 #ifndef SAFESCOPED_TESTS_IMAGE_H
 #define SAFESCOPED_TESTS_IMAGE_H
@@ -14,7 +14,7 @@
 #define IMAGE_MAX_WORDS 65536
 
 struct image {
-	struct mem mem; /* first: the walker's handle */
+	struct mem mem; /* must be first: the walker's handle */
 	u64 base;	/* address of words[0] */
 	u32 n;
 	u64 words[IMAGE_MAX_WORDS];
@@ -46,7 +46,7 @@ static inline void image_init(struct image *im, u64 base)
 	im->base = base;
 }
 
-/* Room for n words at the image's end, readable, zero; its address. */
+/* Adds n readable zeroed words at the image's end; returns their address. */
 static inline u64 image_alloc(struct image *im, u32 n)
 {
 	u64 addr = im->base + 8ULL * im->n;
@@ -68,7 +68,7 @@ static inline void image_put(struct image *im, u64 addr, u64 word)
 	}
 }
 
-/* An info table with its entry code after it; the info pointer. */
+/* Adds an info table followed by its entry code; returns the info pointer. */
 static inline u64 image_info(struct image *im, u32 type, u64 layout)
 {
 	u64 at = image_alloc(im, 4);
@@ -78,7 +78,7 @@ static inline u64 image_info(struct image *im, u32 type, u64 layout)
 	return at + 16;
 }
 
-/* Offsets of GHC 9.0.2; profiled headers are two words longer. */
+/* The offsets of GHC 9.0.2; profiled headers are two words longer. */
 static inline struct wire_layout image_layout(int profiled)
 {
 	u16 p = profiled ? 16 : 0;
@@ -113,7 +113,7 @@ static inline struct wire_layout image_layout(int profiled)
 	return l;
 }
 
-/* A STACK object of n words, sp at its end: frames are pushed by image_push. */
+/* Adds a STACK object of n words with sp at its end; image_push() pushes the frames. */
 static inline u64 image_stack(struct image *im, const struct wire_layout *l, u32 words)
 {
 	u64 info = image_info(im, STG_STACK, 0);

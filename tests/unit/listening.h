@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* listening: a socket that listens on a port of this host that was free. */
+/* listening: a socket listening on a free port of this host. */
 #ifndef TEST_LISTENING_H
 #define TEST_LISTENING_H
 
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* A descriptor; *ret_addr: 127.0.0.1 and the port. */
+/* Returns the descriptor; *ret_addr is set to 127.0.0.1 and the port. */
 static inline int listening(struct sockaddr_in *ret_addr)
 {
 	struct sockaddr_in addr = {.sin_family = AF_INET,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* living_kit: lists of Haskell threads made here, as a runtime has them. */
+/* living_kit: builds lists of Haskell threads as a runtime has them. */
 #ifndef SAFESCOPED_TEST_LIVING_KIT_H
 #define SAFESCOPED_TEST_LIVING_KIT_H
 
@@ -27,17 +27,17 @@
 #define KILLED	 3
 #define COMPLETE 4
 
-/* Where a TSO has what; global_link is in front of stackobj, what_next after it. */
+/* Offsets of a TSO's fields; global_link comes right before stackobj, what_next right after it. */
 enum { AT_LINK = 16, AT_STACKOBJ = 24, AT_WHAT_NEXT = 32, AT_WHY = 34, AT_ID = 40 };
 
 struct living_tso {
 	uint64_t words[12];
 };
 
-/* A runtime's memory, which is this process's own. */
+/* A runtime's memory, laid out in this process. */
 struct living_heap {
 	struct target target;
-	uint64_t tables[2][4]; /* info tables: of TSOs, and of what ends their lists */
+	uint64_t tables[2][4]; /* info tables: of TSOs, and of the closure that ends their lists */
 	uint64_t end[12];
 	uint8_t cap[64], gens[GENS][512];
 	uint64_t block[8];
@@ -132,7 +132,7 @@ static inline struct living_tso *living_add(struct living_heap *h, unsigned no, 
 	return tso;
 }
 
-/* 3 and 9 live, two others do not. */
+/* Threads 3 and 9 are alive, two others are not. */
 static inline void living_add_some(struct living_heap *h)
 {
 	living_add(h, 0, 9, RUNS, 6);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* message_kit: a model's message that is made by hand, and what its reader gets. After cmocka.h. */
+/* message_kit: builds a model's message by hand and opens it for reading. Include after
+ * cmocka.h. */
 #ifndef SAFESCOPED_TEST_MESSAGE_KIT_H
 #define SAFESCOPED_TEST_MESSAGE_KIT_H
 

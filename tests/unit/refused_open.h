@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* refused_open: open() that fails for chosen paths, in the library's files, too. After cmocka.h. */
+/* refused_open: an open() that fails for chosen paths, for the library's callers too. Include
+ * after cmocka.h. */
 #ifndef SAFESCOPED_TEST_REFUSED_OPEN_H
 #define SAFESCOPED_TEST_REFUSED_OPEN_H
 
@@ -10,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static const char *refused; /* a part of the path; NULL: none is */
+static const char *refused; /* part of the path to refuse; NULL: refuse none */
 static int refused_err;
 
 int open(const char *path, int flags, ...)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* scraped: a reader of Prometheus's text, of these tests' own; it fails where the format is wrong.
- */
+/* scraped: a parser of the Prometheus text format for these tests; it fails on malformed input. */
 #ifndef SAFESCOPED_TEST_SCRAPED_H
 #define SAFESCOPED_TEST_SCRAPED_H
 
@@ -57,7 +56,7 @@ static inline double value_of(const struct scraped *s, const char *key)
 	return found->value;
 }
 
-/* Of all series with this name and this in their labels. */
+/* The sum of all series with this name whose labels contain `label`. */
 static inline double sum_of(const struct scraped *s, const char *name, const char *label)
 {
 	double sum = 0;
@@ -76,7 +75,7 @@ static inline size_t name_length(const char *p)
 	return n;
 }
 
-/* After the brace; returns what follows the closing one. */
+/* Takes the text after the opening brace; returns what follows the closing one. */
 static inline const char *skip_labels(const char *p)
 {
 	while (*p != '}') {
@@ -104,7 +103,7 @@ static inline const char *skip_labels(const char *p)
 	return p + 1;
 }
 
-/* The family's name is a prefix of the series'; a histogram's have a suffix. */
+/* A series has its family's name; a histogram's series add a suffix. */
 static inline bool is_of(const char *name, const char *family, const char *type)
 {
 	size_t len = strlen(family);
@@ -136,7 +135,7 @@ static inline void add_series(struct scraped *s, const char *line, const char *f
 	s->v[s->n++] = new;
 }
 
-/* Each family once: its help, its type, its series. */
+/* Each family must occur once, with its help, its type and its series. */
 static inline struct scraped read_text(char *text)
 {
 	char family[128] = "", type[16] = "", name[130];
@@ -177,7 +176,7 @@ static inline struct scraped scrape(const struct metrics *m)
 	return s;
 }
 
-/* Every histogram: its buckets grow, and the last one is its count. */
+/* For every histogram: the buckets never decrease, and the last one equals its count. */
 static inline void check_histograms(const struct scraped *s)
 {
 	double before = 0;
@@ -199,7 +198,7 @@ static inline void check_histograms(const struct scraped *s)
 	}
 }
 
-/* What there was before is there, and no counter is lower. */
+/* Every earlier counter is still there and not lower. */
 static inline void check_grown(const struct scraped *before, const struct scraped *now)
 {
 	for (size_t i = 0; i < before->n; i++) {
@@ -211,10 +210,10 @@ static inline void check_grown(const struct scraped *before, const struct scrape
 	}
 }
 
-/* What rounding to doubles leaves. */
+/* The error left by rounding to doubles. */
 #define EXACT 1e-9
 
-/* Whether `a` seconds are ns, but for `rest` seconds. */
+/* True if `a` seconds equal ns within `rest` seconds. */
 static inline bool near(double a, uint64_t ns, double rest)
 {
 	double seconds = (double)ns / 1e9, gap = a > seconds ? a - seconds : seconds - a;
@@ -222,7 +221,7 @@ static inline bool near(double a, uint64_t ns, double rest)
 	return gap <= rest;
 }
 
-/* A process that is made up. */
+/* A made-up process. */
 static inline struct pic_target target_of(pid_t pid, const char *comm)
 {
 	return (struct pic_target){.pid = pid,

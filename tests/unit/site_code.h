@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* site_code: a safe call's code. */
+/* site_code: the machine code of a safe call. */
 #ifndef SAFESCOPED_TEST_SITE_CODE_H
 #define SAFESCOPED_TEST_SITE_CODE_H
 
 #include <stdint.h>
 
-/* A safe call of usleep as GHC 9.0.2 -threaded compiled it; addresses as objdump has them. */
+/* A safe call of usleep as compiled by GHC 9.0.2 -threaded; addresses as printed by objdump. */
 #define SITE_ADDR    0x40c629
 #define SITE_SUSPEND 0x475670
-#define SITE_RET     0x40c632 /* of suspendThread's call */
+#define SITE_RET     0x40c632 /* return address of the call to suspendThread */
 static const uint8_t site_code[] = {
 	0x31, 0xf6,			    /* xor %esi,%esi */
 	0x31, 0xc0,			    /* xor %eax,%eax */

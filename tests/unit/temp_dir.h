@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* temp_dir: a directory for the files of a group's tests. After cmocka.h. */
+/* temp_dir: a directory for the files of a group's tests. Include after cmocka.h. */
 #ifndef SAFESCOPED_TEST_TEMP_DIR_H
 #define SAFESCOPED_TEST_TEMP_DIR_H
 
@@ -8,7 +8,7 @@
 
 static char dir[64];
 
-/* For a group's setup and its end. */
+/* The group's setup and teardown. */
 static int make_dir(void **state)
 {
 	(void)state;

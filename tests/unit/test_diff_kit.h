@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the tests of --diff share: sessions that are made up, and what is found in a comparison. */
+/* Shared by the tests of --diff: made-up sessions, and lookups in a comparison. */
 #ifndef SAFESCOPED_TEST_DIFF_KIT_H
 #define SAFESCOPED_TEST_DIFF_KIT_H
 
@@ -24,7 +24,7 @@
 #define FUNCTIONS 24
 #define HZ	  99
 
-/* Of time, and of allocation. */
+/* Seeds for time and for allocation. */
 static uint64_t seed = 1, alloc_seed = 2;
 
 static inline double uniform(uint64_t *from)
@@ -33,13 +33,13 @@ static inline double uniform(uint64_t *from)
 	return (double)(*from >> 11) / 9007199254740992.0;
 }
 
-/* As many as come in a time in which `mean` come on average. */
+/* The number of arrivals in a period in which `mean` are expected. */
 static inline uint64_t poisson(uint64_t *from, double mean)
 {
 	double t = -log(1 - uniform(from));
 	uint64_t n = 0;
 
-	/* arrivals one after the other: a sum of exponential times */
+	/* one arrival after the other: a sum of exponential intervals */
 	while (t < mean) {
 		t -= log(1 - uniform(from));
 		n++;
@@ -47,18 +47,19 @@ static inline uint64_t poisson(uint64_t *from, double mean)
 	return n;
 }
 
-/* CPU seconds of a function for each round: the larger ones are few, as they are in programs. */
+/* CPU seconds per round of function i: a few are expensive and most are cheap, as in real
+ * programs. */
 static inline double cost_of(unsigned i)
 {
 	return 0.004 / (1 + i);
 }
 
 #define NURSERY	  4194304.0
-#define ALLOC_ONE 1600e3 /* bytes of the first function in a round */
+#define ALLOC_ONE 1600e3 /* bytes that the first function allocates per round */
 
 /*
- * Function 5 allocates `factor` times as much; samples stand for a nursery, and those of the last
- * one, which makes large objects, for a third of it.
+ * Function 5 allocates `factor` times as much as usual. A sample stands for one nursery, but for a
+ * third of one in the last function, which makes large objects.
  */
 static inline void allocate(struct diff_report *r, unsigned rounds, double factor)
 {
@@ -85,8 +86,8 @@ static inline void allocate(struct diff_report *r, unsigned rounds, double facto
 }
 
 /*
- * So many rounds, of which function 3 takes `factor` times as long; each sample stands for the time
- * between two, and two for each three are `burst` times one.
+ * A session of that many rounds, in which function 3 takes `factor` times as long. Each sample
+ * stands for one sampling period; samples come in bursts of `burst`.
  */
 static inline struct diff_report *session(unsigned rounds, double factor, unsigned burst)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Allocation and the heap in a picture, and what a format makes of it. */
+/* A picture with allocation and heap, and its rendering in a format. */
 #ifndef SAFESCOPED_TEST_EXPORT_ALLOC_H
 #define SAFESCOPED_TEST_EXPORT_ALLOC_H
 
@@ -10,7 +10,7 @@
 
 #define MB 1000000ULL
 
-/* Leaf 0: the runtime's code in Cmm alone. */
+/* Leaf 0: the stack has only the runtime's Cmm code. */
 static inline void put_alloc(struct kit *kit, uint64_t ns, uint32_t cap, unsigned leaf)
 {
 	struct {
@@ -55,7 +55,7 @@ static inline void put_heap(struct kit *kit, uint64_t ns, uint64_t number, uint6
 	assert_int_equal(intake__record(kit->in, &r, sizeof(r)), 0);
 }
 
-/* Not inline: GCC takes what open_memstream() allocates for the variable that points to it. */
+/* Not inline: GCC mistakes what open_memstream() allocates for the variable that points to it. */
 __attribute__((noinline)) static char *render(const struct picture *pic, const char *format,
 					      enum export_weight weight, bool verbose,
 					      size_t *ret_len)

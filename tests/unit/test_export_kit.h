@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Pictures from tables: what a test writes down by hand becomes a picture by picture/make.h, and
- * the picture an export, which is compared with a file.
+ * Pictures from tables: turns a hand-written sketch into a picture by picture/make.h, exports it,
+ * and compares the export with a file.
  */
 #ifndef SAFESCOPED_TEST_EXPORT_KIT_H
 #define SAFESCOPED_TEST_EXPORT_KIT_H
@@ -17,14 +17,14 @@
 #include "export/export.h"
 #include "picture/make.h"
 
-/* Slices' stacks are numbers in `stacks`, whose frames are numbers in `frames`. */
+/* A slice's stack is an index into `stacks`, whose frames are indices into `frames`. */
 struct sketch {
 	struct pic_session session;
 	const struct pic_target *targets;
 	size_t n_targets;
 	const struct pic_frame *frames;
 	uint32_t n_frames;
-	const struct pic_place *places; /* of the frames; NULL: none is known */
+	const struct pic_place *places; /* of the frames; NULL if none are known */
 	const struct pic_stack *stacks;
 	uint32_t n_stacks;
 };
@@ -34,7 +34,7 @@ struct sketch {
 		.frames = (const uint32_t[]){__VA_ARGS__},                                         \
 		.n = sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)                    \
 	}
-/* A table of lanes, for a target's `lanes`. */
+/* A table of lanes, for `lanes` of a target. */
 #define LANES(table)                                                                               \
 	{                                                                                          \
 		.v = (table), .n = ARRAY_SIZE(table)                                               \
@@ -51,7 +51,7 @@ static inline void *kit_copy(struct picture *pic, const void *v, size_t n, size_
 	return copy;
 }
 
-/* A row for each slice: formats add rows up. */
+/* Adds a row for each slice, since formats sum over rows. */
 static inline void kit_fill_lane(struct picture *pic, struct pic_lane *lane, enum lane_kind kind,
 				 const uint32_t *stacks, uint32_t n_stacks)
 {
@@ -80,7 +80,7 @@ static inline void kit_fill_lane(struct picture *pic, struct pic_lane *lane, enu
 	lane->rows = rows;
 	lane->n_rows = lane->n_slices;
 	if (kind == LANE_THREAD) {
-		/* the sketch says whose the thread is, and its sums whether it sleeps */
+		/* the sketch decides if the thread is housekeeping, and its sums if it is idle */
 		bool housekeeping = lane->housekeeping;
 
 		lane__judge(lane, 0);
@@ -88,7 +88,7 @@ static inline void kit_fill_lane(struct picture *pic, struct pic_lane *lane, enu
 	}
 }
 
-/* *ret_stacks: the picture's numbers, which the picture frees; NULL: not wanted. */
+/* *ret_stacks: the picture's stack numbers, owned by the picture; may be NULL. */
 static inline struct picture *kit_picture(const struct sketch *sketch, const uint32_t **ret_stacks)
 {
 	uint32_t *frames, *stacks;
@@ -163,7 +163,8 @@ static inline FILE *kit_open_golden(const char *name, const char *mode)
 	return file;
 }
 
-/* Against tests/data/export/; SAFESCOPED_UPDATE=1 in the environment writes the file anew. */
+/* Compares with the file in tests/data/export/; SAFESCOPED_UPDATE=1 in the environment rewrites
+ * the file. */
 static inline void assert_golden(const char *name, const char *format, const struct sketch *sketch,
 				 const struct export_opts *opts)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A picture with all kinds of lanes, marks, flows and counters; of two processes, the second with
- * the first one's pid, hostile names and numbers that contradict each other.
+ * A picture with all kinds of lanes, marks, flows and counters, and two processes; the second has
+ * the pid of the first, hostile names, and numbers that contradict each other.
  */
 #ifndef SAFESCOPED_TEST_EXPORT_LANES_H
 #define SAFESCOPED_TEST_EXPORT_LANES_H
@@ -187,7 +187,7 @@ static const struct pic_flow lanes_flows[] = {
 	 .cap_from = 0,
 	 .cap_to = 1,
 	 .function = "usleep"},
-	/* not seen to come back; to a capability that idles; to one that is none */
+	/* return not seen; to an idle capability; to a capability that does not exist */
 	{.start_ns = T0 + 2 * MS,
 	 .end_ns = T0 + 3 * MS,
 	 .cap_from = 0,
@@ -208,7 +208,7 @@ static const struct pic_flow lanes_flows[] = {
 };
 
 static const struct pic_point lanes_runnable[] = {
-	/* two before the axis: the second holds where it begins */
+	/* two points before the axis: the second one's value holds at its start */
 	{T0 - 9, 5},
 	{T0 - 1, 4},
 	{T0 + 12 * MS, 2},
@@ -230,7 +230,7 @@ static const struct pic_counter lanes_counters[] = {
 	 .n_points = 1},
 };
 
-/* Overlaps, goes back in time, is empty; and its thread's name fills its array. */
+/* Overlapping, going back in time, and empty slices; the thread's name fills its array. */
 static const struct pic_slice lanes_evil[] = {
 	{.start_ns = T0 + 5 * MS, .end_ns = T0 + 9 * MS, .stack = S_EVIL, .state = ST_FOREIGN_CPU},
 	{.start_ns = T0 + 7 * MS, .end_ns = T0 + 7 * MS, .stack = S_EVIL, .state = ST_RTS},
@@ -299,7 +299,7 @@ static const struct sketch lanes = {
 	.n_stacks = ARRAY_SIZE(lanes_stacks),
 };
 
-/* A thread that only slept, in a process without a census or allocation. */
+/* A thread that only slept, in a process without census or allocation. */
 static inline struct sketch idle_one(struct pic_slice *slice, struct pic_lane *lane,
 				     struct pic_target *target)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pictures that the golden tests draw: a service as it should be, one whose every name and
- * number is hostile, and an empty session.
+ * The pictures of the golden tests: a normal service, one with hostile names and numbers
+ * throughout, and an empty session.
  */
 #ifndef SAFESCOPED_TEST_EXPORT_PICTURES_H
 #define SAFESCOPED_TEST_EXPORT_PICTURES_H
@@ -11,14 +11,14 @@
 /* ── a service: Haskell code that hashes, a safe call that waits, one that works ─────────── */
 
 #define MS UINT64_C(1000000)
-/* Of a machine that is up for four months: more than 2^53 nanoseconds. */
+/* A time on a machine that has been up for four months: more than 2^53 nanoseconds. */
 #define T0 UINT64_C(10368000000000000)
 
 enum {
 	F_MAIN,
 	F_SERVE,
 	F_FIB,
-	F_FIB_AGAIN, /* another frame that looks the same in every format */
+	F_FIB_AGAIN, /* a different frame that looks the same in every format */
 	F_USLEEP,
 	F_HASH,
 	F_HASKELL,
@@ -49,7 +49,7 @@ static const struct pic_frame service_frames[] = {
 		.start_ns = (from), .end_ns = (to), .stack = (at), .state = (what),                \
 		.exact = (is_exact), .cap = (on), .samples = SAMPLES(what, (to) - (from))          \
 	}
-/* One in 10 ms on the CPU. */
+/* One sample per 10 ms on the CPU. */
 #define SAMPLES(what, ns) ((what) <= ST_FOREIGN_CPU ? (uint32_t)((ns) / (10 * MS)) : 0)
 
 enum { S_EMPTY, S_FIB, S_FIB_AGAIN, S_SLEEP, S_HASH, S_IDLE, S_GC };
@@ -64,7 +64,7 @@ static const struct pic_stack service_stacks[] = {
 	[S_GC] = STACK(F_GC),
 };
 
-/* 1 s of session. Not all lanes cover it, and no boundary is on a whole microsecond. */
+/* A session of 1 s. Not all lanes cover it, and no boundary is on a whole microsecond. */
 static const struct pic_slice service_main[] = {
 	SLICE(T0, T0 + 300 * MS + 333, S_FIB, ST_HASKELL, 0, 0),
 	SLICE(T0 + 300 * MS + 333, T0 + 400 * MS + 1, S_FIB_AGAIN, ST_HASKELL, 0, 0),
@@ -293,7 +293,7 @@ static const struct pic_stack hostile_stacks[] = {
 static const struct pic_slice hostile_slices[] = {
 	SLICE(1, 1 + HUGE_NS, 1, ST_HASKELL, 1, 0),
 	SLICE(1 + HUGE_NS, 400 + HUGE_NS, 2, ST_UNSAFE_CALL_BLOCKED, 1, 0),
-	/* a stack of its own with nothing in it: time that has a state only */
+	/* an explicit empty stack: time with a state but no frames */
 	SLICE(400 + HUGE_NS, 900 + HUGE_NS, 0, ST_UNKNOWN, 1, 0),
 	SLICE(900 + HUGE_NS, 901 + HUGE_NS, 3, ST_FOREIGN_CPU, 1, 0),
 	SLICE(901 + HUGE_NS, 1901 + HUGE_NS, 4, ST_HASKELL, 1, 0),
@@ -365,7 +365,7 @@ static const struct pic_target hostile_targets[] = {
 		.findings = &hostile_finding,
 		.n_findings = 1,
 	},
-	/* nothing is known of this one, and it has no lanes */
+	/* nothing is known about this process, and it has no lanes */
 	{.pid = 2},
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Findings in pictures made by hand: that one is there, with its numbers, and nothing else. */
+/* Findings in hand-made pictures: checks that one finding is there, with its numbers, and no
+ * other. */
 #ifndef SAFESCOPED_TEST_FINDINGS_KIT_H
 #define SAFESCOPED_TEST_FINDINGS_KIT_H
 
@@ -46,7 +47,7 @@ static const struct pic_stack stacks[] = {
 		.n_slices = sizeof((struct pic_slice[]){__VA_ARGS__}) / sizeof(struct pic_slice)   \
 	}
 
-/* The sums of each lane, as the timeline would have them. */
+/* Computes each lane's sums, as the timeline would. */
 static inline void add_up(struct pic_lane *lanes, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -62,7 +63,7 @@ static inline void add_up(struct pic_lane *lanes, size_t n)
 	}
 }
 
-/* What a capability does while the thread holds it. */
+/* The state of a capability while a thread in this state holds it. */
 static inline enum cap_state cap_state_of(enum thread_state state)
 {
 	switch (state) {
@@ -99,7 +100,7 @@ static inline struct seen_gcs gcs_of(const struct pic_target *t)
 	return gcs;
 }
 
-/* Each thread has a capability of its own; which collections waited for. */
+/* Gives each thread a capability of its own, and records which ones the collections waited for. */
 static inline void add_holds(struct picture *pic, struct pic_target *t, const struct seen_gcs *gcs)
 {
 	const struct pic_lanes *lanes = &t->lanes[LANE_THREAD];
@@ -122,7 +123,7 @@ static inline void add_holds(struct picture *pic, struct pic_target *t, const st
 	free(holds.v);
 }
 
-/* The collector's slices that lie wholly before a collection's begin. */
+/* Adds the collector's slices that lie between a collection's request and the start of its work. */
 static inline void add_sync(struct picture *pic, struct pic_target *t, const struct seen_gcs *gcs)
 {
 	const struct pic_lanes *lanes = &t->lanes[LANE_THREAD];
@@ -217,7 +218,7 @@ static inline const struct pic_finding *the_only(const struct found *found, cons
 	return &found->v[0];
 }
 
-/* … beside others. */
+/* The only finding of that kind; there may be findings of other kinds. */
 static inline const struct pic_finding *the_one(const struct found *found, const char *kind)
 {
 	const struct pic_finding *one = NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* timeline_log_kit: a log made here becomes a picture, and what holds for every such picture. */
+/* timeline_log_kit: turns a generated log into a picture and checks what holds for every such
+ * picture. */
 #ifndef SAFESCOPED_TEST_TIMELINE_LOG_KIT_H
 #define SAFESCOPED_TEST_TIMELINE_LOG_KIT_H
 
@@ -25,7 +26,7 @@ struct kit {
 	struct log_models *models;
 	struct join_log log;
 	struct timeline *tl;
-	const struct picture *pic; /* the timeline's */
+	const struct picture *pic; /* owned by the timeline */
 	const struct pic_target *target;
 };
 

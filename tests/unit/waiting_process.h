@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* waiting_process: another process, which does nothing. After cmocka.h. */
+/* waiting_process: another process, which only waits. Include after cmocka.h. */
 #ifndef SAFESCOPED_TEST_WAITING_PROCESS_H
 #define SAFESCOPED_TEST_WAITING_PROCESS_H
 
