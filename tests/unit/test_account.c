@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* On whose account a process is, in user namespaces too. */
+/* The account that a process belongs to, also in user namespaces. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -27,8 +27,8 @@ static void write_text(const char *path, const char *text)
 	close(fd);
 }
 
-/* Makes a namespace, waits until ids are mapped there, and is its user 1, or root if it has none.
- */
+/* Enters a new user namespace, waits until ids are mapped there, and becomes its user 1, or root
+ * if user 1 is not mapped. */
 static bool enter_ns(int up, int down)
 {
 	char go;
@@ -37,7 +37,8 @@ static bool enter_ns(int up, int down)
 	       setresuid(0, 0, 0) == 0 && (setresuid(1, 1, 1) == 0 || errno == EINVAL);
 }
 
-/* In a container: its process, a child of that in a namespace within, and then it itself in one. */
+/* Runs as a container's process: first itself, then with a child in a nested namespace, and
+ * finally in a nested namespace of its own. */
 static int in_container(int up, int down, uid_t maker)
 {
 	pid_t within;
@@ -65,7 +66,7 @@ static int in_container(int up, int down, uid_t maker)
 	return pause();
 }
 
-/* False: there are no user namespaces here. */
+/* Returns false if user namespaces are not available here. */
 static bool accounts_of(uid_t maker, const char *map, const uid_t want[4])
 {
 	int up[2], down[2];
@@ -87,7 +88,7 @@ static bool accounts_of(uid_t maker, const char *map, const uid_t want[4])
 		assert_int_equal(uid, want[0]);
 		snprintf(path, sizeof(path), "/proc/%d/uid_map", child);
 		write_text(path, map);
-		/* unshare(2): who makes another one has ids in the first */
+		/* unshare(2): the maker of a nested namespace needs mapped ids in the outer one */
 		snprintf(path, sizeof(path), "/proc/%d/gid_map", child);
 		write_text(path, "0 0 1");
 		assert_int_equal(write(down[1], "m", 1), 1);
@@ -111,9 +112,10 @@ static bool accounts_of(uid_t maker, const char *map, const uid_t want[4])
 }
 
 /*
- * In a user namespace the ids are whatever was mapped there: on the account of who made it, and in
- * a container, which root made, of its first one. That none of its processes shows it gives nobody
- * an account of his own.
+ * In a user namespace the visible ids are whatever was mapped there: the account is that of the
+ * namespace's maker, and in a container that root made, the one that the container's first user is
+ * mapped to. A nested namespace whose processes map no ids does not give anybody an account of his
+ * own.
  */
 static void test_account(void **state)
 {

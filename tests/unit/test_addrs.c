@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Addresses are found by their frames, whatever the table of recent ones has of them. */
+/* Addresses are found by their frames, whatever the table of recent addresses contains. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,8 @@
 
 #define N 3000
 
-/* Neighbours, as a program's code has, and in another kind's upper bits the same once more. */
+/* Adjacent addresses, as in a program's code, each once more with another frame kind in the
+ * upper bits. */
 static uint64_t frame_of(size_t i)
 {
 	return (0x400000 + (i / 2) * 8) | (uint64_t)(i % 2) << WIRE_FRAME_KIND_SHIFT;
@@ -64,7 +65,7 @@ static void finds_all(void **state)
 	free(s);
 }
 
-/* As at a cut: those that are not used go. */
+/* As at a cut: unused addresses are removed. */
 static void forgets(void **state)
 {
 	struct seen *s = calloc(1, sizeof(*s));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a replay in windows finds before it begins. Where it cannot keep all of a capture, what it
- * lacks is in each of its reports.
+ * What a replay in windows reads ahead before its first window. If it cannot keep everything it
+ * needs from a capture, each of its reports has a note about what is missing.
  */
 #include "capture_kit.h"
 #include "picture/make.h"
@@ -35,14 +35,14 @@ static void end(struct kit *kit, struct capture *capture)
 	timeline__free(kit->tl);
 }
 
-/* What the reports lack: in how many of them it is. */
+/* The number of reports that have a note about something missing. */
 struct lacks {
 	const char *what;
 	unsigned reports, with;
-	uint64_t open; /* calls at their ends */
+	uint64_t open; /* calls that are open at the end of their report */
 	uint64_t open_ns, gc_wait_ns;
-	uint64_t call_ns;   /* in those that ended */
-	uint64_t stacks_ns; /* of threads off the CPU, with h5 in their stacks */
+	uint64_t call_ns;   /* in calls that ended */
+	uint64_t stacks_ns; /* of threads off the CPU whose stacks have h5 */
 	int exit_code;
 };
 
@@ -84,7 +84,7 @@ static int take_window(void *ctx, struct picture *pic)
 	return 0;
 }
 
-static bool haskell_lanes; /* are asked for */
+static bool haskell_lanes; /* set if lanes of Haskell threads are requested */
 
 static struct lacks replay(const char *what, uint64_t window_ns, size_t max_kept,
 			   struct replay_notes *ret_notes)
@@ -104,7 +104,7 @@ static struct lacks replay(const char *what, uint64_t window_ns, size_t max_kept
 	return lacks;
 }
 
-/* All four windows, or none. */
+/* All four windows have the note, or none. */
 static void check_lacks(const char *what, size_t max_kept, bool lacks)
 {
 	struct replay_notes notes;
@@ -117,7 +117,7 @@ static void check_lacks(const char *what, size_t max_kept, bool lacks)
 	assert_int_equal(notes.refused_inputs, 0);
 }
 
-/* Calls over each cut, of which there is room for one. */
+/* Calls across each cut, with room for only one of them. */
 static void test_records(void **state)
 {
 	struct capture *capture;
@@ -144,7 +144,7 @@ static void put_state(struct kit *kit, pid_t tid)
 	assert_int_equal(intake__thread_state(kit->in, tid, &thread), 0);
 }
 
-/* What threads never came back from is known by their states at the end. */
+/* What threads never returned from is known from their final states. */
 static void test_states(void **state)
 {
 	struct capture *capture;
@@ -185,7 +185,7 @@ static void put_look(struct kit *kit, uint64_t id, uint64_t at_ns)
 	assert_int_equal(intake__living(kit->in, PID, &thread, 1, at_ns, at_ns), 0);
 }
 
-/* Of Haskell threads: looks, and signs that they live. */
+/* Haskell threads: looks at the living ones, and records that show that they are alive. */
 static void test_haskell(void **state)
 {
 	struct capture *capture;
@@ -207,7 +207,7 @@ static void test_haskell(void **state)
 	check_lacks(CAPTURE, 0, false);
 }
 
-/* Samples in as many functions, each of which has a name. */
+/* THREADS samples, each in another function that has a name. */
 static void put_named(struct kit *kit)
 {
 	union rec r;
@@ -241,8 +241,7 @@ static void test_answers(void **state)
 	}
 }
 
-/* A name that makes no sense takes nothing with it: what comes after it is found in the first pass
- * all the same. */
+/* An invalid name loses nothing else: the first pass still finds what follows it. */
 static void test_refused(void **state)
 {
 	const struct intake_input bad = {.kind = TI_NAME, .target = 0, .a = HS(5)};
@@ -269,7 +268,7 @@ static void test_refused(void **state)
 	assert_int_equal(many.open, 3);
 }
 
-/* A time that windows do not reach. */
+/* Records too late for any window. */
 static void test_too_far(void **state)
 {
 	struct capture *capture;
@@ -321,8 +320,8 @@ static void test_no_lanes(void **state)
 	assert_int_equal(found.with, 0);
 }
 
-/* A collection of which only the end was seen: from when it was asked for, over the cut, threads
- * wait for it. */
+/* Only the end of the collection was seen: threads wait for it from its request on, across the
+ * cut. */
 static void test_collection(void **state)
 {
 	const uint64_t cut = T0 + WINDOW;
@@ -347,8 +346,8 @@ static void test_collection(void **state)
 	assert_int_equal(replay("", WINDOW, 0, &notes).gc_wait_ns, 2000);
 }
 
-/* A thread that slept in a call as its process joined, of which nothing came since, and no snapshot
- * at the end, as the session was killed: it sleeps there all along. */
+/* A thread that was asleep in a call when its process joined. No record of it follows, and no
+ * snapshot at the end, since the session was killed: it sleeps in that call throughout. */
 static void test_asleep(void **state)
 {
 	struct snap_thread asleep = kit_snap(7, WIRE_WHERE_SAFE_CALL, 'S');
@@ -372,7 +371,8 @@ static void test_asleep(void **state)
 	assert_int_equal(many.open_ns, END - T0);
 }
 
-/* A call that ends after the session's last counters and states were read, and its record comes. */
+/* A call that ends, and whose record arrives, after the session's last counters and states were
+ * read. */
 static void test_ends_late(void **state)
 {
 	static const struct wire_site_key key = {.site = SITE(1), .tgid = PID};
@@ -405,7 +405,7 @@ static void test_ends_late(void **state)
 	}
 }
 
-/* The stack of a call that is open all along may be in the session's last snapshot alone. */
+/* The stack of a call that is open throughout may be only in the session's last snapshot. */
 static void test_last_stack(void **state)
 {
 	const uint64_t start = T0 + 1000;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Functions of static archives in code: archives and programs that this test lays out, what is to
- * be found there, and what is to have no name.
+ * Finding functions of static archives in code: generated archives and programs, which functions
+ * must be found in them, and which must stay unnamed.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -27,12 +27,12 @@
 #define ARCHIVE_SIZE (256U << 10)
 #define MAX_KNOWN    64
 
-/* Archive, code, and what was found. */
+/* The archives' objects, the code, and what was found. */
 struct world {
 	struct kit_object objects[4];
 	size_t n_objects;
 	uint8_t code[CODE_SIZE];
-	uint64_t places[4][KIT_SYMBOLS]; /* of each object's symbols */
+	uint64_t places[4][KIT_SYMBOLS]; /* addresses of each object's symbols */
 	uint8_t archive[ARCHIVE_SIZE];
 	size_t archive_size;
 	bool haskell;
@@ -49,7 +49,7 @@ static int setup(void **state)
 	if (!w)
 		return -1;
 	w->n_objects = 1;
-	/* what is no archive's */
+	/* code that is not from an archive */
 	kit_fill(w->code, sizeof(w->code), 99);
 	*state = w;
 	return 0;
@@ -87,7 +87,7 @@ static void look(struct world *w)
 	assert_true(known__check(w->known, w->out.n, w->strings, w->out.strings_len));
 }
 
-/* NULL: none begins there. */
+/* NULL if no function begins there. */
 static const char *name_at(const struct world *w, uint64_t vaddr)
 {
 	for (uint32_t i = 0; i < w->out.n; i++)
@@ -107,7 +107,7 @@ static void finds_a_section_in_which_the_linker_wrote(void **state)
 
 	kit_add_symbol(o, "one", s, 0, 100);
 	kit_add_symbol(o, "two", s, 112, 144);
-	/* not in their order, as GHC's assembler has them */
+	/* not sorted by offset, as GHC's assembler writes them */
 	kit_add_reloc(o, s, 200, R_X86_64_32S, far, 0);
 	kit_add_reloc(o, s, 20, R_X86_64_PLT32, far, -4);
 	kit_add_reloc(o, s, 60, R_X86_64_64, far, 8);
@@ -143,7 +143,8 @@ static void finds_none_that_is_not_aligned(void **state)
 	assert_int_equal(w->err, -ENOENT);
 }
 
-/* mov far@GOTPCREL(%rip),%rax may have become lea far(%rip),%rax: the instruction is no mark. */
+/* mov far@GOTPCREL(%rip),%rax may have been relaxed to lea far(%rip),%rax: the instruction's
+ * bytes must not be matched. */
 static void finds_one_with_another_instruction(void **state)
 {
 	struct world *w = *state;
@@ -159,7 +160,7 @@ static void finds_one_with_another_instruction(void **state)
 	assert_string_equal(name_at(w, TEXT + 0x400), "one");
 }
 
-/* jmp *far@GOTPCREL(%rip), the first instruction: there is no byte for a prefix before it. */
+/* jmp *far@GOTPCREL(%rip) as the first instruction: there is no byte for a prefix before it. */
 static void finds_one_that_begins_with_a_jump_through_the_got(void **state)
 {
 	struct world *w = *state;
@@ -179,7 +180,7 @@ static void finds_one_that_begins_with_a_jump_through_the_got(void **state)
 	assert_null(name_at(w, TEXT + 0x400));
 }
 
-/* A small function is found by who calls it, and by nothing else. */
+/* A small function is found only through its callers. */
 static void finds_a_small_one_by_its_caller(void **state)
 {
 	struct world *w = *state;
@@ -197,7 +198,7 @@ static void finds_a_small_one_by_its_caller(void **state)
 	assert_string_equal(name_at(w, TEXT + 0x400), "caller");
 	assert_string_equal(name_at(w, TEXT + 0x1000), "small");
 
-	/* it leads to something else, whatever the archive calls it */
+	/* the code there differs, whatever the archive calls it */
 	w->code[0x1000] ^= 1;
 	look(w);
 	assert_string_equal(name_at(w, TEXT + 0x400), "caller");
@@ -253,7 +254,8 @@ static void names_none_that_is_in_two_places(void **state)
 	assert_int_equal(w->err, -ENOENT);
 }
 
-/* Two that are the same but for what they call: it is known where that is. */
+/* Two functions that differ only in what they call are distinguished where the callee's address
+ * is known. */
 static void distinguishes_two_by_what_they_call(void **state)
 {
 	static const char *const names[] = {"first", "second"};
@@ -277,7 +279,8 @@ static void distinguishes_two_by_what_they_call(void **state)
 	assert_string_equal(name_at(w, TEXT + 0x400), "calls_second");
 }
 
-/* GHC makes the same code of the same expression: neighbours are the witnesses. */
+/* GHC compiles equal expressions to equal code, so that a match counts only next to other
+ * matches. */
 static void believes_haskell_code_only_among_its_own(void **state)
 {
 	struct world *w = *state;
@@ -296,7 +299,8 @@ static void believes_haskell_code_only_among_its_own(void **state)
 	assert_string_equal(name_at(w, TEXT + 0xc00), "M_beside_info");
 }
 
-/* Padding is the same in all code: functions that only jump elsewhere are known by nothing else. */
+/* Padding is the same everywhere: functions that consist only of jumps have nothing else to
+ * match. */
 static void names_none_by_its_padding(void **state)
 {
 	static const uint8_t jump[16] = {0xe9, 0,    0,	   0,	 0, 0x66, 0x66, 0x2e,
@@ -318,7 +322,7 @@ static void names_none_by_its_padding(void **state)
 
 /* ── symbols that the linker may take from elsewhere ─────────────────────────────────────── */
 
-/* A function that is there under a name of its own and, weakly, under one that another has. */
+/* A function with a local name of its own and a weak name that another function has too. */
 static uint32_t add_yielding(struct world *w)
 {
 	struct kit_object *o = &w->objects[0];
@@ -338,7 +342,7 @@ static void names_none_by_a_weak_symbol_that_a_strong_one_replaces(void **state)
 
 	w->n_objects = 2;
 	place(w, 0, yielding, TEXT + 0x400);
-	/* whether the other one is found or not */
+	/* the local name is used whether or not the other function is found */
 	look(w);
 	assert_string_equal(name_at(w, TEXT + 0x400), "own");
 	place(w, 1, strong, TEXT + 0x1000);
@@ -347,7 +351,8 @@ static void names_none_by_a_weak_symbol_that_a_strong_one_replaces(void **state)
 	assert_string_equal(name_at(w, TEXT + 0x1000), "shared");
 }
 
-/* The strong one was not linked: what calls it is led to the weak one, or to the program's own. */
+/* The strong symbol was not linked: callers of the name lead to the weak one, or to the
+ * program's own. */
 static void names_by_a_weak_symbol_what_is_called_so(void **state)
 {
 	struct world *w = *state;
@@ -370,7 +375,7 @@ static void names_by_a_weak_symbol_what_is_called_so(void **state)
 	assert_string_equal(name_at(w, TEXT + 0x2000), "caller");
 }
 
-/* Of a function that is chosen when the program starts, the name may be at an entry of lld's. */
+/* The name of an IFUNC may denote lld's entry for it; its resolver is named by the local symbol. */
 static void names_what_chooses_a_function_by_its_own_name(void **state)
 {
 	struct world *w = *state;
@@ -387,7 +392,7 @@ static void names_what_chooses_a_function_by_its_own_name(void **state)
 
 /* ── what others wrote ───────────────────────────────────────────────────────────────────── */
 
-/* Whatever is damaged in an archive, what is found passes the check, and nothing crashes. */
+/* However an archive is damaged, nothing crashes and whatever is found passes the check. */
 static void survives_damage(void **state)
 {
 	struct world *w = *state;
@@ -407,7 +412,7 @@ static void survives_damage(void **state)
 		assert_non_null(copy);
 		memcpy(copy, w->archive, w->archive_size);
 		copy[i] ^= 0xff;
-		/* exactly so long that a sanitizer sees what is read beyond */
+		/* exact size, so that a sanitizer detects reads beyond the end */
 		file = (struct archive_file){
 			.data = copy, .size = i & 1 ? w->archive_size : w->archive_size - i / 2};
 		if (file.size < w->archive_size) {
@@ -461,7 +466,7 @@ static void checks_what_a_child_hands_over(void **state)
 
 #define HEADERS 0x1000
 
-/* The code as an executable with one segment. */
+/* Writes the code as an executable with one segment. */
 static size_t write_program(const struct world *w, uint8_t *out)
 {
 	Elf64_Ehdr eh = {.e_type = ET_EXEC,

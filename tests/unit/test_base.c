@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The base room: what a caller may rely on, and what happens at each maximum. */
+/* The base room: what callers may rely on, and the behaviour at each maximum. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -133,7 +133,7 @@ static void strtab_interns(void **state)
 	assert_int_equal(a, 1);
 	first = strtab__get(tab, a);
 	assert_int_equal(strtab__add(tab, "fibre", 5, &b), 0);
-	assert_int_equal(strtab__add(tab, "fibre", 3, &c), 0); /* only the first three */
+	assert_int_equal(strtab__add(tab, "fibre", 3, &c), 0); /* only the first three bytes */
 	assert_int_equal(c, a);
 	assert_int_equal(strtab__add(tab, "", 0, &c), 0);
 	assert_int_equal(c, 0);
@@ -165,7 +165,7 @@ static void strtab_bounds_strings(void **state)
 	assert_int_equal(strtab__add(tab, big, STRTAB_MAX_STRING, &a), 0);
 	assert_int_equal(strlen(strtab__get(tab, a)), STRTAB_MAX_STRING);
 	assert_int_equal(strtab__add(tab, big, STRTAB_MAX_STRING + 1, &a), -E2BIG);
-	/* what comes after a NUL does not distinguish two strings */
+	/* bytes after a NUL do not distinguish two strings */
 	assert_int_equal(strtab__add(tab, "x\0y", 3, &a), 0);
 	assert_int_equal(strtab__add(tab, "x\0z", 3, &b), 0);
 	assert_int_equal(a, b);
@@ -173,7 +173,7 @@ static void strtab_bounds_strings(void **state)
 	free(big);
 }
 
-/* What one log call writes to standard error. */
+/* Captures what one log call writes to standard error. */
 static size_t captured(void (*call)(void), char *out, size_t size)
 {
 	int fds[2], saved;
@@ -276,7 +276,7 @@ static void clocks_run(void **state)
 	of_boottime = time__of_boottime_ns((uint64_t)boottime.tv_sec * 1000000000ULL +
 					   (uint64_t)boottime.tv_nsec);
 	c = time__monotonic_ns();
-	/* early by what passed while it was worked out, at most */
+	/* too early by at most the time that the conversion took */
 	assert_in_range(of_boottime, a - (c - b), b);
 	assert_int_equal(time__of_boottime_ns(0), 0);
 	if (!time__both_ns(&b, &realtime)) {
@@ -293,7 +293,8 @@ static int by_key(const void *pa, const void *pb)
 	return CMP(a->key, b->key);
 }
 
-/* Made of any number of pieces that are in order; of equal ones those of the first come first. */
+/* The input consists of any number of sorted pieces; equal elements keep the order of their
+ * pieces. */
 static void array_sorts_pieces(void **state)
 {
 	static const size_t pieces[] = {1, 2, 3, 4, 5, 7, 64, 255, 256};
@@ -319,7 +320,7 @@ static void array_sorts_pieces(void **state)
 		array__sort(v, ARRAY_SIZE(v), sizeof(*v), by_key);
 		assert_memory_equal(v, want, sizeof(v));
 	}
-	/* in no order at all */
+	/* in random order */
 	for (size_t i = 0; i < ARRAY_SIZE(v); i++) {
 		seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
 		v[i].key = seed;
@@ -329,7 +330,7 @@ static void array_sorts_pieces(void **state)
 		assert_true(v[i - 1].key <= v[i].key);
 }
 
-/* Against a plain insertion, which keeps equal ones in their order too. */
+/* Compares with a plain insertion sort, which is stable too. */
 static void keyed_sorts_and_keeps_order(void **state)
 {
 	static const uint64_t masks[] = {0, 0xff, 0x3ff, 0xff00ff, UINT64_MAX};
@@ -378,7 +379,7 @@ static void only_regular_files_are_opened(void **state)
 	assert_int_equal(fd__open_regular(path, &fd), -ENOENT);
 	assert_int_equal(fd__open_regular(dir, &fd), -EINVAL);
 	assert_int_equal(fd__open_regular("/dev/null", &fd), -EINVAL);
-	/* nobody writes to it: a plain open would wait */
+	/* no writer: a plain open would block */
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_int_equal(fd__open_regular(path, &fd), -EINVAL);
 	assert_int_equal(unlink(path), 0);
@@ -403,7 +404,7 @@ static void signals_come_by_a_descriptor(void **state)
 	int fd = -1;
 
 	(void)state;
-	/* nohup ignores it, which signals__open() leaves so */
+	/* under nohup it is ignored, and signals__open() leaves it so */
 	signal(SIGHUP, SIG_DFL);
 	sigprocmask(SIG_BLOCK, NULL, &before);
 	assert_int_equal(signals__open(&fd), 0);
@@ -419,14 +420,14 @@ static void signals_come_by_a_descriptor(void **state)
 		assert_true(signals__came(&fd));
 		assert_false(signals__came(&fd));
 	}
-	/* ignored: this process goes on */
+	/* SIGPIPE is ignored: this process goes on */
 	kill(getpid(), SIGPIPE);
 	fd__close(&fd);
 	signal(SIGPIPE, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
-/* What means something else does not look like a wish to end. */
+/* SIGUSR1 is not mistaken for a request to end. */
 static void usr1_comes_by_its_own(void **state)
 {
 	struct signal_taken taken;
@@ -481,11 +482,11 @@ static void search_finds_the_first(void **state)
 			assert_int_equal(search__first(n, i, v[i] >= want), first);
 		}
 	}
-	/* nothing is read that is not there */
+	/* an empty range must not be read */
 	assert_int_equal(search__first(0, i, *(volatile uint32_t *)(i + 1) > 0), 0);
 }
 
-/* Each pause is twice as long as the last one, up to the longest; zeroed it begins anew. */
+/* Each pause is twice as long as the previous one, up to the maximum; zeroing starts over. */
 static void retry_doubles(void **state)
 {
 	struct retry b = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A session of hours: millions of records, threads and processes that come and go, in bounded
- * memory. */
+/* A session of hours in bounded memory: millions of records, threads and processes that come and
+ * go. */
 #include "test_timeline_kit.h"
 
 #include "test_memory.h"
@@ -25,7 +25,7 @@ static uint64_t wall_of(const struct pic_target *t, uint64_t *ret_unknown)
 
 #define HOUR 3600000000000ULL
 
-/* Two hours of 16 threads at some 300 records a second each. */
+/* Two hours of 16 threads, each with about 300 records per second. */
 static void test_hours(void **state)
 {
 	const unsigned rounds = getenv("SAFESCOPED_LONG") ? 2000000 : 200000;
@@ -61,7 +61,7 @@ static void test_hours(void **state)
 	timeline__free(kit.tl);
 }
 
-/* One process that makes an OS thread for each thing it does. */
+/* A process that starts an OS thread for everything it does. */
 static void test_threads_that_end(void **state)
 {
 	const unsigned n = 300000;
@@ -89,7 +89,7 @@ static void test_threads_that_end(void **state)
 	assert_int_equal(timeline__finish(kit.tl, T0 + n * 10000ULL + 5000), 0);
 	check_all(kit.pic);
 	t = picture__target(kit.pic, 0);
-	/* not all have a lane, and that is reported; what they did is in the sums */
+	/* some threads have no lane, which is reported, but all are included in the sums */
 	assert_true(t->lanes[LANE_THREAD].n > 20000 && t->lanes[LANE_THREAD].n < 150000);
 	assert_int_equal(t->n_missing, 1);
 	assert_non_null(strstr(t->missing[0], "threads that ended"));
@@ -101,7 +101,7 @@ static void test_threads_that_end(void **state)
 	timeline__free(kit.tl);
 }
 
-/* A host on which some Haskell command runs every second, for an hour. */
+/* A host on which a Haskell command runs every second for an hour. */
 static void test_processes_that_end(void **state)
 {
 	const unsigned n = 4000;
@@ -136,7 +136,8 @@ static void test_processes_that_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		/* first: in what others have left of the heap its large pieces find no room */
+		/* runs first: its large allocations need a heap that other tests have not
+		 * fragmented */
 		cmocka_unit_test(test_hours),
 		cmocka_unit_test(test_processes_that_end),
 		cmocka_unit_test(test_threads_that_end),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Logs that were made to use up memory: each has millions of something that GHC writes few of. A
- * log that is packed, or comes by a FIFO, may be of any length: nothing may grow with it for ever,
- * and what did not fit is counted.
+ * Logs crafted to exhaust memory: each has millions of something that GHC writes only a few of. A
+ * log that is compressed or read from a FIFO may be arbitrarily long: nothing may grow with it
+ * without bound, and what did not fit is counted.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ struct hostile {
 	const char *what;
 	unsigned n;
 	void (*write)(struct writer *w, uint64_t at, unsigned i);
-	bool fits; /* nothing of it is left out */
+	bool fits; /* nothing is left out */
 };
 
 static void threads(struct writer *w, uint64_t at, unsigned i)
@@ -46,7 +46,7 @@ static void run(struct writer *w, uint64_t at, uint32_t thread, unsigned status)
 	w_event(w, EL_STOP_THREAD, at + 2, "whw", thread, status, 0);
 }
 
-/* Slices that differ from their neighbours, in as many lanes as there may be. */
+/* Slices that cannot be merged with their neighbours, in as many lanes as are allowed. */
 static void busy_threads(struct writer *w, uint64_t at, unsigned i)
 {
 	run(w, at, 1 + i / 7 % 300, EL_STOP_MVAR + i % 6);
@@ -115,7 +115,7 @@ static void centres(struct writer *w, uint64_t at, unsigned i)
 	w_event(w, EL_PROF_SAMPLE_COST_CENTRE, at, "wlbw", i % 1000, (uint64_t)i, 1, i);
 }
 
-/* Two hundred new nodes each. */
+/* Each stack adds two hundred nodes. */
 static void deep_stacks(struct writer *w, uint64_t at, unsigned i)
 {
 	size_t start = w->len;
@@ -166,7 +166,7 @@ static const struct hostile kinds[] = {
 	{"collections", 1000000, collections, true},
 };
 
-/* Of one kind: models, picture and report together. */
+/* For each kind of log: models, picture and report together. */
 #define LIMIT_MB 384
 
 static void write_report(const struct log_models *m, const struct eventlog_stats *st)
@@ -231,7 +231,7 @@ static void test_logs(void **state)
 		one(&kinds[i]);
 }
 
-/* All of them in one log, and the wall clock without which no log is joined. */
+/* All kinds in one log, with the wall clock that joining requires. */
 static int everything(void)
 {
 	struct writer w = {0};
@@ -257,7 +257,7 @@ static int everything(void)
 	return fd;
 }
 
-/* The logs of some processes: the small one is joined, and not all of the others. */
+/* The logs of several processes: the small one is joined, but not all of the others. */
 static void test_joined(void **state)
 {
 	const struct intake_log_join how = {
