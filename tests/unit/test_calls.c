@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The stack of open safe calls: nesting, calls that never return, too many; hand-over time; what
- * is known of it after a pause of the probes.
+ * The stack of open safe calls: nesting, calls that never return, overflow; hand-over time; and
+ * what is still known of the stack after the probes were off.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 #include "calls.bpf.h"
 
-#define SP 0x7ffc1000ULL /* where suspendThread's return address lies */
+#define SP 0x7ffc1000ULL /* address of suspendThread's return address */
 
 static struct wire_thread *make(void)
 {
@@ -49,7 +49,7 @@ static void test_one_call(void **state)
 	free(th);
 }
 
-/* A foreign function calls back, and the Haskell code there makes the next safe call. */
+/* A foreign function calls back, and the Haskell code called makes another safe call. */
 static void test_nested(void **state)
 {
 	struct wire_thread *th = make();
@@ -74,7 +74,7 @@ static void test_nested(void **state)
 	free(th);
 }
 
-/* longjmp out of the inner call: the outer one's end takes it along. */
+/* longjmp out of the inner call: the end of the outer call closes both. */
 static void test_inner_abandoned(void **state)
 {
 	struct wire_thread *th = make();
@@ -92,7 +92,7 @@ static void test_inner_abandoned(void **state)
 	free(th);
 }
 
-/* The same InCall begins again: its call, and what was above it, never came back. */
+/* The same InCall begins again: its previous call and those above it never returned. */
 static void test_begin_again(void **state)
 {
 	struct wire_thread *th = make();
@@ -110,7 +110,7 @@ static void test_begin_again(void **state)
 	free(th);
 }
 
-/* An end without a begin leaves what is open as it was. */
+/* An end without a begin leaves the open calls unchanged. */
 static void test_unmatched(void **state)
 {
 	struct wire_thread *th = make();
@@ -125,7 +125,7 @@ static void test_unmatched(void **state)
 	free(th);
 }
 
-/* A depth that cannot be is not believed. */
+/* An impossible depth is ignored. */
 static void test_bad_depth(void **state)
 {
 	struct wire_thread *th = make();
@@ -138,9 +138,9 @@ static void test_bad_depth(void **state)
 
 /* ── hand-over ───────────────────────────────────────────────────────────────────────────── */
 
-/* One word that can be read. */
+/* Memory with one readable word. */
 struct one_word {
-	struct mem mem; /* first */
+	struct mem mem; /* must be first */
 	u64 addr, value;
 	unsigned reads;
 };
@@ -161,7 +161,7 @@ static struct one_word word(u64 addr, u64 value)
 	return (struct one_word){.mem.read = read_word, .addr = addr, .value = value};
 }
 
-/* Off the CPU twice in suspendThread, then in the foreign function. */
+/* Off the CPU twice in suspendThread, then once in the foreign function. */
 static void test_handover(void **state)
 {
 	struct wire_thread *th = make();
@@ -173,12 +173,12 @@ static void test_handover(void **state)
 	th->blocked_ns = 100;
 	th->runnable_ns = 10;
 	calls_begin(th, 1000, 0x401, SP, 0xa, 0, 0, &gone);
-	/* at its first instruction, and deeper */
+	/* at suspendThread's first instruction, and deeper */
 	assert_true(calls_suspending(&w.mem, th, SP));
 	calls_off(th, 30, 20, 1);
 	assert_true(calls_suspending(&w.mem, th, SP - 200));
 	calls_off(th, 0, 7, 1);
-	/* the foreign function was called from the same place */
+	/* the foreign function was called from the same stack position */
 	w.value = 0x409;
 	assert_false(calls_suspending(&w.mem, th, SP - 8));
 	calls_off(th, 400, 5, 0);
@@ -194,10 +194,11 @@ static void test_handover(void **state)
 	free(th);
 }
 
-/* Once it has begun it has, whatever lies there later; and no memory is read for it any more. */
+/* Once the foreign function has begun, it stays begun whatever is at that address later, and no
+ * more memory is read for it. */
 static void test_begun_for_good(void **state)
 {
-	/* returned; an argument on the stack; unreadable */
+	/* suspendThread returned; an argument on the stack; unreadable */
 	const struct {
 		u64 sp;
 		struct one_word w;
@@ -224,7 +225,7 @@ static void test_begun_for_good(void **state)
 	}
 }
 
-/* The inner call's hand-over is time of the call around it, and off the CPU. */
+/* The inner call's hand-over counts as time of the outer call, off the CPU. */
 static void test_handover_nested(void **state)
 {
 	struct wire_thread *th = make();
@@ -241,7 +242,7 @@ static void test_handover_nested(void **state)
 	assert_int_equal(call.handover_ns, 42);
 	assert_int_equal(call.blocked_ns, 0);
 	assert_int_equal(calls_wall(&call, 1200), 58);
-	/* no switch-out has shown that the outer one began, but its callback has */
+	/* no switch-out has shown that the outer call's function began, but its callback has */
 	w = word(SP, 0x401);
 	assert_false(calls_suspending(&w.mem, th, SP - 8));
 	calls_end(th, 0xa, &call, &gone);
@@ -252,7 +253,7 @@ static void test_handover_nested(void **state)
 	free(th);
 }
 
-/* A call that is too deep to be followed is not taken for the one below it. */
+/* A call too deep to be tracked is not mistaken for the one below it. */
 static void test_handover_overflow(void **state)
 {
 	struct wire_thread *th = make();
@@ -283,7 +284,7 @@ static void test_short_cpu(void **state)
 
 /* ── while the probes are off ────────────────────────────────────────────────────────────── */
 
-/* The probes go while the thread runs: its call ends unseen. */
+/* The probes are taken off while the thread runs: its call ends unseen. */
 static void test_pause_awake(void **state)
 {
 	struct wire_target t = {.epoch = 1};
@@ -306,13 +307,13 @@ static void test_pause_awake(void **state)
 	assert_null(calls_top(th));
 	assert_int_equal(th->suspend_sp, 0);
 	assert_int_equal(th->resume_incall, 0);
-	/* nor does it become known by sleeping */
+	/* nor do the calls become known by sleeping */
 	assert_false(calls_carry(&t, th));
 	assert_false(calls_known(&t, th));
 	free(th);
 }
 
-/* It sleeps in its call from before the pause to after it. */
+/* The thread sleeps in its call from before the pause until after it. */
 static void test_pause_asleep(void **state)
 {
 	struct wire_target t = {.epoch = 1};
@@ -333,7 +334,7 @@ static void test_pause_asleep(void **state)
 	free(th);
 }
 
-/* It is woken in the pause. */
+/* The thread is woken during the pause. */
 static void test_pause_woken(void **state)
 {
 	struct wire_target t = {.epoch = 1};
@@ -355,7 +356,7 @@ static void test_pause_woken(void **state)
 	free(th);
 }
 
-/* A thread that nobody has seen before is known as long as there was no pause. */
+/* The calls of a thread not seen before are known as long as there was no pause. */
 static void test_first_epoch(void **state)
 {
 	struct wire_target t = {.epoch = 0, .flags = WIRE_TARGET_PROBES_OFF};

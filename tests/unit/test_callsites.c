@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The finder for files without symbols: safe calls by their bytes, the vote, and on GHC's own
- * programs, stripped, against the symbols of their twins.
+ * The finder for files without symbols: safe calls by their bytes, and the vote; and on GHC's own
+ * stripped programs, compared with the symbols of their unstripped twins.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 
 /* ── one call, by its bytes ──────────────────────────────────────────────────────────────── */
 
-/* GHC 9.0.2's code; the calls' displacements are filled in. */
+/* Code by GHC 9.0.2; the displacements of the calls are filled in. */
 static const uint8_t shape[] = {
 	0x4c, 0x89, 0xef,			  /* mov %r13,%rdi */
 	0x31, 0xf6,				  /* xor %esi,%esi */
@@ -104,7 +104,7 @@ static void interruptible_and_slot(void **state)
 	int32_t rel;
 
 	(void)state;
-	/* `xor %esi,%esi` becomes `mov $1,%esi`; the foreign call goes through a slot */
+	/* `xor %esi,%esi` becomes `mov $1,%esi`; the foreign call goes through a GOT slot */
 	memcpy(code, head, sizeof(head));
 	memcpy(code + 8, shape + 5, 20);		  /* up to the foreign call */
 	memcpy(code + 28, "\xff\x15\x00\x10\x00\x00", 6); /* call *0x1000(%rip) */
@@ -116,7 +116,7 @@ static void interruptible_and_slot(void **state)
 	assert_int_equal(call.foreign.kind, INSN_CALL_SLOT);
 	assert_int_equal(call.foreign.target, SHAPE_AT + 34 + 0x1000);
 
-	/* an argument that is no truth value is not suspendThread's */
+	/* suspendThread's second argument is a bool: any other value is rejected */
 	rel = 2;
 	memcpy(code + 4, &rel, sizeof(rel));
 	assert_int_equal(decode(code, sizeof(shape) + 4, &call), -ENOENT);
@@ -244,8 +244,8 @@ static int remove_programs(void **state)
 }
 
 /*
- * The sites by another way: every call of suspendThread in code without unwind rows, recognised by
- * the twin's symbol. Fails unless they are the sites that the scan found.
+ * Finds the sites in another way: every call to suspendThread, as the twin's symbol gives it, in
+ * code without unwind rows. Fails unless they are the sites that the scan found.
  */
 static void check_sites(const struct callsites *c, struct elf_file *twin, uint64_t suspend)
 {
@@ -319,7 +319,7 @@ struct wanted {
 	bool seen;
 };
 
-/* Compilers' parts of a function are the function: "evacuate.part.0". */
+/* Parts that the compiler split off a function count as the function: "evacuate.part.0". */
 static int on_symbol(void *ctx, const struct elf_sym *sym)
 {
 	struct wanted *w = ctx;
@@ -331,8 +331,8 @@ static int on_symbol(void *ctx, const struct elf_sym *sym)
 }
 
 /*
- * The runtime's C functions: without symbols all of them but a few at the edges, and no other's.
- * Names that they have then are those of the twin's symbols.
+ * Classifies the runtime's C functions without symbols: all but a few at the edges must be found,
+ * and no others. Those that get a name must have that of the twin's symbol.
  */
 static void check_classes(struct rts rts[2])
 {
@@ -382,7 +382,7 @@ static void check_classes(struct rts rts[2])
 		rts_text__free(text[k]);
 }
 
-/* All that the finder learns of a file, without and with symbols. */
+/* Everything that the finder learns of a file, compared without and with symbols. */
 static void same_with_and_without_symbols(void **state)
 {
 	const struct programs *p = *state;
@@ -420,7 +420,7 @@ static void same_with_and_without_symbols(void **state)
 		assert_int_equal(rts[0].stgrun.addr, rts[1].stgrun.addr);
 		assert_true(rts[0].stgrun_ret != 0);
 		assert_int_equal(rts[0].stgrun_ret, rts[1].stgrun_ret);
-		/* a threaded one has a thread for its timer */
+		/* the threaded runtime has a thread for its timer */
 		if (!rts[0].threaded)
 			assert_int_equal(rts[0].tick.addr, rts[1].tick.addr);
 		check_classes(rts);
@@ -434,8 +434,8 @@ static void same_with_and_without_symbols(void **state)
 }
 
 /*
- * Debian's pandoc has suspendThread in .dynsym: the vote can be held against it. Its linker put the
- * version's string elsewhere than others do.
+ * Debian's pandoc has suspendThread in .dynsym, so that the vote can be checked against it. Its
+ * linker put the version's string elsewhere than others do.
  */
 static void pandoc(void **state)
 {
@@ -452,7 +452,7 @@ static void pandoc(void **state)
 	if (elf__n_symbols(image.elf, ELF_SYMTAB) > 0 ||
 	    elf__find_symbol(image.elf, "suspendThread", &sym, NULL) != 0) {
 		elf__free(image.elf);
-		skip(); /* another Debian's */
+		skip(); /* another version of Debian */
 	}
 	assert_int_equal(callsites__scan(image.elf, &c), 0);
 	assert_int_equal(c.suspend, sym.value);

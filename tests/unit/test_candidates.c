@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Processes that are to be looked at: whose turn it is, and who waits. */
+/* Processes that are candidates for profiling: whose turn it is, and which ones wait. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,8 @@ static struct candidate *candidate(struct candidates *set, pid_t pid, uid_t user
 	return c;
 }
 
-/* Who has had least comes first, of one user who has waited longest; each once in a turn. */
+/* The user who has been served least comes first; of one user, the process that has waited
+ * longest; each process once per turn. */
 static void candidates_take_turns(void **state)
 {
 	struct candidate *a, *b, *c;
@@ -46,7 +47,7 @@ static void candidates_take_turns(void **state)
 	assert_ptr_equal(candidates__next_due(set, served, 50), a);
 	assert_ptr_equal(candidates__next_due(set, served, 50), b);
 	assert_null(candidates__next_due(set, served, 50));
-	/* one that was dropped is looked at no more, and a new one comes after those that wait */
+	/* a dropped candidate is not returned again, and a fresh one comes after those that wait */
 	candidates__drop(set, c);
 	assert_null(candidates__find(set, 3));
 	c = candidate(set, 5, 1000, 10);
@@ -60,7 +61,8 @@ static void candidates_take_turns(void **state)
 	served__free(served);
 }
 
-/* Those for which there was no room are kept, so many, and are as new when there is some. */
+/* Processes for which there was no room are kept, up to a limit, and start afresh when there is
+ * room. */
 static void candidates_wait_for_room(void **state)
 {
 	struct candidate *c = NULL;
@@ -74,7 +76,7 @@ static void candidates_wait_for_room(void **state)
 	} while (candidates__wait(set, c, 100));
 	assert_int_equal(pid, 4096 + 2);
 	assert_false(c->waits);
-	/* one that waits already may go on to */
+	/* one that is already waiting may go on waiting */
 	c = candidates__find(set, 7);
 	assert_true(candidates__wait(set, c, 200));
 	assert_false(candidate__is_due(c, 150));
@@ -85,8 +87,7 @@ static void candidates_wait_for_room(void **state)
 	assert_false(c->waits);
 	assert_int_equal(c->tries, 0);
 	assert_int_equal(c->give_up_ns, 300);
-	/* and so there is room for another one, and for one more where one is dropped or begins
-	 * anew */
+	/* which frees a place for another one, as does one that is dropped or added anew */
 	assert_true(candidates__wait(set, candidates__find(set, 4097), 100));
 	assert_false(candidates__wait(set, c, 100));
 	candidates__drop(set, candidates__find(set, 8));
@@ -97,8 +98,8 @@ static void candidates_wait_for_room(void **state)
 	candidates__free(set);
 }
 
-/* Those for which there was no time are tried again after ten seconds, and more and more rarely;
- * how many wait for room is nothing to them. */
+/* Processes for which there was no time are tried again after ten seconds, then at growing
+ * intervals; the number that wait for room does not matter. */
 static void candidates_wait_for_time(void **state)
 {
 	const uint64_t s = 1000000000;
@@ -120,10 +121,10 @@ static void candidates_wait_for_time(void **state)
 		candidates__go_on(set, c, now + s);
 	}
 	assert_int_equal(candidates__count_waiting(set, 1000), 4096);
-	/* another program of the process is as new */
+	/* after an exec the process starts afresh */
 	c = candidate(set, c->pid, 1000, 10);
 	assert_true(candidates__wait_for_time(set, c, now) && candidate__is_due(c, now + 10 * s));
-	/* one that waits for one thing may wait for another: it takes the place of one only */
+	/* a process that waits for one thing may wait for another, and takes only one place */
 	c = candidates__find(set, 1);
 	assert_true(candidates__wait_for_time(set, c, now));
 	assert_int_equal(candidates__count_waiting(set, 1000), 4095);
@@ -134,8 +135,9 @@ static void candidates_wait_for_time(void **state)
 	candidates__free(set);
 }
 
-/* Whoever has filled all the places that he may have leaves some to another user, for room, for
- * descriptors and for time; and what he had beyond his part by then goes on waiting. */
+/* A user who has filled all the places that he may have leaves some for other users, whether
+ * waiting is for room, for descriptors or for time; whatever he has beyond his reduced share by
+ * then goes on waiting. */
 static void candidates_wait_by_user(void **state)
 {
 	static bool (*const waits[])(struct candidates *, struct candidate *, uint64_t) = {
@@ -160,7 +162,8 @@ static void candidates_wait_by_user(void **state)
 		assert_false(c->waits);
 		c = candidates__find(set, 1);
 		assert_true(c->waits && waits[i](set, c, T0 + 1));
-		/* once he has fewer than that, he gets no place back before he has none too many */
+		/* his share has shrunk: he gets a freed place back only after he has dropped
+		 * below it */
 		candidates__drop(set, c);
 		assert_false(waits[i](set, candidate(set, pid, 1000, 10), T0));
 		while (c = candidates__find(set, --pid), pid > 4096)
@@ -171,8 +174,8 @@ static void candidates_wait_by_user(void **state)
 	}
 }
 
-/* Want of descriptors to find its user out makes a process neither root's nor anybody's for good.
- */
+/* If the user cannot be determined for want of descriptors, the process is neither counted as
+ * root's nor left without a user for good. */
 static void candidate_of_nobody_yet(void **state)
 {
 	const struct wire_proc_new rec = {.h = {.tgid = (uint32_t)getpid()}};
@@ -197,8 +200,8 @@ static void candidate_of_nobody_yet(void **state)
 	candidates__free(set);
 }
 
-/* A process that could not join for want of memory waits for that, as one whose look was cut short
- * does; it is none of those for which there were no descriptors. */
+/* A process that could not join for want of memory waits for time, like one whose examination
+ * was cut short; it does not count as one that lacked descriptors. */
 static void room_for_want_of_memory(void **state)
 {
 	static const int errs[] = {-ENOMEM, -ENFILE, -EIO, -ETIMEDOUT};
@@ -220,7 +223,8 @@ static void room_for_want_of_memory(void **state)
 	candidates__free(s.candidates);
 }
 
-/* Whoever finds no room among too many is found when all processes are looked at again. */
+/* Once there are too many candidates, another one is not added but noted, so that all processes
+ * are scanned again. */
 static void too_many(void **state)
 {
 	const struct session_opts opts = {.kind = SESSION_SYSTEM};

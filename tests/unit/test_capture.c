@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Captures: what went in comes out again, and what damage, ends and hostile files do. */
+/* Captures: the round trip, and the effects of damage, truncation and hostile files. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -77,13 +77,13 @@ static void put_session(struct kit *kit, unsigned rounds)
 	intake__set_exit_code(kit->in, 1);
 }
 
-/* Makes the session while it is captured. *kit is what made the original. */
+/* Records the session while capturing it. *kit has the original. */
 static void record(struct kit *kit, unsigned rounds, bool finish)
 {
 	struct capture *capture;
 
 	kit_capture(kit, &opts, &capture);
-	/* inputs name a target by its number, and one that is forgotten has had one */
+	/* inputs name a target by its number; a forgotten target has used one up */
 	kit_add(kit, PID, T0);
 	assert_int_equal(intake__forget_target(kit->in, PID), 0);
 	kit_add(kit, PID, T0);
@@ -164,7 +164,7 @@ static void test_unfinished(void **state)
 	assert_false(replay__notes(r)->complete);
 	assert_int_equal(replay__notes(r)->damaged_blocks, 0);
 	target = picture__target(replay__picture(r), 0);
-	/* the latest record's time is where it ends */
+	/* the session ends at the latest record's time */
 	assert_int_equal(picture__session(replay__picture(r))->end_ns, T0 + 700000);
 	assert_int_equal(picture__session(replay__picture(r))->exit_code, 1);
 	assert_int_equal(target->quality.samples, 600);
@@ -203,7 +203,7 @@ static int read_bytes(const char *data, size_t size, struct replay **ret_replay)
 	return err;
 }
 
-/* Wherever it is cut off: what came before is there. */
+/* Truncated anywhere: everything before that point is restored. */
 static void test_truncated(void **state)
 {
 	uint64_t samples = 0;
@@ -245,7 +245,7 @@ static size_t find_block(const char *data, size_t size, unsigned n)
 	return (size_t)(at - data);
 }
 
-/* A block in the middle is left out, by its bytes or by its header; the rest is there. */
+/* A damaged block in the middle, in its bytes or its header, is left out; the rest is restored. */
 static void test_damaged(void **state)
 {
 	static const size_t where[] = {4, 17, 60};
@@ -291,7 +291,7 @@ static void test_no_capture(void **state)
 	assert_int_equal(read_bytes(data, size, &r), -EBADMSG);
 	free(data);
 	timeline__free(kit.tl);
-	/* made when a sample had another size */
+	/* recorded when a sample had another size */
 	data = capture_header__make(&opts, "9.9", "pid");
 	assert_non_null(data);
 	sizes = strstr(data, "\"sample\":");
@@ -329,7 +329,7 @@ static void test_one_at_a_time(void **state)
 		-ENOENT);
 }
 
-/* No room: the session goes on, and what is in the file can be replayed. */
+/* Disk full: the session goes on, and what is in the file can be replayed. */
 static void test_disk_full(void **state)
 {
 	struct rlimit old, small = {.rlim_cur = 40000};
@@ -360,7 +360,7 @@ static void test_disk_full(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Strings, numbers and structs as they were; one that is cut short is no input. */
+/* Strings, numbers and structs are restored exactly; a truncated input is rejected. */
 static void test_codec(void **state)
 {
 	const struct code_name name = {
@@ -403,7 +403,7 @@ static void test_codec(void **state)
 		c.left = cut;
 		assert_int_equal(code__get(&c, &d, &kind, &out), -EBADMSG);
 	}
-	/* an enum's value that there is not */
+	/* an enum value that does not exist */
 	buf.data[buf.len - 1] = 99;
 	c.in = (const uint8_t *)buf.data;
 	c.left = buf.len;
@@ -418,7 +418,7 @@ static void test_codec(void **state)
 
 struct missed {
 	uint64_t count, missed;
-	unsigned unknown; /* windows that have collections, and in which nobody knows it */
+	unsigned unknown; /* windows that have collections, but do not know how many were missed */
 };
 
 static void add_missed(struct missed *sum, const struct picture *pic)
@@ -454,7 +454,7 @@ static struct missed missed_of(uint64_t window_ns)
 	return sum;
 }
 
-/* 40 collections, of which 30 are seen, and 20 of these before it is known how many there were. */
+/* 40 collections: 30 are seen, 20 of them before the numbering is known. */
 static void record_gcs(bool calls_missed)
 {
 	const struct intake_cost cost = {.calls_missed = calls_missed};
@@ -480,7 +480,8 @@ static void record_gcs(bool calls_missed)
 	timeline__free(kit.tl);
 }
 
-/* That its process began in the session is at the capture's end: each window is to know it. */
+/* Whether the process began during the session is only at the capture's end, but each window
+ * must know it. */
 static void test_missed_in_windows(void **state)
 {
 	struct missed one, many;
@@ -496,7 +497,7 @@ static void test_missed_in_windows(void **state)
 			many = missed_of((END - T0) / n);
 			assert_int_equal(many.count, one.count);
 			assert_int_equal(many.missed, one.missed);
-			/* the first one that has collections, all without a number */
+			/* the first window with collections, none of which has a number */
 			assert_int_equal(many.unknown, began);
 		}
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Eventlogs in captures: the log of a session comes out again, or it is said that it does not. */
+/* Eventlogs in captures: a session's log is restored, or the report has a note that it is not. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,9 +11,9 @@
 #include "capture_folder.h"
 #include "test_timeline_kit.h"
 
-#define WALL   UINT64_C(1795270032000000000) /* when CLOCK_MONOTONIC was 0 */
+#define WALL   UINT64_C(1795270032000000000) /* wall clock when CLOCK_MONOTONIC was 0 */
 #define OFFSET 500000			     /* CLOCK_MONOTONIC - the log's time */
-#define MARKS  100000			     /* makes some pieces of the log */
+#define MARKS  100000			     /* enough for several pieces of the log */
 
 static const struct timeline_opts opts = {
 	.frequency_hz = 99, .start_ns = T0, .start_unix_ns = WALL + T0, .haskell_lanes = true};
@@ -22,7 +22,7 @@ static const struct intake_log_join how = {
 
 /* ── a session with a log ────────────────────────────────────────────────────────────────── */
 
-/* Its thread runs from T0 + 100000 on, with a safe call in it, and says `marks` things. */
+/* The thread runs from T0 + 100000 on, makes a safe call, and emits `marks` markers. */
 static int make_log(unsigned marks)
 {
 	struct writer w = {0};
@@ -40,7 +40,7 @@ static int make_log(unsigned marks)
 	w_event(&w, EL_THREAD_LABEL, 201, "wt", 1, "the thread");
 	w_event(&w, EL_RUN_THREAD, t, "w", 1);
 	for (unsigned i = 0; i < marks; i++) {
-		/* such that it does not get much smaller */
+		/* random, so that it hardly compresses */
 		text = text * UINT64_C(6364136223846793005) + 1442695040888963407;
 		snprintf(said, sizeof(said), "%016llx", (unsigned long long)text);
 		w_event(&w, EL_USER_MARKER, t + i, "t", said);
@@ -198,7 +198,8 @@ static void test_the_same_again(void **state)
 	}
 }
 
-/* Without the bytes the session goes on, and the capture says that it has none. */
+/* If the bytes cannot be kept, the session goes on, and the capture has a note that they are
+ * missing. */
 static void test_not_kept(void **state)
 {
 	static const uint64_t sizes[] = {CAPTURE_MAX_LOG + 1, 1 << 20};
@@ -223,7 +224,7 @@ static void test_not_kept(void **state)
 	}
 }
 
-/* All logs of a capture together have a limit. */
+/* All logs of a capture share a size limit. */
 static void test_limit_of_all(void **state)
 {
 	struct session s;
@@ -244,7 +245,7 @@ static void test_limit_of_all(void **state)
 	session__free(&s);
 }
 
-/* One of its pieces is damaged: no log of which a part is gone is joined. */
+/* One of the log's pieces is damaged: an incomplete log is not joined. */
 static void test_damaged(void **state)
 {
 	struct session s;
@@ -271,7 +272,8 @@ static void test_damaged(void **state)
 	session__free(&s);
 }
 
-/* Pieces without their end, then a whole log: they do not mix. Nor does a time that is none. */
+/* Pieces without an end, followed by a whole log, do not mix with it. An invalid time is
+ * refused. */
 static void test_wrong(void **state)
 {
 	static const char left_out[] =
@@ -304,14 +306,14 @@ static void test_wrong(void **state)
 	check_joined(a.target, 3);
 	assert_int_equal(replay__notes(a.replay)->refused_inputs, 2);
 	assert_true(is_missing(&a, left_out));
-	/* as in the session, with that sentence */
+	/* as in the session, apart from that note */
 	assert_int_equal(intake__add_missing_once(s.kit.in, PID, left_out), 0);
 	assert_same(s.kit.pic, replay__picture(a.replay));
 	again_free(&a);
 	session__free(&s);
 }
 
-/* A capture of before the process's start, and how long the system was suspended, were in it. */
+/* A capture from a version without the process's start and the system's suspended time. */
 static void test_older(void **state)
 {
 	struct intake_input piece = {.kind = TI_LOG_BYTES, .pid = PID};
@@ -342,7 +344,7 @@ static void test_older(void **state)
 	session__free(&s);
 }
 
-/* Both kinds through the codec. */
+/* Both kinds of input through the codec. */
 static void test_codec(void **state)
 {
 	const struct intake_input in[2] = {{.kind = TI_LOG_BYTES,

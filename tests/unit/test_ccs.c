@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Cost-centre stacks: the reader over made-up memory, and what the timeline makes of them. */
+/* Cost-centre stacks: the reader on made-up memory, and what the timeline does with the stacks. */
 #include "names/ccs.h"
 #include "test_timeline_kit.h"
 
@@ -136,7 +136,7 @@ static void test_whole_tree(void **state)
 	uint64_t cc = centre(&f->m, "f", "Main"), root = stack(&f->m, cc, 0), other, entry;
 	uint64_t a = stack(&f->m, cc, root), b = stack(&f->m, cc, root), c = stack(&f->m, cc, b);
 
-	/* a back edge is no child: it leads up */
+	/* a back edge leads up and is not a child */
 	other = stack(&f->m, cc, 0);
 	entry = room(&f->m, 4);
 	at(&f->m, entry)[1] = other;
@@ -157,9 +157,9 @@ static void test_cycles(void **state)
 	uint64_t a = stack(&f->m, cc, root), b = stack(&f->m, cc, a), entry;
 	uint64_t addrs[] = {a, b, root};
 
-	/* a and b above each other */
+	/* a and b are each other's parent */
 	at(&f->m, a)[2] = b;
-	/* and a list of children that goes in circles */
+	/* and a circular list of children */
 	entry = at(&f->m, root)[3];
 	at(&f->m, entry)[2] = entry;
 	assert_int_equal(ccs__collect(&f->reader, addrs, 3, soon(), &f->found), 0);
@@ -193,7 +193,7 @@ static void test_long_strings(void **state)
 	assert_int_equal(strlen(f->found.text + f->found.centres[0].label), CCS_MAX_STRING);
 }
 
-/* The deepest that is taken, and one more. */
+/* The greatest depth that is accepted, and one more. */
 static void test_depth(void **state)
 {
 	struct fixture *f = *state;
@@ -295,14 +295,14 @@ static void test_stacks(void **state)
 		put_profiled(&kit, &r, 24);
 		t = finish_profiled(&kit);
 		assert_string_equal(first_stack(&kit, t, 0), cases[i].want);
-		/* who called it is known from what the stack shows */
+		/* the caller is taken from the stack that is shown */
 		assert_int_equal(t->n_unsafe_calls, 1);
 		assert_string_equal(t->unsafe_calls[0].caller, cases[i].caller);
 		timeline__free(kit.tl);
 	}
 }
 
-/* Below a callback another Haskell thread waits: its frames stay what they are. */
+/* Below a callback is another, waiting Haskell thread: its frames stay as they are. */
 static void test_callback(void **state)
 {
 	const struct pic_target *t;
@@ -319,7 +319,7 @@ static void test_callback(void **state)
 	timeline__free(kit.tl);
 }
 
-/* What could not be read is no reason to show nothing. */
+/* If the cost centres cannot be read, the Haskell stack is shown instead. */
 static void test_not_known(void **state)
 {
 	const struct pic_target *t;
@@ -336,7 +336,7 @@ static void test_not_known(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Of a thread that was taken off the CPU in C code only the program counter may be known. */
+/* For a thread that was preempted in C code only the program counter may be known. */
 static void test_no_walk(void **state)
 {
 	const struct pic_lane *lane;
@@ -383,7 +383,7 @@ static const struct pic_cost_centre *cc_of(const struct pic_target *t, const cha
 	return NULL;
 }
 
-/* Each capability counts at each tick; a centre that is twice in a path has its ticks once. */
+/* Each capability counts at each tick; a centre that occurs twice in a path counts once. */
 static void test_ticks(void **state)
 {
 	const uint64_t one[] = {24, 32}, two[] = {56, 40}, three[] = {24, 48};
@@ -409,7 +409,8 @@ static void test_ticks(void **state)
 	assert_true(cost_centre__is_overhead(cc_of(t, "GC")));
 	assert_false(cost_centre__is_overhead(cc_of(t, "MAIN")));
 	assert_false(cc_of(t, "work")->from_samples);
-	/* the tree: parents first, inherited ticks add up, the runtime's own are nobody's */
+	/* the tree: parents come first, inherited ticks add up, the runtime's own ticks are
+	 * inherited by none */
 	assert_int_equal(t->n_cc_nodes, 6);
 	assert_int_equal(t->cc_nodes[0].parent, UINT32_MAX);
 	assert_int_equal(t->cc_nodes[0].inherited_ticks, 3);
@@ -418,8 +419,8 @@ static void test_ticks(void **state)
 	timeline__free(kit.tl);
 }
 
-/* More cost-centre stacks than there is room for: one of them has no parent then, and the others
- * are known all the same. */
+/* More cost-centre stacks than there is room for: one of them then has no parent, and the others
+ * are still known. */
 static void test_too_many(void **state)
 {
 	const uint64_t known[] = {24, 32};
@@ -456,7 +457,7 @@ static void test_samples(void **state)
 	new_profiled(&kit, STACKS_AUTO);
 	mk_sample(&r, 1, T0 + 10, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP);
 	put_profiled(&kit, &r, 24);
-	/* in a safe call the capability is somebody else's */
+	/* in a safe call the capability may belong to another thread */
 	mk_sample(&r, 1, T0 + 20, WIRE_WHERE_SAFE_CALL, CFN(1), CIP(CFN(1)), STOP);
 	put_profiled(&kit, &r, 24);
 	t = finish_profiled(&kit);
@@ -465,7 +466,7 @@ static void test_samples(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Of a program that is not profiled the word means nothing. */
+/* In a program that is not profiled the word has no meaning. */
 static void test_not_profiled(void **state)
 {
 	const struct pic_target *t;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A heap made here, and what is counted in it. */
+/* Counts the closures of a generated heap. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,12 +12,12 @@
 #include "base/base.h"
 #include "census/census.h"
 
-/* Where things are in the memory that is made here. */
+/* The layout of the generated memory. */
 #define BASE	   0x10000000ULL
 #define CODE	   BASE
 #define CODE_END   (BASE + 0x1000)
 #define GENERATION (BASE + 0x1000)
-#define DESCRS	   (BASE + 0x1800) /* of blocks */
+#define DESCRS	   (BASE + 0x1800) /* of the block descriptors */
 #define BLOCKS	   (BASE + 0x4000)
 #define SIZE	   0x40000
 
@@ -28,7 +28,7 @@ enum { N_DESCRS = 32 };
 struct heap {
 	uint8_t bytes[SIZE];
 	uint64_t at; /* the next closure's address */
-	unsigned n;  /* blocks */
+	unsigned n;  /* number of blocks */
 	uint64_t unreadable;
 };
 
@@ -67,8 +67,8 @@ static struct heap *heap_new(void)
 	return h;
 }
 
-/* A block in the generation's list at `offset`: 8: of small objects, 32: large ones, 64: the first
- * of compact regions. */
+/* Opens a block in the generation's list at `offset`: 8: small objects, 32: large ones, 64: the
+ * first blocks of compact regions. */
 static void open_block(struct heap *h, unsigned offset, unsigned blocks)
 {
 	uint64_t descr = DESCRS + 64ULL * h->n, list = GENERATION + offset;
@@ -92,7 +92,7 @@ static void put(struct heap *h, unsigned n, ...)
 	va_end(args);
 }
 
-/* Ends the block that was opened last, of so many. */
+/* Ends the last opened block, which consists of `blocks` blocks. */
 static void fill_block(struct heap *h, unsigned blocks)
 {
 	*word(h, DESCRS + 64ULL * (h->n - blocks) + 8) = h->at;
@@ -136,7 +136,7 @@ static void check_entry(const struct census *c, uint64_t info, uint64_t count, u
 
 #define W(x) ((uint64_t)(x))
 
-/* Each kind of closure by its size, one after the other without gaps. */
+/* Each kind of closure with its size, one after the other without gaps. */
 static void test_sizes(void **state)
 {
 	struct heap *h = heap_new();
@@ -191,8 +191,8 @@ static void test_sizes(void **state)
 	free(h);
 }
 
-/* An updated thunk leaves words that look like anything but a closure; others are not made sense
- * of. */
+/* An updated thunk leaves words that do not look like a closure and count as a gap; other
+ * unrecognised words count as unknown. */
 static void test_gaps(void **state)
 {
 	struct heap *h = heap_new();
@@ -210,7 +210,7 @@ static void test_gaps(void **state)
 	put(h, 4, ind, BLOCKS, W(5), BLOCKS);
 	put(h, 2, con, BLOCKS);
 	put(h, 2, odd, W(3));
-	/* pointers do not look so */
+	/* not a valid pointer */
 	put(h, 2, con, W(3));
 	put(h, 2, con, BLOCKS);
 	/* does not fit into the block */
@@ -250,8 +250,8 @@ static void test_profiled(void **state)
 	free(h);
 }
 
-/* A large object is one closure; a compact region, of which the list has the first block only, is
- * not looked into. */
+/* A large object is one closure; a compact region, of which the list has only the first block,
+ * is not examined. */
 static void test_large_and_compact(void **state)
 {
 	struct heap *h = heap_new();
@@ -277,7 +277,7 @@ static void test_large_and_compact(void **state)
 	assert_int_equal(c->blocks_bytes, 0);
 	assert_false(c->cut);
 	free(c);
-	/* no number of blocks */
+	/* not a valid number of blocks */
 	*word(h, GENERATION + 72) = UINT64_MAX / 2;
 	c = walk(h, &opts);
 	assert_int_equal(c->compact_bytes, 0);
@@ -286,8 +286,8 @@ static void test_large_and_compact(void **state)
 	free(h);
 }
 
-/* A block of pinned objects, whose descriptor's flags are at 46; none of the lists is a
- * generation's of small objects. */
+/* A block of pinned objects, whose descriptor has its flags at 46; none of the lists is a
+ * generation's list of small objects. */
 static void test_pinned_and_mutable(void **state)
 {
 	struct heap *h = heap_new();
@@ -303,7 +303,7 @@ static void test_pinned_and_mutable(void **state)
 	put(h, 4, array, W(16), W(0), W(0));
 	fill_block(h, 1);
 	*word(h, DESCRS + 40) = 4ULL << 48;
-	/* of generation 1, in two blocks */
+	/* generation 1's, in two blocks */
 	open_block(h, 256, 1);
 	put(h, 3, W(1), W(2), W(3));
 	fill_block(h, 1);
@@ -315,14 +315,14 @@ static void test_pinned_and_mutable(void **state)
 	c = walk(h, &opts);
 	assert_int_equal(c->large_bytes, 64);
 	assert_int_equal(c->pinned_bytes, 64);
-	assert_int_equal(c->mutable_bytes, 0); /* there is no such generation */
+	assert_int_equal(c->mutable_bytes, 0); /* that generation does not exist */
 	free(c);
 	opts.n_generations = 2;
 	opts.generations[1] = GENERATION + 512;
 	c = walk(h, &opts);
 	assert_int_equal(c->mutable_bytes, 40);
 	assert_int_equal(c->blocks_bytes, 0);
-	/* a chain that leads nowhere is no reason to count again */
+	/* a broken chain does not cause a recount */
 	*word(h, DESCRS + 64 + 16) = CODE + 32;
 	free(c);
 	c = walk(h, &opts);
@@ -332,7 +332,7 @@ static void test_pinned_and_mutable(void **state)
 	free(h);
 }
 
-/* Of too many blocks some stand for the others. */
+/* If there are too many blocks, a sample of them stands for all. */
 static void test_sampled(void **state)
 {
 	struct heap *h = heap_new();
@@ -356,7 +356,7 @@ static void test_sampled(void **state)
 	free(h);
 }
 
-/* The program goes on: chains lead round or nowhere, pages are gone. */
+/* The program is running meanwhile: chains are circular or broken, pages are missing. */
 static void test_broken(void **state)
 {
 	struct heap *h = heap_new();
@@ -378,14 +378,15 @@ static void test_broken(void **state)
 	assert_int_equal(c->unknown_bytes, 16);
 	assert_false(c->cut);
 	free(c);
-	/* the first block, which is second in the list, leads on to what is no descriptor */
+	/* the first block, which is second in the list, links to something that is not a
+	 * descriptor */
 	*word(h, DESCRS + 16) = CODE + 32;
 	h->unreadable = 0;
 	c = walk(h, &opts);
 	check_entry(c, con, 2, 32);
 	assert_true(c->cut);
 	free(c);
-	/* round */
+	/* a circular chain */
 	*word(h, DESCRS + 16) = DESCRS + 64;
 	c = walk(h, &opts);
 	assert_true(c->cut);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A census comes in: closures get names, those of one name are one, and the first census is kept in
- * mind. */
+/* A census arrives: closures get names, those with the same name are merged, and the first
+ * census is kept for comparison. */
 #include "census/census.h"
 #include "intake/tap.h"
 #include "test_timeline_kit.h"
@@ -43,7 +43,8 @@ static void test_names(void **state)
 	(void)state;
 	kit_new(&kit);
 	enter(c, HS(1), CLOSURE_CONSTR, "containers-0.6.4.1:Data.Map.Internal.Bin", 10, 480);
-	/* the same from another place: a constructor that a library and the program both have */
+	/* the same name at another address: a constructor that both a library and the program
+	 * contain */
 	enter(c, HS(2), CLOSURE_CONSTR, "containers-0.6.4.1:Data.Map.Internal.Bin", 1, 48);
 	enter(c, HS(3), CLOSURE_CONSTR + 3, "ghc-prim:GHC.Types.:", 5, 120);
 	enter(c, HS(4), CLOSURE_CONSTR, "main:Main.:.:", 4, 96);

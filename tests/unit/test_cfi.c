@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Unwind rows against libdw's answer at random addresses of real files, and of made assembly. */
+/* Unwind rows compared with libdw's results at random addresses of real files and of assembled
+ * code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +22,8 @@
 #include "wire.h"
 
 #define PCS 3000
-/* What a frame is evaluated with: registers far apart, and memory that is a function of address. */
+/* The input for evaluating a frame: registers far apart, and memory whose content is a function
+ * of the address. */
 #define RSP 0x7ffe00010000ULL
 #define RBP 0x7fff00020000ULL
 #define BAD UINT64_MAX
@@ -75,7 +77,7 @@ static uint64_t reg_value(unsigned long reg)
 	return reg == 7 ? RSP : reg == 6 ? RBP : BAD;
 }
 
-/* An operation of two values. */
+/* An operation on two values. */
 static bool combine(uint8_t atom, uint64_t *a, uint64_t b)
 {
 	switch (atom) {
@@ -96,7 +98,8 @@ static bool combine(uint8_t atom, uint64_t *a, uint64_t b)
 	}
 }
 
-/* A location expression's value: an address, or with *ret_is_value a value. BAD: not ours. */
+/* The value of a location expression: an address, or a value if *ret_is_value is set. BAD if it
+ * uses something unsupported. */
 static uint64_t evaluate(const Dwarf_Op *ops, size_t n, uint64_t pc, uint64_t cfa,
 			 bool *ret_is_value)
 {
@@ -137,12 +140,12 @@ static uint64_t evaluate(const Dwarf_Op *ops, size_t n, uint64_t pc, uint64_t cf
 			return BAD;
 		}
 	}
-	/* libdw puts the CFA below what a register's expression makes */
+	/* libdw pushes the CFA under the value of a register's expression */
 	return d ? s[d - 1] : BAD;
 }
 
 struct answer {
-	uint64_t cfa; /* what rsp was before the call; BAD */
+	uint64_t cfa; /* rsp before the call; BAD */
 	uint64_t ra;  /* its value; 0: undefined */
 	uint64_t bp;  /* its value; BAD: not known */
 };
@@ -156,7 +159,7 @@ static uint64_t libdw_reg(Dwarf_Frame *frame, int reg, uint64_t pc, uint64_t cfa
 
 	assert_int_equal(dwarf_frame_register(frame, reg, mem, &ops, &n), 0);
 	if (n == 0)
-		return ops == mem ? 0 : same; /* undefined, unchanged */
+		return ops == mem ? 0 : same; /* undefined, or unchanged */
 	v = evaluate(ops, n, pc, cfa, &is_value);
 	return v == BAD || is_value ? v : memory(v);
 }
@@ -176,8 +179,7 @@ static bool ask_libdw(Dwarf_CFI *cfi, uint64_t pc, struct answer *ret)
 	ret->ra = libdw_reg(frame, 16, pc, cfa, BAD);
 	ret->bp = libdw_reg(frame, 6, pc, cfa, RBP);
 	ret->cfa = libdw_reg(frame, 7, pc, cfa, cfa);
-	/* libdw says of rsp, if the file says nothing, that it is the CFA, or that it is undefined
-	 */
+	/* if the file has no rule for rsp, libdw returns the CFA or undefined */
 	if (ret->cfa == 0)
 		ret->cfa = cfa;
 	if (cfa == BAD)
@@ -186,7 +188,7 @@ static bool ask_libdw(Dwarf_CFI *cfi, uint64_t pc, struct answer *ret)
 	return true;
 }
 
-/* The same by our rule, as bpf/unwind.bpf.h follows it. */
+/* The same according to a row's rule, evaluated as in bpf/unwind.bpf.h. */
 static void by_rule(uint32_t rule, uint64_t pc, struct answer *ret)
 {
 	uint64_t off = WIRE_CFI_OFFSET(rule), cfa = BAD, bp = WIRE_CFI_BP(rule);
@@ -223,7 +225,7 @@ static void by_rule(uint32_t rule, uint64_t pc, struct answer *ret)
 		return;
 	case WIRE_CFI_LEAF_RDI:
 		*ret = (struct answer){RSP + off, BAD,
-				       RBP}; /* evaluate() knows no registers but two */
+				       RBP}; /* evaluate() knows only two registers */
 		return;
 	case WIRE_CFI_END:
 		ret->ra = 0;
@@ -262,7 +264,7 @@ static void fail_at(const struct file *f, uint64_t pc, uint32_t rule, const stru
 	fail();
 }
 
-/* Every rule that says something says what libdw says; nearly all of them do. */
+/* Every rule other than "none" agrees with libdw, and nearly all addresses have one. */
 static void compare(const char *path)
 {
 	uint64_t seed = 0x5afe5c09e;
@@ -302,7 +304,7 @@ static void compare(const char *path)
 	close_file(&f);
 }
 
-/* The file that a library function of this very process comes from. */
+/* The file from which this process has loaded a library's function. */
 static const char *file_of(const char *library, const char *symbol, char buf[4096])
 {
 	void *handle = dlopen(library, RTLD_LAZY);
@@ -345,7 +347,7 @@ static void test_self(void **state)
 	compare("/proc/self/exe");
 }
 
-/* vfork() has its return address in a register while the child uses its stack. */
+/* vfork() keeps its return address in a register while the child uses its stack. */
 static void test_vfork(void **state)
 {
 	void *at = dlsym(RTLD_DEFAULT, "vfork");
@@ -396,7 +398,7 @@ struct wanted {
 	unsigned same, other;
 };
 
-/* What following the code says of functions that have rows must be what the rows say. */
+/* For functions that have rows, rules found by following the code must agree with the rows. */
 static int on_range(void *ctx, uint64_t start, uint64_t end, uint32_t rule)
 {
 	struct wanted *w = ctx;
@@ -405,7 +407,7 @@ static int on_range(void *ctx, uint64_t start, uint64_t end, uint32_t rule)
 	(void)end;
 	if (WIRE_CFI_KIND(row) != WIRE_CFI_RSP)
 		return 0;
-	/* compilers do not say when rbp has been popped again */
+	/* compilers do not record that rbp has been popped */
 	if (WIRE_CFI_OFFSET(row) == WIRE_CFI_OFFSET(rule) &&
 	    (WIRE_CFI_BP(row) == WIRE_CFI_BP(rule) || !WIRE_CFI_BP(rule)))
 		w->same++;
@@ -493,13 +495,13 @@ static void test_asm(void **state)
 	assert_int_equal(r.rule[2], WIRE_CFI_RSP | 1 << 4);
 	/* push rbx; ret */
 	assert_int_equal(FOLLOW(&r, 0x53, 0xc3), -EILSEQ);
-	/* two ways of different depth to one place: je +1; push rbx; pop rbx; ret */
+	/* two paths of different depth to one place: je +1; push rbx; pop rbx; ret */
 	assert_int_equal(FOLLOW(&r, 0x74, 0x01, 0x53, 0x5b, 0xc3), -EILSEQ);
 	/* xor ebp,ebp; ret: the caller's rbp is lost */
 	assert_int_equal(FOLLOW(&r, 0x31, 0xed, 0xc3), -EILSEQ);
 	/* mov rsp,rax; ret */
 	assert_int_equal(FOLLOW(&r, 0x48, 0x89, 0xc4, 0xc3), -EILSEQ);
-	/* runs out of its end: nop */
+	/* runs past the end: nop */
 	assert_int_equal(FOLLOW(&r, 0x90), -EILSEQ);
 	assert_int_equal(FOLLOW(&r, 0x06), -EILSEQ);
 	assert_int_equal(follow(NULL, 0, &r), -EILSEQ);

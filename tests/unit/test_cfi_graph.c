@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rows for C code without any, by its instructions. The truth: for libraries the rows that their
- * compiler wrote, which are kept back; for single shapes this file's own code, which has none.
+ * Rows for C code without any, derived from its instructions. The reference: for libraries the rows
+ * that the compiler wrote, which the derivation does not see; for single shapes this file's own
+ * code, which has no rows.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +32,8 @@ struct compared {
 	uint64_t agree, differ, other, end;
 };
 
-/* The caller's frame pointer: what was popped is still where it was saved. */
+/* Compares rules; where the caller's frame pointer has been popped, its saved copy may still
+ * count. */
 static bool same_rule(uint32_t ours, uint32_t theirs)
 {
 	return WIRE_CFI_KIND(ours) == WIRE_CFI_KIND(theirs) &&
@@ -55,7 +57,7 @@ static int compare(void *ctx, uint64_t start, uint64_t end, uint32_t rule)
 		else if (kind == WIRE_CFI_RSP ||
 			 (kind == WIRE_CFI_RBP && WIRE_CFI_KIND(rule) == WIRE_CFI_RBP))
 			c->differ++;
-		else /* by another register, or of code that has none */
+		else /* by another register, or code without a frame */
 			c->other++;
 	}
 	return 0;
@@ -102,13 +104,13 @@ static void test_library(void **state)
 /* ── single shapes ───────────────────────────────────────────────────────────────────────── */
 
 /*
- * Without .cfi_… there are no rows. `called` is called by C code of this file, the others by it.
- * Where Haskell code would begin, it uses its Sp as such code does.
+ * No .cfi_ directives, hence no rows. `called` is called by C code of this file, the others by
+ * `called`. `haskell` uses its Sp as Haskell code does.
  */
 __asm__(".text\n"
 	".balign 16\n"
 	"called: push %rbx\n"
-	/* so much of it that it is worth to look what Haskell code calls */
+	/* enough C code that what Haskell code calls is examined too */
 	".fill 300, 1, 0x90\n"
 	"called_1: sub $16, %rsp\n"
 	"called_2: call framed\n"
@@ -117,7 +119,7 @@ __asm__(".text\n"
 	"test %eax, %eax\n"
 	"jne called_3\n"
 	"call dies\n"
-	/* after that call nothing comes: another function, known by its caller */
+	/* that call does not return: another function follows, known by its caller */
 	"after_dies: push %rax\n"
 	"after_dies_1: pop %rax\n"
 	"ret\n"
@@ -143,7 +145,7 @@ __asm__(".text\n"
 	"table_2: pop %rdi\n"
 	"table_3: pop %rbp\n"
 	"table_4: ret\n"
-	/* some way through it both pointers are lost */
+	/* partway through it both pointers are lost */
 	"nowhere: push %rbp\n"
 	"mov %rsp, %rbp\n"
 	"nowhere_1: sub %rax, %rsp\n"
@@ -156,7 +158,7 @@ __asm__(".text\n"
 	"nowhere_4: ret\n"
 	"dies: sub $8, %rsp\n"
 	"dies_1: hlt\n"
-	/* calls a C function as GHC does, and goes on as it does */
+	/* calls a C function and continues as GHC's code does */
 	"haskell: add $-8, %rsp\n"
 	"call by_haskell\n"
 	"add $8, %rsp\n"
@@ -166,16 +168,16 @@ __asm__(".text\n"
 	"by_haskell: push %r12\n"
 	"by_haskell_1: pop %r12\n"
 	"ret\n"
-	/* C code with rows jumps to it at its end */
+	/* C code with rows ends with a jump to it */
 	"jumped_to: push %rbp\n"
-	/* the address of a variable, and no frame */
+	/* rbp has the address of a variable and is not a frame pointer */
 	"sub $24, %rsp\n"
 	"lea 12(%rsp), %rbp\n"
 	"jumped_to_1: add $24, %rsp\n"
 	"jumped_to_2: pop %rbp\n"
 	"call bounded\n"
 	"jumped_to_3: ret\n"
-	/* after its two places the table goes on with one inside of an instruction */
+	/* after its two entries the table is followed by one that points into an instruction */
 	"bounded: push %rbx\n"
 	"cmp $1, %edi\n"
 	"ja bounded_2\n"
@@ -186,7 +188,7 @@ __asm__(".text\n"
 	"bounded_1: mov $0x9090c390, %eax\n"
 	"bounded_2: pop %rbx\n"
 	"ret\n"
-	/* what looks like a call of it leads into Haskell code */
+	/* what looks like a call here leads into Haskell code */
 	".byte 0xe8\n"
 	".long haskell_1 - . - 4\n"
 	"add $8, %rsp\n"
@@ -236,14 +238,14 @@ __asm__(".text\n"
 NAMES(DECLARE)
 extern const uint8_t __executable_start[];
 void called_by_c(void);
-/* It is never called: only the call's place counts. */
+/* Never called; only the place of its call matters. */
 void called_by_c(void)
 {
 	__asm__ volatile("call called" ::: "memory", "rax");
 }
 
 void jumps(void);
-/* With a number that has what looks like a jump into the middle of `called`. */
+/* Has an immediate that looks like a jump into the middle of `called`. */
 void jumps(void)
 {
 	__asm__ volatile(".byte 0x48, 0xb8, 0x90, 0x90, 0xe9\n"
@@ -292,7 +294,7 @@ static void test_shapes(void **state)
 		{bounded_2, "bounded_2", RSP(2, 0)},
 		{by_haskell, "by_haskell", RSP(1, 0)},
 		{by_haskell_1, "by_haskell_1", RSP(2, 0)},
-		/* it is not C: whoever comes to it is in Haskell code */
+		/* not C: control gets here from Haskell code */
 		{haskell, "haskell", WIRE_CFI_NONE},
 		{haskell_1, "haskell_1", WIRE_CFI_NONE},
 	};

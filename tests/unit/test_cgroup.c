@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* /proc/PID/cgroup as container engines and systemd leave it, and whom rules choose. */
+/* /proc/PID/cgroup as written under container engines and systemd, and which processes the rules
+ * select. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +38,7 @@ static void test_names(void **state)
 	expect("0::/user.slice/user-1000.slice/user@1000.service/app.slice/a.service\n",
 	       "/user.slice/user-1000.slice/user@1000.service/app.slice/a.service", "", "",
 	       "user@1000.service/a.service");
-	/* a user's manager has all that he runs below it, and is no service of it */
+	/* everything that a user runs is below his manager, but is not a service of it */
 	expect("0::/user.slice/user-1000.slice/user@1000.service/app.slice/run-u7.scope\n",
 	       "/user.slice/user-1000.slice/user@1000.service/app.slice/run-u7.scope", "", "", "");
 	expect("0::/system.slice/docker-" ID ".scope\n", "/system.slice/docker-" ID ".scope", ID,
@@ -52,7 +53,7 @@ static void test_names(void **state)
 	expect("0::/kubepods/besteffort/pod0f9c1d2e-3a4b-5c6d-7e8f-901234567890/" ID "\n",
 	       "/kubepods/besteffort/pod0f9c1d2e-3a4b-5c6d-7e8f-901234567890/" ID, ID,
 	       "0f9c1d2e-3a4b-5c6d-7e8f-901234567890", "");
-	/* one digit more is none */
+	/* one digit too many */
 	expect("0::/docker/" ID "0\n", "/docker/" ID "0", "", "", "");
 }
 
@@ -61,7 +62,7 @@ static void test_hierarchies(void **state)
 	(void)state;
 	expect("12:cpu,cpuacct:/a\n1:name=systemd:/b.service\n", "/b.service", "", "", "b.service");
 	expect("12:cpu,cpuacct:/a\n1:name=systemd:/b.service\n0::/c\n", "/c", "", "", "");
-	/* the unified hierarchy is there, and not used */
+	/* the unified hierarchy is mounted but not used */
 	expect("9:name=systemd:/docker/" ID "\n4:memory:/docker/" ID "\n0::/\n", "/docker/" ID, ID,
 	       "", "");
 	expect("4:memory:/\n0::/\n", "/", "", "", "");
@@ -70,8 +71,8 @@ static void test_hierarchies(void **state)
 
 #define POD "0f9c1d2e-3a4b-5c6d-7e8f-901234567890"
 
-/* As the engines' cgroupfs drivers leave it where systemd's cgroup is a hybrid: the unified
- * hierarchy has the service that started the process, and the others its container. */
+/* As the engines' cgroupfs drivers leave it where systemd uses a hybrid hierarchy: the unified
+ * one has the service that started the process, the others have the container. */
 static void test_hybrid(void **state)
 {
 	(void)state;
@@ -81,14 +82,14 @@ static void test_hybrid(void **state)
 	expect("0::/system.slice/containerd.service\n12:pids:/kubepods/burstable/pod" POD "/" ID
 	       "\n1:name=systemd:/kubepods/burstable/pod" POD "/" ID "\n",
 	       "/kubepods/burstable/pod" POD "/" ID, ID, POD, "");
-	/* of several the unified one, as ever */
+	/* of several the unified one, as always */
 	expect("1:name=systemd:/a/" ID "\n0::/b/" ID "\n", "/b/" ID, ID, "", "");
 	/* only some of the others */
 	expect("12:pids:/docker/" ID "\n1:name=systemd:/\n0::/system.slice/docker.service\n",
 	       "/docker/" ID, ID, "", "");
 }
 
-/* What a container comes after runs the container; what comes after it runs in it. */
+/* A unit before the container in the path runs the container; a unit after it runs inside. */
 static void test_engines(void **state)
 {
 	(void)state;
@@ -100,7 +101,7 @@ static void test_engines(void **state)
 	expect("0::/system.slice/docker-" ID ".scope/system.slice/nginx.service\n",
 	       "/system.slice/docker-" ID ".scope/system.slice/nginx.service", ID, "",
 	       "1f2e3d4c5b6a/nginx.service");
-	/* a unit of Podman's, whose containers are in groups of the service itself */
+	/* a unit of Podman, whose containers are in subgroups of the service */
 	expect("0::/system.slice/web.service/libpod-payload-" ID "\n",
 	       "/system.slice/web.service/libpod-payload-" ID, ID, "", "web.service");
 }
@@ -118,7 +119,7 @@ static void expect_place(const char *path, const char *container, const char *po
 	expect(text, path, container, pod, service);
 }
 
-/* A user makes groups below his manager, and calls them as he likes. */
+/* A user can make groups below his manager and name them freely. */
 static void test_users(void **state)
 {
 	(void)state;
@@ -131,7 +132,7 @@ static void test_users(void **state)
 	expect_place(USERS "/user@0.service/postgresql.service", "", "",
 		     "user@1000.service/user@0.service");
 	expect_place(USERS, "", "", "");
-	/* Podman without root, or the id of another one's container */
+	/* rootless Podman, or a fake with another container's id */
 	expect_place(USERS "/user.slice/libpod-" ID ".scope/container", "user@1000.service/" ID, "",
 		     "");
 	expect_place(USERS "/app.slice/web.service/libpod-payload-" ID, "user@1000.service/" ID, "",
@@ -143,15 +144,15 @@ static void test_users(void **state)
 	expect_place(USERS "/kubepods/pod" POD, "", "", "");
 	expect_place("/capsule.slice/capsule@a.service/app.slice/b.service", "", "",
 		     "capsule@a.service/b.service");
-	/* from within another control group namespace */
+	/* seen from inside another cgroup namespace */
 	expect_place("/../.." USERS "/nginx.service", "", "", "user@1000.service/nginx.service");
 	expect_place("/../../system.slice/nginx.service", "", "", "nginx.service");
-	/* in another hierarchy the process is in a true one */
+	/* in another hierarchy the process is in a real container */
 	expect("0::" USERS "/docker-" OTHER_ID ".scope\n12:pids:/docker/" ID "\n", "/docker/" ID,
 	       ID, "", "");
 }
 
-/* Whoever is in a group makes those below it: the outermost is the true one. */
+/* Whoever is in a group can make groups below it: only the outermost is trusted. */
 static void test_inner(void **state)
 {
 	(void)state;
@@ -176,7 +177,7 @@ static void test_inner(void **state)
 		     "session-3.scope/nginx.service");
 }
 
-/* A name that has no room is none: what is left of it might be another one's. */
+/* A name that does not fit is dropped: truncated, it might be another unit's. */
 static void test_long_names(void **state)
 {
 	char unit[256], path[CGROUP_PATH_SIZE], name[CGROUP_PATH_SIZE];
@@ -209,7 +210,7 @@ static void test_damaged(void **state)
 	assert_int_equal(cgroup__parse(text, sizeof(text), &g), -ENAMETOOLONG);
 	memcpy(text, "1:a:/x\n0::/", 11);
 	assert_int_equal(cgroup__parse(text, sizeof(text), &g), -ENAMETOOLONG);
-	/* it is worth less than another one */
+	/* an overlong line of another hierarchy does not matter */
 	memcpy(text, "1:a:/", 5);
 	memset(text + 5, 'a', sizeof(text) - 5);
 	memcpy(text + sizeof(text) - 7, "\n0::/x\n", 7);
@@ -221,7 +222,7 @@ static void test_damaged(void **state)
 	assert_int_equal(strlen(g.path), CGROUP_PATH_SIZE - 1);
 }
 
-/* Of this very process. */
+/* Rules applied to this process. */
 static void test_rules(void **state)
 {
 	static const struct {
@@ -243,11 +244,11 @@ static void test_rules(void **state)
 		assert_int_equal(
 			select__add(&rules, cases[i].kind, cases[i].text, cases[i].exclude), 0);
 		assert_int_equal(select__wants(&rules, getpid()), cases[i].wanted);
-		/* it is another kind: both must match */
+		/* another kind of rule: both must match */
 		snprintf(user, sizeof(user), "%u", getuid() + 1);
 		assert_int_equal(select__add(&rules, SELECT_USER, user, false), 0);
 		assert_false(select__wants(&rules, getpid()));
-		/* it is the same kind: either may */
+		/* the same kind of rule: either may match */
 		snprintf(user, sizeof(user), "%u", getuid());
 		assert_int_equal(select__add(&rules, SELECT_USER, user, false), 0);
 		assert_int_equal(select__wants(&rules, getpid()), cases[i].wanted);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The command's program: stopped at its exec, let go, and none the wiser. */
+/* The command's program is stopped at its exec and then released, and cannot detect it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,9 +16,9 @@
 #include "base/base.h"
 #include "session/command_priv.h"
 
-/* Of a program that is to do something: far longer than it needs. */
+/* Timeout for anything that a program must do: far longer than it needs. */
 #define PATIENCE_NS 30000000000ULL
-/* So long it is stopped if nobody lets it go. */
+/* How long a program is held if nobody releases it. */
 #define HELD_NS 5000000000ULL
 
 static struct command *begin(const char *script)
@@ -78,7 +78,7 @@ static void test_held(void **state)
 	(void)state;
 	assert_int_equal(command__go(c), 0);
 	wait_for_state(c, 't');
-	/* its exec is over: the program is mapped, and has not begun */
+	/* its exec is complete: the program is mapped, but has not begun */
 	assert_false(command__ended(c));
 	usleep(20000);
 	assert_int_equal(state_of(command__pid(c)), 't');
@@ -90,7 +90,7 @@ static void test_held(void **state)
 	assert_int_equal(WEXITSTATUS(end_of(c)), 7);
 }
 
-/* It may be let go before it has stopped, or without anybody having looked. */
+/* It may be released before it has stopped, or without a check that it has. */
 static void test_let_go_at_once(void **state)
 {
 	struct command *c = begin("exit 8");
@@ -101,7 +101,8 @@ static void test_let_go_at_once(void **state)
 	assert_int_equal(WEXITSTATUS(end_of(c)), 8);
 }
 
-/* … long before that, too: it is not held for as long as one that nobody lets go. */
+/* The same well before that; it does not wait for the timeout of a program that is never
+ * released. */
 static void test_let_go_early(void **state)
 {
 	struct command *c = begin("exit 8");
@@ -116,10 +117,10 @@ static void test_let_go_early(void **state)
 	assert_true(time__monotonic_ns() - began < HELD_NS);
 }
 
-/* What the program sees: no tracer, no signal, nothing blocked or pending. */
+/* What the program can see: no tracer, no signal, nothing blocked or pending. */
 static void test_unseen(void **state)
 {
-	/* not of the shell, which blocks signals for a moment while it waits for a child */
+	/* not by the shell, which briefly blocks signals while it waits for a child */
 	struct command *c = begin("exec awk '/^(TracerPid|SigPnd|ShdPnd|SigBlk):/ "
 				  "{ n++; bad += $2 !~ /^0+$/ } END { exit n != 4 || bad }' "
 				  "/proc/self/status");
@@ -130,7 +131,7 @@ static void test_unseen(void **state)
 	assert_int_equal(end_of(c), 0);
 }
 
-/* A signal reaches it whether it waits for its start, is stopped, or runs. */
+/* A signal reaches it while it waits for its start, while stopped, and while running. */
 static void test_signals(void **state)
 {
 	struct command *c = begin("exit 9");
@@ -155,7 +156,7 @@ static void test_signals(void **state)
 	kill(command__pid(c), SIGKILL);
 	assert_int_equal(WTERMSIG(end_of(c)), SIGKILL);
 
-	/* one that it does not mind comes while it waits for its start */
+	/* a signal that it ignores arrives while it waits for its start */
 	c = begin("exit 9");
 	kill(command__pid(c), SIGCONT);
 	assert_int_equal(command__go(c), 0);
@@ -164,7 +165,7 @@ static void test_signals(void **state)
 	assert_int_equal(WEXITSTATUS(end_of(c)), 9);
 }
 
-/* Whoever started it is killed before it could let go: the program runs all the same. */
+/* The tracer is killed before it can release the program: the program runs all the same. */
 static void test_tracer_dies(void **state)
 {
 	int out[2];
@@ -191,7 +192,7 @@ static void test_tracer_dies(void **state)
 	close(out[0]);
 }
 
-/* Nobody lets go of it, for whatever reason. */
+/* Nobody releases it: it runs after the timeout. */
 static void test_time_out(void **state)
 {
 	struct command *c = begin("exit 10");
@@ -211,7 +212,7 @@ static void test_cannot_start(void **state)
 	(void)state;
 	assert_int_equal(command__start(argv, &c), -EACCES);
 	c = begin("exit 0");
-	/* never sent on its way */
+	/* never started */
 	command__free(c);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A process without rights, as the kernel shows it (/proc/PID/status and the errors of its calls),
- * and what its parent is told of its end.
+ * and what its parent learns of its end.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +41,7 @@ static const struct confine plain = {.name = "test"};
 
 /* ── what the kernel says of one ─────────────────────────────────────────────────────────── */
 
-/* Says who it is by a descriptor that it was left, and stays until it is killed. */
+/* Writes its pid to an inherited descriptor, then stays until it is killed. */
 static int fn_say_and_stay(void *ctx, void *out)
 {
 	pid_t pid = getpid();
@@ -61,7 +61,7 @@ struct running {
 	char *status;
 };
 
-/* A child that could not be confined says nothing. */
+/* Waits for the child's pid; a child that could not be confined writes none. */
 static void fds_ready(const struct running *r)
 {
 	struct pollfd p[] = {{.fd = r->fds[0], .events = POLLIN},
@@ -94,7 +94,7 @@ static void stop_one(struct running *r)
 	siginfo_t info = {0};
 
 	confine_job__free(r->job);
-	/* it is gone, whether it has been waited for or not */
+	/* it has ended, whether or not it has been reaped */
 	for (int i = 0; waitid(P_PID, (id_t)r->pid, &info, WEXITED) < 0 && errno == EINTR && i < 9;
 	     i++)
 		;
@@ -123,7 +123,7 @@ static void nothing_is_left(void **state)
 	if (getuid() == 0) {
 		char *uid = (char *)field(&r, "\nUid:"), *gid = (char *)field(&r, "\nGid:");
 
-		/* real, effective, saved, of files */
+		/* real, effective, saved, filesystem */
 		for (int i = 0; i < 4; i++) {
 			assert_true(strtoul(uid, &uid, 10) >= 65534);
 			assert_true(strtoul(gid, &gid, 10) >= 65534);
@@ -141,7 +141,7 @@ static void nothing_is_left(void **state)
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", r.pid, fd);
 		n_open += readlink(path, link, sizeof(link)) >= 0;
 	}
-	/* it is not shown to an ordinary user, though it is his */
+	/* an ordinary user may not see it, although the process is his */
 	assert_int_equal(n_open, getuid() ? 0 : SANITIZED ? 2 : 1);
 	stop_one(&r);
 }
@@ -230,7 +230,7 @@ static void may_do_nothing(void **state)
 	assert_int_equal(t->read_other, EPERM);
 	confine__free_out(out, sizeof(*t));
 
-	/* nor does one that reads memory do anything else */
+	/* nor can one that reads memory do anything else */
 	{
 		struct confine how = plain;
 
@@ -251,7 +251,7 @@ static void may_do_nothing(void **state)
 		assert_int_not_equal(t->make_socket, 0);
 		confine__free_out(out, sizeof(*t));
 	}
-	/* one that copies reads files, and writes none */
+	/* one that copies files may read them, but not write */
 	{
 		struct confine how = plain;
 
@@ -269,7 +269,7 @@ static void may_do_nothing(void **state)
 	close(fds[1]);
 }
 
-/* What is shared with the parent and could be written is not there any more. */
+/* Memory that is shared with the parent and writable is unmapped in the child. */
 static int fn_write_shared(void *ctx, void *out)
 {
 	*(volatile int *)out = 1;
@@ -366,7 +366,7 @@ static int fn_exit(void *ctx, void *out)
 	_exit(0);
 }
 
-/* The head of the shared memory belongs to the child as well. */
+/* The child can also write the head of the shared memory. */
 static int fn_forge(void *ctx, void *out)
 {
 	memset((char *)out - 64, *(int *)ctx, 64);
@@ -395,7 +395,7 @@ static void results(void **state)
 	confine__free_out(NULL, 4);
 	value = -ENOEXEC;
 	assert_int_equal(confine__aside(&plain, LONG_MS, 0, fn_return, &value, 8, &out), -ENOEXEC);
-	/* it runs no more */
+	/* -EAGAIN means that the job is still running, which is not true */
 	value = -EAGAIN;
 	assert_int_equal(confine__aside(&plain, LONG_MS, 0, fn_return, &value, 8, &out), -EIO);
 	value = 7;
@@ -414,7 +414,7 @@ static void results(void **state)
 	assert_int_equal(confine__aside(&plain, LONG_MS, 0, fn_sum, &n, 1ULL << 62, &out), -ENOMEM);
 }
 
-/* Those that were killed, too: on a busy machine it takes them a moment. */
+/* Includes killed children, which take a moment to end on a busy machine. */
 static int all_have_ended(void **state)
 {
 	(void)state;
@@ -454,7 +454,7 @@ static void not_waited_for(void **state)
 	confine_job__free(jobs[0]);
 }
 
-/* Nobody's priority is higher than usual by ours, and who gives way does so for it, too. */
+/* A child never has a raised priority; it inherits a lowered one. */
 static void gives_way(void **state)
 {
 	static const struct {
@@ -488,7 +488,7 @@ static void spin(void)
 		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
 }
 
-/* As a sender does, it has a child; each of the two takes SPIN_NS, reports that and stays. */
+/* Forks a child, as a sender does; both use SPIN_NS of CPU time, report it and stay. */
 static void run_two(void *ctx, int in, int out)
 {
 	pid_t pid;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* There can be no other process at the moment. */
+/* No further process can be created at the moment. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 
 static const struct confine plain = {.name = "test"};
 
-/* The system has no more processes, or no memory for one; 0: it has. */
+/* errno of a failing fork(): EAGAIN or ENOMEM; 0: it succeeds. */
 static int fork_fails;
 
 pid_t fork(void)
@@ -40,7 +40,7 @@ static int fn_nothing(void *ctx, void *out)
 	return 0;
 }
 
-/* That there can be no process now shows nothing of what was to be read, and passes. */
+/* A failing fork() is temporary and is no evidence against what was to be read. */
 static void no_process_now(void **state)
 {
 	static const int errs[] = {EAGAIN, ENOMEM};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A process that stays, and has a listening socket: what it can do with that, and that it can do
- * nothing else, as the kernel answers it.
+ * A long-lived process with a listening socket: what it can do with the socket, and that it can do
+ * nothing else, by the kernel's errors.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -44,7 +44,7 @@ static struct confine how_to_listen(const int *fd)
 				.n_fds = 1};
 }
 
-/* False: it has ended, or says nothing for a minute. */
+/* Returns false if it has ended, or has sent nothing for a minute. */
 static bool heard(struct confine_peer *r, void *message, size_t size)
 {
 	struct pollfd p = {.fd = confine_peer__fd(r), .events = POLLIN};
@@ -62,7 +62,7 @@ static void wait_for(int fd, short events)
 
 /* ── what it can do ──────────────────────────────────────────────────────────────────────── */
 
-/* Takes connections, says what they say, and ends with the daemon's end of the channel. */
+/* Accepts connections and echoes what they send; ends when the daemon closes the channel. */
 static void echo(void *ctx, int in, int out)
 {
 	int listen_fd = *(int *)ctx;
@@ -180,13 +180,13 @@ static void nothing_else(void **state)
 	assert_int_equal(t.read_parent, EPERM);
 	assert_int_equal(t.exec, EPERM);
 	assert_int_equal(t.duplicate, EPERM);
-	/* those that may be open beside its own, and numbers below that were free */
+	/* those that it may open beside its own, and unused numbers below those */
 	assert_true(t.many_fds >= 4 && t.many_fds < 64);
 	confine_peer__free(r);
 	close(fd);
 }
 
-/* Who only reads bytes of others cannot accept. */
+/* A process that only reads other people's bytes cannot accept. */
 static int fn_accept(void *ctx, void *out)
 {
 	struct sockaddr_in from;
@@ -216,7 +216,7 @@ static void others_cannot_listen(void **state)
 
 /* ── messages, and its end ───────────────────────────────────────────────────────────────── */
 
-/* Reads the file that it is handed, and sends what it has. */
+/* Reads the file whose descriptor it receives, and sends the content. */
 static void read_handed(void *ctx, int in, int out)
 {
 	char text[16] = "", byte;
@@ -253,7 +253,7 @@ static bool has_ended(pid_t pid)
 {
 	siginfo_t info = {0};
 
-	/* it may have been waited for already */
+	/* it may have been reaped already */
 	while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT))
 		if (errno != EINTR)
 			return errno == ECHILD;

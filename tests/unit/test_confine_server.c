@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A process without rights that answers questions, and whose bytes are waited for how long. */
+/* A process without rights that answers questions, and how long the daemon waits for each user's
+ * data. */
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -103,7 +104,7 @@ static void answers(void **state)
 	confine_server__free(s);
 }
 
-/* One that is not asked ends, and is there again when it is needed. */
+/* A server that is not asked ends, and is restarted when it is needed. */
 static void idle(void **state)
 {
 	struct confine_service service = {
@@ -124,7 +125,7 @@ static void idle(void **state)
 	confine_server__free(s);
 }
 
-/* It does not stay a zombie until it is asked again, while the loop turns. */
+/* An ended server is reaped as the loop turns, not only when it is asked again. */
 static void idle_is_reaped(void **state)
 {
 	struct confine_service service = {
@@ -163,7 +164,7 @@ static int begin_slowly(void *ctx)
 	return 0;
 }
 
-/* One that took 50 ms to start is not started again for each question that comes now and then. */
+/* A server that took 50 ms to start is not restarted for each occasional question. */
 static void idle_but_costly(void **state)
 {
 	struct confine_service service = {.how = plain,
@@ -204,7 +205,7 @@ static void users(void **state)
 	confine__waited(slow, 1000000000000ULL, CONFINE_HONEST_NS);
 	assert_false(confine__may_wait(slow));
 	assert_true(confine__may_wait(honest));
-	/* a thousand others do not make it forgotten, nor are they refused */
+	/* a thousand other users do not displace him, nor are they refused */
 	for (uid_t id = 80000; id < 81000; id++) {
 		assert_true(confine__may_wait(id));
 		confine__waited(id, 2 * CONFINE_HONEST_NS, CONFINE_HONEST_NS);
@@ -220,7 +221,7 @@ static int fn_too_slow(void *ctx, void *out)
 	return 0;
 }
 
-/* In one turn of the loop a user gets a part of what he has; the next turn begins anew. */
+/* In one turn of the loop a user gets part of his total; the next turn starts afresh. */
 static void turns(void **state)
 {
 	struct confine how = {.name = "test", .user = 90001};
@@ -240,10 +241,10 @@ static void turns(void **state)
 	confine__free_out(out, 8);
 	confine__waited(how.user, CONFINE_TURN_NS, 0);
 	assert_false(confine__may_wait(how.user));
-	/* after the last one there is only the limit in all */
+	/* after the last turn only the overall limit counts */
 	confine__last_turn();
 	assert_true(confine__may_wait(how.user));
-	/* root's may take long, but not all of a turn */
+	/* root's jobs may take long, but not a whole turn */
 	how.user = 0;
 	confine__new_turn();
 	confine__waited(0, 1000000000000ULL, 0);
@@ -253,7 +254,7 @@ static void turns(void **state)
 	assert_int_equal(confine__aside(&how, LONG_MS, 0, fn_sum, &n, 8, &out), -EBUSY);
 	confine__last_turn();
 	assert_int_equal(confine__patience_ns(0), UINT64_MAX);
-	/* nor is there all of it for each of many users */
+	/* nor does each of many users get all of a turn */
 	confine__new_turn();
 	for (how.user = 90010; how.user < 90012; how.user++)
 		assert_int_equal(confine__aside(&how, LONG_MS, 1, fn_too_slow, NULL, 8, &out),
@@ -269,7 +270,8 @@ static void turns(void **state)
 	assert_false(confine__may_wait(how.user));
 }
 
-/* A job that goes on is asked for again when its user may be waited for no longer. */
+/* A job that is still running is waited for again in a later turn, once its user's share of this
+ * turn is used up. */
 static void awaited(void **state)
 {
 	const struct confine how = {.name = "test", .user = 90003};
@@ -282,7 +284,7 @@ static void awaited(void **state)
 	assert_int_equal(confine__start(&how, LONG_MS, fn_too_slow, NULL, 8, &job), 0);
 	assert_false(confine_job__is_over(job));
 	assert_int_equal(confine_job__await(job, how.user, 1, &out), -EBUSY);
-	/* he is not waited for any more in this turn */
+	/* there is no more waiting for him in this turn */
 	assert_int_equal(confine_job__await(job, how.user, 1, &out), -EBUSY);
 	confine__new_turn();
 	assert_int_equal(confine_job__await(job, how.user, CONFINE_HONEST_NS, &out), 0);
@@ -295,7 +297,7 @@ static void awaited(void **state)
 		poll(NULL, 0, 1);
 	confine__waited(how.user, CONFINE_USER_NS, 0);
 	assert_false(confine__may_wait(how.user));
-	/* what is over is not waited for */
+	/* a finished job needs no waiting */
 	assert_int_equal(confine_job__await(job, how.user, 1, &out), 0);
 	assert_int_equal(*(uint64_t *)out, 55);
 	confine__free_out(out, 8);

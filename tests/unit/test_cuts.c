@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Cuts of a session while it goes on, as windows are made of: what the ledgers hold from one cut to
- * the next adds up to what they hold without any cut, to the nanosecond, in the sessions of
- * tests/data/capture/, whether their records are kept to the end or made into slices in between.
- * And the session goes on as if there had been no cut: its lanes are the same. (Stacks, which a cut
- * may be the first to show, may have other numbers.)
+ * Cuts of a running session, from which windows are made: the ledgers' differences from one cut to
+ * the next add up to what they hold without any cut, to the nanosecond, in the sessions of
+ * tests/data/capture/, whether records are kept to the end or made into slices in between. The
+ * session goes on as if there had been no cut: its lanes are the same. (Stacks may have other
+ * numbers, since a cut may be the first to show one.)
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ static void load(const char *name, char **ret_data, size_t *ret_size)
 	fclose(out);
 }
 
-/* The capture, but for its options. */
+/* The capture with other options. */
 static FILE *with_opts(const char *name, size_t max_records, size_t max_slices, bool haskell,
 		       char **ret_data)
 {
@@ -68,7 +68,7 @@ static FILE *with_opts(const char *name, size_t max_records, size_t max_slices, 
 	fflush(out);
 	crc = (uint32_t)crc32(0, (const void *)*ret_data, (uInt)n);
 	fprintf(out, "%08x\n", (unsigned)crc);
-	/* the old CRC is left out */
+	/* skip the old CRC */
 	end = memchr(end + 1, '\n', (size_t)(data + size - end) - 1);
 	assert_non_null(end);
 	fwrite(end + 1, 1, (size_t)(data + size - end) - 1, out);
@@ -95,7 +95,8 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Line by line, by names: stacks may have other numbers in another session. The caller frees. */
+/* The ledger as text, one line per booking, with names, since stacks may have other numbers in
+ * another session. The caller frees. */
 static char *text_of(const struct picture *pic, const struct ledger *ledger)
 {
 	size_t n = 0, len;
@@ -135,13 +136,14 @@ static char *text_of(const struct picture *pic, const struct ledger *ledger)
 /* ── a session with cuts ─────────────────────────────────────────────────────────────────── */
 
 struct cuts {
-	uint64_t every_ns; /* 0: at the end only */
+	uint64_t every_ns; /* 0: only at the end */
 	uint64_t next_ns;
 	unsigned n;
-	bool negative; /* a difference had less than nothing somewhere: it turned out otherwise */
+	bool negative; /* some difference was below zero: earlier time was reassigned */
 	struct timeline_cut before;
-	struct ledger *sums[MAX_TARGETS][LANE_KINDS]; /* of the differences, by number */
-	char *texts[MAX_TARGETS][LANE_KINDS];	      /* at the end */
+	struct ledger
+		*sums[MAX_TARGETS][LANE_KINDS]; /* sums of the differences, by target number */
+	char *texts[MAX_TARGETS][LANE_KINDS];	/* at the end */
 };
 
 static const struct ledger *reading_of(const struct timeline_cut *cut, uint32_t no, unsigned kind)
@@ -186,7 +188,7 @@ static void cut(struct cuts *c, struct timeline *tl, uint64_t ns)
 	c->n++;
 }
 
-/* All lines of a are in b. */
+/* All bookings of a are in b, with the same time. */
 static bool is_in(const struct ledger *a, const struct ledger *b)
 {
 	struct booking *x, *y, *next;
@@ -254,7 +256,7 @@ static struct replay *replay(const char *name, size_t max_records, size_t max_sl
 
 /* ── tests ───────────────────────────────────────────────────────────────────────────────── */
 
-/* Of a kind of lane by state. */
+/* Sums of one kind of lane, by state. */
 static void check_states(const struct pic_target *t, unsigned kind, const struct ledger *ledger)
 {
 	uint64_t lanes[LANE_STATES] = {0}, rows[LEDGER_STATES] = {0};
@@ -371,7 +373,7 @@ static void test_slices_in_between(void **state)
 	check("centres", 50, true, SECOND / 100);
 }
 
-/* By the lane's kind: tid, number, id. */
+/* The lane of the same kind with the same tid, number and id. */
 static const struct pic_lane *same_lane(const struct pic_target *t, const struct pic_lane *lane)
 {
 	const struct pic_lanes *lanes = &t->lanes[lane->kind];
@@ -383,7 +385,7 @@ static const struct pic_lane *same_lane(const struct pic_target *t, const struct
 	return NULL;
 }
 
-/* How much of the lanes' time is in another state. */
+/* The part of the lanes' time that is in another state. */
 static uint64_t distance(const struct pic_target *a, const struct pic_target *b, unsigned kind,
 			 uint64_t *ret_wall)
 {
@@ -404,8 +406,8 @@ static uint64_t distance(const struct pic_target *a, const struct pic_target *b,
 }
 
 /*
- * Totals of threads and capabilities do not depend on when slices are made, and on how many of them
- * become one. (Which Haskell thread ran is also known by what comes later.)
+ * Totals of threads and capabilities do not depend on when slices are made or how many are merged.
+ * (Which Haskell thread ran also depends on later records.)
  */
 static void test_totals_hold(void **state)
 {
@@ -445,7 +447,7 @@ static void put_rows(FILE *out, const struct picture *pic, const struct pic_row 
 	}
 }
 
-/* All of the picture's figures, none of which is of slices. The caller frees. */
+/* All figures of the picture except its slices. The caller frees. */
 static char *figures_of(const struct picture *pic)
 {
 	size_t len;
@@ -507,7 +509,7 @@ static size_t n_merged(const struct picture *pic)
 	return n;
 }
 
-/* However many slices become one, no figure is another. */
+/* However many slices are merged, no figure changes. */
 static void check_merging(const char *name, size_t max_records, bool haskell)
 {
 	struct replay *whole = replay(name, max_records, SIZE_MAX / 2, haskell, NULL);
