@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Separate debug files: the debuglink section's bytes, and which file is taken and which is not. */
+/* Separate debug files: parsing .gnu_debuglink, and which files are accepted. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -21,7 +21,8 @@
 
 static int parse(const char *bytes, size_t size, char name[DEBUGLINK_NAME], uint32_t *crc)
 {
-	uint8_t *copy = malloc(size ? size : 1); /* its end is the sanitizer's to watch */
+	uint8_t *copy = malloc(
+		size ? size : 1); /* exact size, so that the sanitizer catches reads beyond it */
 	int err;
 
 	assert_non_null(copy);
@@ -45,7 +46,7 @@ static void link_section(void **state)
 
 	assert_int_equal(parse("", 0, name, &crc), -EINVAL);
 	assert_int_equal(parse("a.debug", 7, name, &crc), -EINVAL);		   /* no NUL */
-	assert_int_equal(parse("a.debug\0\x78\x56\x34", 11, name, &crc), -EINVAL); /* short */
+	assert_int_equal(parse("a.debug\0\x78\x56\x34", 11, name, &crc), -EINVAL); /* too short */
 	assert_int_equal(parse("\0\0\0\0\x78\x56\x34\x12", 8, name, &crc), -EINVAL);
 	assert_int_equal(parse("a/b\0\x78\x56\x34\x12", 8, name, &crc), -EINVAL);
 	assert_int_equal(parse("/b\0\0\x78\x56\x34\x12", 8, name, &crc), -EINVAL);
@@ -85,7 +86,7 @@ static int make_files(void **state)
 		 "mkdir -p one/.debug two three\n"
 		 "strip -o one/a a && objcopy --add-gnu-debuglink=a.debug one/a\n"
 		 "cp one/a two/a && cp one/a three/a\n"
-		 "cp a.debug one/.debug/a.debug\n" /* beside, in .debug */
+		 "cp a.debug one/.debug/a.debug\n" /* next to it, in .debug */
 		 "cp b.debug two/a.debug\n"	   /* another checksum */
 		 "mkfifo three/a.debug",	   /* must not hang */
 		 f->dir);
@@ -191,7 +192,7 @@ static void by_option(void **state)
 	assert_int_equal(take(f, "a0.stripped", "a", false), -EINVAL);
 }
 
-/* One process's image of a file that others share. */
+/* Looks for the debug file through a fresh image of a file that other processes share. */
 static bool finds_of(const struct files *f, const char *name, struct file *file)
 {
 	struct image image;
@@ -208,8 +209,8 @@ static bool finds_of(const struct files *f, const char *name, struct file *file)
 }
 
 /*
- * Where a process has the file, as in a namespace of its own, decides what its .gnu_debuglink leads
- * to there, and nothing for other processes, but that what was found is for all.
+ * A process's own path to the file, as in another namespace, determines where its .gnu_debuglink
+ * leads, which does not matter to other processes; but what one process has found is used for all.
  */
 static void for_each_process(void **state)
 {
@@ -225,7 +226,7 @@ static void for_each_process(void **state)
 	elf__free(file.debug);
 }
 
-/* Where there is no turn, or no time, nothing is known: it is looked for again. */
+/* If the user's time is used up, the result is unknown and the search is repeated later. */
 static void later(void **state)
 {
 	const struct files *f = *state;
@@ -238,17 +239,17 @@ static void later(void **state)
 	open_image(f, "one/a", &image);
 	image.file = &file;
 	image.account = 4242;
-	/* he has been waited for too long already */
+	/* the daemon has already waited for this user for too long */
 	confine__waited(image.account, CONFINE_USER_NS + 100000000ULL, 0);
 	assert_int_equal(debugfile__look(getpid(), &image), -EBUSY);
 	assert_null(image.debug);
-	/* not at once */
+	/* not retried at once */
 	assert_int_equal(debugfile__look(getpid(), &image), -EBUSY);
-	/* others have it meanwhile */
+	/* other users find it meanwhile */
 	assert_true(finds_of(f, "one/a", &file));
 	elf__free(file.debug);
 	file.debug = NULL;
-	/* and he, once he has time again */
+	/* and this one does once he has time again */
 	for (int i = 0; i < 100 && debugfile__look(getpid(), &image); i++)
 		nanosleep(&pause, NULL);
 	assert_non_null(image.debug);
@@ -256,7 +257,7 @@ static void later(void **state)
 	close_image(&image);
 }
 
-/* The same of what is looked for once for all processes. */
+/* The same if there are no descriptors for the lookup that is done once for all processes. */
 static void no_descriptor(void **state)
 {
 	const struct files *f = *state;

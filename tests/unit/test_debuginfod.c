@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is downloaded and kept, from a server of our own that answers as debuginfod does: this
- * test's own executable, nothing, another file, or no end.
+ * Downloads and the cache, with a local server that answers as debuginfod does: with this test's
+ * own executable, with nothing, with another file, or never.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -106,7 +106,7 @@ static void start_server(struct world *w, enum answer answer, const char *path)
 	w->server = fork();
 	assert_true(w->server >= 0);
 	if (w->server == 0) {
-		/* a test that failed does not end it */
+		/* so that a failed test does not leave it running */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		signal(SIGPIPE, SIG_IGN);
 		signal(SIGUSR1, on_later);
@@ -139,7 +139,7 @@ static void begin(struct world *w, enum answer answer, const char *path, int tim
 	begin_with(w, answer, path, timeout_ms, DEBUGINFOD_NONE_MS);
 }
 
-/* Waits for it. */
+/* Waits for the download. */
 static int find(struct world *w, const char *build_id)
 {
 	debuginfod__wait_until(w->debuginfod, UINT64_MAX, -1);
@@ -180,7 +180,7 @@ static void downloads(void **state)
 	begin(&w, HAS_IT, self, LONG_MS);
 	assert_int_equal(find(&w, w.id), 0);
 	assert_true(same_bytes(w.path, self));
-	/* with nobody to ask any more, it is still there; anything else is not */
+	/* without a server the downloaded file is still there, and nothing else */
 	stop_server(&w);
 	assert_int_equal(stat(w.path, &st), 0);
 	assert_int_equal(find(&w, w.id), 0);
@@ -188,7 +188,7 @@ static void downloads(void **state)
 	finish(&w);
 }
 
-/* Who does not wait goes on, and finds it there later: here after the server was let go on. */
+/* A caller that does not wait finds the file later: here after the stopped server was resumed. */
 static void downloads_meanwhile(void **state)
 {
 	char self[PATH_MAX] = "";
@@ -217,7 +217,7 @@ static void downloads_meanwhile(void **state)
 	finish(&w);
 }
 
-/* One user's executables do not take up what others may ask for. */
+/* The executables of one user do not use up the requests of others. */
 static void shares(void **state)
 {
 	struct world w;
@@ -252,8 +252,8 @@ static void has_not(void **state)
 	finish(&w);
 }
 
-/* What comes later than the program that it is for is found once the pause is over; before that
- * there is one request, however often it is wanted. */
+/* A file published later than its program is found after the retry interval; until then there is
+ * only one request, however often the file is wanted. */
 static void has_it_later(void **state)
 {
 	static const int none_ms[] = {DEBUGINFOD_NONE_MS, 100};
@@ -277,7 +277,7 @@ static void has_it_later(void **state)
 	}
 }
 
-/* Another program, and no program at all: neither is kept. */
+/* Another program, and a file that is not a program: neither is kept. */
 static void another(void **state)
 {
 	static const char *const paths[] = {"/bin/cat", "/etc/passwd"};
@@ -307,7 +307,7 @@ static void hangs(void **state)
 	finish(&w);
 }
 
-/* Whoever waits is let go when something else came up. */
+/* A waiting caller returns if another event comes first. */
 static void let_go(void **state)
 {
 	struct world w;
@@ -325,7 +325,7 @@ static void let_go(void **state)
 	finish(&w);
 }
 
-/* A file of the cache, read and written so many days ago. */
+/* Makes a file in the cache that was read and written that many days ago. */
 static void put(const struct world *w, const char *name, int read_days, int written_days)
 {
 	struct timespec times[2] = {{.tv_sec = time(NULL) - read_days * 86400L},
@@ -353,7 +353,7 @@ static bool is_there(const struct world *w, const char *name)
 	return !access(path, F_OK);
 }
 
-/* What nobody reads goes, and nothing else. */
+/* Removes files that have not been read for long, and nothing else. */
 static void trims(void **state)
 {
 	static const struct {
@@ -383,7 +383,7 @@ static void trims(void **state)
 	finish(&w);
 }
 
-/* Another time limit is in a file, as the client library has it. */
+/* A file can set another time limit, as with the client library. */
 static void trims_later(void **state)
 {
 	struct world w;
@@ -412,7 +412,7 @@ static bool is_empty(const char *path)
 	return system(command) == 0;
 }
 
-/* root keeps nothing in another user's directory, and makes none there. */
+/* root stores nothing in another user's directory, and makes no directory there. */
 static void not_ours(void **state)
 {
 	struct debuginfod_opts opts = {
@@ -430,7 +430,7 @@ static void not_ours(void **state)
 	assert_int_equal(debuginfod__new(&opts, &d), -EPERM);
 	assert_null(d);
 	assert_true(is_empty(home));
-	/* nor where his link leads to */
+	/* nor in the target of his link */
 	snprintf(cache, sizeof(cache), "%s.link", home);
 	assert_int_equal(symlink("/root", cache), 0);
 	assert_int_equal(lchown(cache, ANNA, ANNA), 0);
@@ -439,7 +439,8 @@ static void not_ours(void **state)
 	assert_int_equal(rmdir(home), 0);
 }
 
-/* Where others may make directories, one of theirs, or a link, has the build-id's name. */
+/* In a directory where others may create files, one of their directories or links has the
+ * build-id's name. */
 static void swapped(void **state)
 {
 	char self[PATH_MAX] = "", victim[] = "/tmp/safescoped-victim-XXXXXX", path[128];
@@ -465,7 +466,7 @@ static void swapped(void **state)
 	assert_int_equal(rmdir(victim), 0);
 }
 
-/* What was removed while it was open is made again. */
+/* A cache directory that was removed meanwhile is made again. */
 static void removed(void **state)
 {
 	char self[PATH_MAX] = "", moved[96];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Instructions that a helper looks at, and what is believed of what it says. */
+/* Decoding of instructions by a helper, and validation of its answers. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,12 +51,12 @@ static void calls(void **state)
 		decode__call_before(decoder, 1, site_code, 0x40c65e - SITE_ADDR, 0x40c65e, &call),
 		0);
 	assert_int_equal(call.target, 0x475790);
-	/* an instruction that is no call */
+	/* an instruction that is not a call */
 	assert_int_equal(
 		decode__call_before(decoder, 1, site_code, 0x40c64d - SITE_ADDR, 0x40c64d, &call),
 		-ENOENT);
 	assert_int_equal(decode__call_before(decoder, 1, site_code, 0, 0x40c64d, &call), -ENOENT);
-	/* code that ends before any call does */
+	/* the code ends before any call */
 	assert_int_equal(decode__call_target(decoder, 1, site_code + at, 4, SITE_RET, &call),
 			 -ENOENT);
 }
@@ -75,7 +75,7 @@ static void sites(void **state)
 				 0);
 		assert_int_equal(site, SITE_RET);
 	}
-	/* beside an instruction's start, and with a return between */
+	/* not at an instruction's start; and with a ret in between */
 	assert_int_equal(decode__site_back(decoder, 1, site_code, 0x40c64a - SITE_ADDR, 0x40c64a,
 					   is_suspend, NULL, &site),
 			 -ENOENT);
@@ -87,7 +87,7 @@ static void sites(void **state)
 			 -ENOENT);
 }
 
-/* Each answer that a helper could give to a question, and that no honest one would. */
+/* Answers that a helper could give to a question, valid and forged. */
 static void answers(void **state)
 {
 	const struct decode_question before = {
@@ -119,7 +119,7 @@ static void answers(void **state)
 	assert_false(decode__check(&before, &a, sizeof(a)));
 	a.call.at = a.call.next - 10;
 	assert_false(decode__check(&before, &a, sizeof(a)));
-	/* forward: the call is in the code, all of it */
+	/* forward: the whole call must be within the code */
 	a = good;
 	assert_false(decode__check(&target, &a, sizeof(a)));
 	a.call.at = 0x100f;
@@ -135,7 +135,7 @@ static void answers(void **state)
 	assert_false(decode__check(&target, &a, sizeof(a)));
 }
 
-/* In a process that is confined itself nobody else is asked, and the same comes of it. */
+/* A process that is itself confined decodes without a helper, with the same result. */
 static int fn_inside(void *ctx, void *out)
 {
 	(void)ctx;
@@ -154,7 +154,7 @@ static void inside(void **state)
 	confine__free_out(out, 8);
 }
 
-/* That there is no time for a user now is no answer on his code. */
+/* If a user's time is used up, the result is -EBUSY and not an answer about his code. */
 static void without_time(void **state)
 {
 	const size_t at = SITE_RET - SITE_ADDR;

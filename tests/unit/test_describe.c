@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Info tables found in code, against what nm prints of a program that GHC has compiled: each label
- * of a function or thunk begins a block. Of a profiled program the functions that it does not
- * export, which have no symbols, are found by their descriptions. Skipped without GHC.
+ * Info tables found in code, compared with nm's output for a program that GHC has compiled: each
+ * label of a function or thunk begins a block. In a profiled program, functions that are not
+ * exported have no symbols and are found by their descriptions. Skipped without GHC.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -64,7 +64,7 @@ static struct elf_file *compiled(const char *flags)
 	return elf;
 }
 
-/* The next one of the base library: "0000000000409d48 T base_GHCziBase_map_info". */
+/* The next label of the base library: "0000000000409d48 T base_GHCziBase_map_info". */
 static bool next_label(FILE *symbols, uint64_t *ret_at)
 {
 	char line[2048];
@@ -131,7 +131,7 @@ static void blocks(void **state)
 	elf__free(elf);
 }
 
-/* Itself or its worker; a unique that looks like a word stays ("beta_rjd"). */
+/* The function itself or its worker; a unique that looks like a word is kept ("beta_rjd"). */
 static bool is_called(const char *name, const char *wanted)
 {
 	size_t len = strlen(wanted);
@@ -151,7 +151,7 @@ static void closures(void **state)
 	size_t n;
 
 	(void)state;
-	/* its profiling libraries are a package of their own */
+	/* GHC's profiling libraries are a separate package */
 	if (!elf)
 		skip();
 	assert_int_equal(describe__new(elf, true, &d), 0);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * --diff: reports are read whatever is in them, noise is not taken for change, change is found, and
- * stacks of two sessions come together.
+ * --diff: reports are read whatever they contain, noise is not reported as a change, changes are
+ * found, and the stacks of two sessions are combined.
  */
 #include "test_diff_kit.h"
 
 /* ── noise and change ────────────────────────────────────────────────────────────────────── */
 
-/* One run in a hundred may report what is none: of so many, not more than chance allows. */
+/* One comparison in a hundred may report a spurious change: of 200, no more than chance allows. */
 static void same_program(unsigned burst, const char *per)
 {
 	unsigned wrong = 0;
@@ -31,7 +31,7 @@ static void test_same_program(void **state)
 	(void)state;
 	same_program(1, NULL);
 	same_program(1, "fetch");
-	/* samples that come in groups, as they do in a program with phases */
+	/* samples in bursts, as in a program with phases */
 	same_program(6, NULL);
 }
 
@@ -49,11 +49,11 @@ static void check_change(const char *per, double factor)
 		assert_int_equal(diff__new(a, b, per, &d), 0);
 		row = find(d, DIFF_FUNCTIONS, "Mod3.f3");
 		assert_int_equal(row->verdict, factor > 1 ? 1 : -1);
-		/* of a round, or of a second of A's CPU time */
+		/* per round, or per second of A's CPU time */
 		a_want = cost_of(3) * S / (!per ? whole : !strcmp(per, "gc") ? 4 : 1);
 		assert_true(fabs(row->a / a_want - 1) < 0.25);
 		assert_true(fabs(row->b / row->a / factor - 1) < 0.4);
-		/* all others are what they were, although their share is not */
+		/* the others have not changed, although their shares have */
 		for (size_t k = 0; k < d->pairs[0].n_rows; k++) {
 			const struct diff_row *other = &d->pairs[0].rows[k];
 
@@ -95,7 +95,7 @@ static void check_allocation(const char *per, double factor)
 		assert_int_equal(row->verdict, factor > 1 ? 1 : -1);
 		assert_true(fabs(row->a / (ALLOC_ONE / 6 * rounds) - 1) < 0.5);
 		assert_true(fabs(row->b / row->a / factor - 1) < 0.7);
-		/* in its time it is what it was */
+		/* its time has not changed */
 		assert_int_equal(find(d, DIFF_FUNCTIONS, "Mod0.f5")->verdict, 0);
 		row = find(d, DIFF_ALLOC, "in all");
 		assert_true(fabs(row->a / (all * rounds) - 1) < 0.2);
@@ -121,7 +121,8 @@ static void test_allocation(void **state)
 	check_allocation("fetch", 0.3);
 }
 
-/* All of it: more by as much as matters, and less than that; none; not known of one. */
+/* Allocation in all: an increase that matters, one that does not, none, and unknown in one
+ * session. */
 static void test_whole_allocation(void **state)
 {
 	struct diff_report *a = session(3000, 1, 1), *b = session(3000, 1, 1);
@@ -137,7 +138,7 @@ static void test_whole_allocation(void **state)
 		fabs(find(d, DIFF_ALLOC, "in large objects")->b / find(d, DIFF_ALLOC, "in all")->b -
 		     0.5) < 1e-6);
 	diff__free(d);
-	/* bytes for each event are as many on a busy machine */
+	/* bytes per event do not depend on how busy the machine is */
 	b->programs[0].preempted_ns = 2 * b->programs[0].cpu_ns;
 	assert_int_equal(diff__new(a, b, "fetch", &d), 0);
 	assert_int_equal(find(d, DIFF_ALLOC, "in all")->verdict, 1);
@@ -150,12 +151,12 @@ static void test_whole_allocation(void **state)
 	assert_int_equal(find(d, DIFF_ALLOC, "in all")->verdict, 0);
 	diff__free(d);
 	b->programs[0].preempted_ns = 0;
-	/* of two collections the end is not known well enough */
+	/* with only two collections the uncertainty at the end is too large */
 	b->programs[0].alloc_gcs = b->programs[0].alloc_samples = 2;
 	assert_int_equal(diff__new(a, b, "fetch", &d), 0);
 	assert_int_equal(find(d, DIFF_ALLOC, "in all")->verdict, 0);
 	diff__free(d);
-	/* a thousandth of what programs allocate is seen in no time */
+	/* a thousandth of what programs usually allocate takes no noticeable time */
 	a->programs[0].alloc_bytes = 1000;
 	b->programs[0].alloc_bytes = 3000;
 	b->programs[0].alloc_gcs = b->programs[0].alloc_samples = 1000;
@@ -183,11 +184,12 @@ static void test_calls_and_collections(void **state)
 	assert_int_equal(diff__new(a, b, NULL, &d), 0);
 	assert_int_equal(find(d, DIFF_CALLS, "fetch")->verdict, 0);
 	assert_int_equal(find(d, DIFF_CALL_TIME, "fetch")->verdict, 1);
-	assert_int_equal(find(d, DIFF_CALL_CPU, "fetch")->verdict, 0); /* 20 µs: does not matter */
+	assert_int_equal(find(d, DIFF_CALL_CPU, "fetch")->verdict,
+			 0); /* 20 µs: too little to matter */
 	assert_int_equal(find(d, DIFF_GCS, "")->verdict, 1);
 	assert_int_equal(find(d, DIFF_GC_PAUSE, "")->verdict, -1);
 	diff__free(d);
-	/* a machine that is busy with other things: what waits is not compared, nor what spins */
+	/* on a busy machine waiting is not compared, and neither is spinning */
 	b->programs[0].preempted_ns = b->programs[0].cpu_ns / 2;
 	assert_int_equal(diff__new(a, b, NULL, &d), 0);
 	assert_int_equal(find(d, DIFF_GC_PAUSE, "")->verdict, 0);
@@ -211,7 +213,7 @@ static void test_pairs(void **state)
 	assert_int_equal(diff__new(a, b, NULL, &d), 0);
 	diff__free(d);
 	assert_int_equal(diff__new(a, b, "nosuch", &d), -ERANGE);
-	/* of several programs names count */
+	/* with several programs names must match */
 	b->programs[1] = b->programs[0];
 	b->n_programs = 2;
 	assert_int_equal(diff__new(a, b, NULL, &d), -ENOENT);
@@ -291,7 +293,8 @@ static void test_report(void **state)
 	diff_report__free(r);
 }
 
-/* One process is as long as its threads were seen, not as the session that looked for it. */
+/* A single process is as long as its threads were observed, not as the session that looked for
+ * it. */
 static void test_length(void **state)
 {
 	static const char seen[] =
@@ -331,7 +334,7 @@ static void test_no_report(void **state)
 	diff_report__free(NULL);
 }
 
-/* A name that is too long ends at a character's end. */
+/* A name that is too long is truncated at a character boundary. */
 static void test_long_name(void **state)
 {
 	static const char head[] =
@@ -381,12 +384,12 @@ static void test_stacks(void **state)
 	assert_int_equal(diff_stacks__new(d, folded, false, &stacks), 0);
 	assert_int_equal(diff_stacks__put_folded(out, stacks), 0);
 	fclose(out);
-	/* threads together; the first one's for twice the work, which the second one did */
+	/* threads are added up; A's figures are doubled, since B did twice the work */
 	assert_string_equal(text, "made_up;Main.main 20 0\nmade_up;Main.main;Mod3.f3 3000 4000\n"
 				  "made_up;Main.main;new one 0 7\nmade_up;gone 8 0\n");
 	free(text);
 	diff_stacks__free(stacks);
-	/* as bytes: what a sample stands for is in bytes, too */
+	/* in bytes: a sample then stands for a number of bytes */
 	assert_int_equal(diff_stacks__new(d, folded, true, &stacks), 0);
 	out = open_memstream(&text, &len);
 	assert_int_equal(diff__put_page(out, d, stacks, names), 0);
@@ -410,7 +413,7 @@ static void spoil(struct diff_function *f)
 	snprintf(f->name + len, sizeof(f->name) - len, "\033[2J<b>");
 }
 
-/* What a program calls itself, or its functions, is shown and obeyed by nobody. */
+/* Names of programs and functions are escaped in all output. */
 static void test_hostile(void **state)
 {
 	static const char *const folded[2] = {"made_up-1;t-1;</script><b>&\"\\;f 100000\n",
@@ -436,7 +439,7 @@ static void test_hostile(void **state)
 	assert_null(strchr(text, '\033'));
 	assert_non_null(strstr(text, "slower: Mod3.f3\\u{1b}[2J<b>"));
 	assert_non_null(strstr(text, "slower: Mod3.f3\\u{1b}[2J&lt;b&gt;"));
-	/* of the page there is the end of its own two scripts */
+	/* the page itself has only the ends of its own two scripts */
 	assert_null(strstr(strstr(text, "<!DOCTYPE"), "</script><b>"));
 	assert_null(strstr(strstr(text, "<!DOCTYPE"), "<b>"));
 	free(text);

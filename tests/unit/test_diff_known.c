@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * --diff of what is not known of a session: calls that were not all counted, and functions without
+ * --diff if a session's data are incomplete: calls that were not all counted, and functions without
  * names.
  */
 #include "test_diff_kit.h"
@@ -24,7 +24,8 @@ static struct functions some_functions(void)
 	return f;
 }
 
-/* A program that makes `calls` in 30 s of which the probes saw `share`: `exact` as it is. */
+/* A program that makes `calls` calls in 30 s, of which the probes saw `share`; `exact` is copied
+ * to the JSON. */
 static struct diff_report *counted(unsigned calls, double share, const char *exact, double paused)
 {
 	char json[4096];
@@ -64,7 +65,7 @@ static void free_counted(struct diff_report *a, struct diff_report *b, struct di
 	free(text);
 }
 
-/* B makes four times as many calls, and its probes came off after a tenth of the time. */
+/* B makes four times as many calls, and its probes were taken off after a tenth of the time. */
 static void test_calls_not_all_counted(void **state)
 {
 	struct diff_report *a = counted(100000, 1, "true", 0);
@@ -78,17 +79,17 @@ static void test_calls_not_all_counted(void **state)
 	row = find(d, DIFF_CALLS, "step");
 	assert_true(fabs(row->a - 5000) < 1);
 	assert_true(fabs(row->b - 20000) < 4);
-	/* it may be: nobody has seen the rest of the time */
+	/* not certain: the rest of the time was not observed */
 	assert_int_equal(row->verdict, 0);
 	assert_true(row->noise >= 15000);
 	assert_null(strstr(text, "fewer calls"));
 	assert_non_null(strstr(text, "not all safe calls of B were counted"));
 	assert_null(strstr(text, "not all safe calls of A were counted"));
-	/* what one call takes is known from those that were seen */
+	/* the cost of one call is known from the calls that were seen */
 	assert_true(fabs(find(d, DIFF_CALL_CPU, "step")->b - 1e4) < 1);
 	diff__free(d);
 	free(text);
-	/* per call of it all else is a fourth, and no change */
+	/* per call everything else is a quarter, which is not reported as a change */
 	compare_counted(a, b, "step", &d, &text);
 	row = find(d, DIFF_FUNCTIONS, "f0");
 	assert_true(fabs(row->b / row->a - 0.25) < 0.001);
@@ -97,7 +98,7 @@ static void test_calls_not_all_counted(void **state)
 	free_counted(a, b, d, text);
 }
 
-/* Nearly all the time they were: a change is one. */
+/* Calls were counted nearly all the time: a change is reported. */
 static void test_calls_nearly_all_counted(void **state)
 {
 	struct diff_report *a = counted(100000, 1, "true", 0);
@@ -111,7 +112,8 @@ static void test_calls_nearly_all_counted(void **state)
 	free_counted(a, b, d, text);
 }
 
-/* Some were missed before the probes came: how many is not known. None was seen at all. */
+/* An unknown number of calls was missed before the probes were attached; or no calls were seen
+ * at all. */
 static void test_calls_missed(void **state)
 {
 	static const struct {
@@ -135,7 +137,7 @@ static void test_calls_missed(void **state)
 
 /* ── collections and allocation of which not all was seen ────────────────────────────────── */
 
-/* `known`: "observed_ns" and "exact" of allocation. */
+/* `known`: "observed_ns" and "exact" of the allocation. */
 static struct diff_report *collected_of(const char *gc, const char *known)
 {
 	char json[8192];
@@ -161,7 +163,7 @@ static struct diff_report *collected(const char *gc, const char *observed_ns)
 	return collected_of(gc, known);
 }
 
-/* Those that were missed count; where nobody counted them, none is compared. */
+/* Missed collections count too; if their number is unknown, collections are not compared. */
 static void test_collections_missed(void **state)
 {
 	static const char all[] = "\"count\":4000,\"missed\":0,\"pause_ns\":4e9,\"exact\":true";
@@ -190,7 +192,7 @@ static void test_collections_missed(void **state)
 	diff_report__free(c);
 }
 
-/* What B has is the beginning. */
+/* In B only the beginning of the allocation was observed. */
 static void compare_with_part(const char *known)
 {
 	static const char all[] = "\"count\":4000,\"missed\":0,\"pause_ns\":4e9,\"exact\":true";
@@ -211,14 +213,14 @@ static void compare_with_part(const char *known)
 static void test_allocation_in_part(void **state)
 {
 	(void)state;
-	/* the probes on collections came off, or all were off at the end */
+	/* the probes on collections were taken off, or all probes were off at the end */
 	compare_with_part("\"observed_ns\":5e8,\"exact\":false");
 	compare_with_part("\"observed_ns\":null,\"exact\":false");
 }
 
 /* ── functions without names ─────────────────────────────────────────────────────────────── */
 
-/* A session's report from a program without symbols, whose code lies `shift` bytes further on. */
+/* A session's report from a program without symbols, whose code lies `shift` bytes higher. */
 static struct diff_report *stripped(unsigned rounds, double factor, unsigned shift,
 				    const char *build_id)
 {
@@ -253,7 +255,7 @@ static struct diff_report *stripped(unsigned rounds, double factor, unsigned shi
 	return read_back;
 }
 
-/* Two builds: nothing is new and nothing is gone, and the module that takes longer is found. */
+/* Two builds: nothing is reported as new or gone, and the module that takes longer is found. */
 static void other_build(const char *build_a, const char *build_b)
 {
 	unsigned wrong = 0;
@@ -278,7 +280,7 @@ static void other_build(const char *build_a, const char *build_b)
 		wrong += count_changes(d) > (size_t)(i % 2);
 		free_counted(a, b, d, text);
 	}
-	/* of the comparisons of one run in a hundred one may be wrong */
+	/* as one comparison in a hundred may be wrong, one of these may be */
 	assert_in_range(wrong, 0, 1);
 }
 
@@ -286,12 +288,12 @@ static void test_other_build(void **state)
 {
 	(void)state;
 	other_build("\"aa01\"", "\"aa02\"");
-	/* whether it is another one is not known */
+	/* it is unknown if the builds differ */
 	other_build("null", "null");
 }
 
 /* In the same build a place is the same function. */
-/* A program of one name, whose code of the runtime in Cmm has 2 s of 20 s. */
+/* A program of that name, whose runtime's Cmm code takes 2 s of 20 s. */
 static struct diff_report *named(const char *comm)
 {
 	char json[2048];
@@ -345,7 +347,7 @@ static void test_same_build(void **state)
 	free_counted(a, b, d, text);
 }
 
-/* What looks like a place, and what does not. */
+/* Names that look like a place, and names that do not. */
 static void test_places(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What DWARF says of functions of this program: the preprocessor knows their lines. And of files
- * that somebody damaged: the helper process may die of them, and nothing else.
+ * DWARF of this program's functions, whose lines the preprocessor knows; and damaged files: the
+ * helper process may die of them, but nothing else.
  */
 #include <elf.h>
 #include <errno.h>
@@ -41,7 +41,7 @@ static void check_place(const struct dwarf_place *p)
 	assert_non_null(strstr(p->proc_file, "test_dwarf.c"));
 }
 
-/* Until somebody waits for it, a child that has ended is one, too. */
+/* The most recent child; one that has ended counts until it is reaped. */
 static pid_t newest_child(void)
 {
 	char path[64], pids[256];
@@ -54,7 +54,7 @@ static pid_t newest_child(void)
 	len = fread(pids, 1, sizeof(pids) - 1, f);
 	fclose(f);
 	assert_true(len > 1);
-	pids[len - 1] = '\0'; /* a blank follows each */
+	pids[len - 1] = '\0'; /* each pid is followed by a blank */
 	return (pid_t)strtol(strrchr(pids, ' ') ?: pids, NULL, 10);
 }
 
@@ -78,26 +78,27 @@ static void by_helper(void **state)
 				 0);
 		check_place(&place);
 	}
-	/* what no function covers is not there, and the next question is answered */
+	/* addresses outside all functions are not found, and the next question is answered */
 	assert_int_equal(dwarf__find(dwarf, helpers, 0, &place), -ENOENT);
 	assert_int_equal(dwarf__find(dwarf, helpers, UINT64_MAX, &place), -ENOENT);
 	assert_int_equal(dwarf__find(dwarf, helpers, address(elf, "dwarf_test_function"), &place),
 			 0);
 	check_place(&place);
-	/* what it has answered once needs no helper, and not even the file */
+	/* cached answers need neither a helper nor the file */
 	helper = newest_child();
 	assert_int_equal(kill(helper, SIGKILL), 0);
 	assert_int_equal(
 		dwarf__find(dwarf, helpers, address(elf, "dwarf_test_function") + 1, &place), 0);
 	check_place(&place);
 	assert_int_equal(dwarf__find(dwarf, helpers, 0, &place), -ENOENT);
-	assert_int_equal(newest_child(), helper); /* nobody waited for that, nor for another one */
+	assert_int_equal(newest_child(),
+			 helper); /* the dead helper was neither reaped nor replaced */
 	dwarf__free(dwarf);
 	dwarf__free(NULL);
 	elf__free(elf);
 }
 
-/* That a helper was killed is not the fault of its file: it is not given up for that. */
+/* A killed helper is not held against its file: it will be asked again. */
 static void helper_ends(void **state)
 {
 	struct elf_file *elf = open_path(SELF);
@@ -114,14 +115,14 @@ static void helper_ends(void **state)
 	assert_int_equal(dwarf__find(dwarf, helpers, at, &place), 0);
 	assert_int_equal(kill(newest_child(), SIGKILL), 0);
 	assert_int_equal(dwarf__find(dwarf, helpers, 0, &place), -EBUSY);
-	/* until the pause is over no other one is started, and answers stay */
+	/* until the pause is over no other helper is started, and cached answers remain */
 	assert_int_equal(dwarf__find(dwarf, helpers, 0, &place), -EBUSY);
 	assert_int_equal(dwarf__find(dwarf, helpers, at, &place), 0);
 	dwarf__free(dwarf);
 	elf__free(elf);
 }
 
-/* What was used comes back, and no more than there was. */
+/* Time that was used up is regained, up to the maximum. */
 static void budget_comes_back(void **state)
 {
 	const uint64_t ms = 1000000, most = DWARF_FILE_MS * ms, answer = DWARF_ANSWER_MS * ms;
@@ -144,7 +145,8 @@ static void budget_comes_back(void **state)
 
 /*
  * As distributions ship debug files: only the DWARF is compressed, symbols never are (objcopy, and
- * ld --compress-debug-sections). What libdw cannot read (zstd before elfutils 0.189) has no lines.
+ * ld --compress-debug-sections). Compression that libdw does not support (zstd before elfutils
+ * 0.189) yields no lines.
  */
 static void compressed(void **state)
 {
@@ -186,8 +188,8 @@ static void compressed(void **state)
 }
 
 /*
- * A copy of this program whose compressed .debug_info says that it holds `says` bytes.
- * False: there is no tool that compresses.
+ * Writes a copy of this program whose compressed .debug_info claims to hold `says` bytes.
+ * Returns false if no tool can compress it.
  */
 static bool write_boast(const char *path, uint64_t says)
 {
@@ -220,7 +222,7 @@ static bool write_boast(const char *path, uint64_t says)
 	return found;
 }
 
-/* What a file says of its size is looked at before any of it is inflated. */
+/* The claimed size is checked before anything is inflated. */
 static void boasts(void **state)
 {
 	static const uint64_t sizes[] = {100ULL << 20, 200ULL << 20, 1ULL << 40, UINT64_MAX};
@@ -252,8 +254,8 @@ static void boasts(void **state)
 }
 
 /*
- * Where the reader reports nothing there is nothing, in all of the program's code: looked for at
- * each address. What is next to it has something, or is of another unit.
+ * Ranges that the reader reports as empty are empty: checked at each address of the program's code.
+ * Beyond their ends is a function or another unit.
  */
 static void nothing_there(void **state)
 {
@@ -277,7 +279,7 @@ static void nothing_there(void **state)
 		int err = dwarf_reader__find(reader, at, &place);
 
 		if (err == 0) {
-			assert_true(at >= end); /* no range that was given has it */
+			assert_true(at >= end); /* no range reported as empty contains it */
 			assert_true(place.start <= at && at < place.end);
 			at = place.end - 1;
 			continue;
@@ -292,7 +294,7 @@ static void nothing_there(void **state)
 			assert_int_equal(dwarf_reader__find(reader, before, &place), -ENOENT);
 	}
 	assert_true(longest > 1);
-	/* below and above all of the code */
+	/* below and above all code */
 	assert_int_equal(dwarf_reader__find(reader, 0, &place), -ENOENT);
 	assert_true(dwarf_reader__nothing(reader, 0, &start, &end));
 	assert_int_equal(start, 0);
@@ -304,7 +306,7 @@ static void nothing_there(void **state)
 	elf__free(elf);
 }
 
-/* More files than there may be helpers: all are answered for, each by its own. */
+/* More files than there can be helpers: all questions are answered, each from the right file. */
 static void many(void **state)
 {
 	struct elf_file *elf[40];
@@ -331,7 +333,7 @@ static void many(void **state)
 	}
 }
 
-/* A copy of this program with bytes of its debug sections overwritten. */
+/* Writes a copy of this program with some bytes of its debug sections overwritten. */
 static void write_damaged(const struct elf_file *elf, const char *path, uint32_t seed)
 {
 	static const char *const names[] = {".debug_info", ".debug_abbrev", ".debug_line",
@@ -388,7 +390,7 @@ static void damaged(void **state)
 	elf__free(elf);
 }
 
-/* The file loses its end while the helper reads it. */
+/* The file is truncated while the helper reads it. */
 static void shrinks(void **state)
 {
 	struct elf_file *elf = open_path(SELF), *bad = NULL;
@@ -410,7 +412,8 @@ static void shrinks(void **state)
 	elf__free(elf);
 }
 
-/* A file that was asked among some helpers is asked among others, and when both have gone. */
+/* A file can be asked through one set of helpers, then another, and also after both sets are
+ * freed. */
 static void by_other_helpers(void **state)
 {
 	struct elf_file *elf = open_path(SELF);

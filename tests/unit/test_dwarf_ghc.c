@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What GHC's own DWARF has on code that it compiled here. */
+/* GHC's own DWARF for code compiled here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 #include "dwarf_kit.h"
 #include "elf_files.h"
 
-/* What GHC makes of the source with -O -g1; NULL: there is no GHC. */
+/* Compiles the source by GHC with -O -g1; returns NULL if there is no GHC. */
 static struct elf_file *compile(const char *source)
 {
 	char dir[] = "/tmp/safescoped-dwarf-XXXXXX", command[256], path[64];
@@ -43,8 +43,8 @@ static struct elf_file *compile(const char *source)
 }
 
 /*
- * With -g1 GHC notes only the first block of a function: all of its code is its own, up to the next
- * one, and has lines.
+ * With -g1 GHC records only the first block of a function: the code up to the next function still
+ * belongs to it and has lines.
  */
 static void ghc_blocks(void **state)
 {
@@ -71,13 +71,13 @@ static void ghc_blocks(void **state)
 	if (!elf)
 		skip();
 	assert_int_equal(dwarf__new(elf, &dwarf), 0);
-	/* what optimisation makes of it, by GHC's version */
+	/* the name that optimisation leaves, which depends on GHC's version */
 	for (size_t i = 0; i < ARRAY_SIZE(workers) && !worker; i++)
 		if (elf__find_symbol(elf, workers[i], &sym, NULL) == 0)
 			worker = workers[i];
 	assert_non_null(worker);
 	from = sym.value;
-	/* far beyond its first block, which ends before its first call comes back */
+	/* well beyond its first block, which ends at its first call */
 	for (; n < 160; n += 16) {
 		assert_int_equal(dwarf__find(dwarf, helpers, from + n, &place), 0);
 		assert_true(place.haskell);
@@ -92,7 +92,7 @@ static void ghc_blocks(void **state)
 
 #define MAX_PLACES 256
 
-/* Whether one name would be that of both. */
+/* Returns true if both places would get the same name. */
 static bool same_name(const struct dwarf_place *a, const struct dwarf_place *b)
 {
 	if (strcmp(a->name, b->name) != 0 || a->inner != b->inner)
@@ -100,7 +100,7 @@ static bool same_name(const struct dwarf_place *a, const struct dwarf_place *b)
 	return !a->inner || (a->proc_line == b->proc_line && a->nth == b->nth);
 }
 
-/* Closures inside a binding, three of which begin in one line, are no namesakes. */
+/* Closures inside a binding, three of which begin in one line, have different names. */
 static void ghc_closures(void **state)
 {
 	struct elf_file *elf =
@@ -152,7 +152,7 @@ static void ghc_closures(void **state)
 			assert_false(p->inner && p->proc != places[k].proc &&
 				     same_name(p, &places[k]));
 	}
-	/* those that are forked, in line 7 and in line 8, and what they print */
+	/* the forked closures of lines 7 and 8, and what they print */
 	assert_true(inner >= 4);
 	assert_true(more >= 1);
 	dwarf_reader__free(reader);

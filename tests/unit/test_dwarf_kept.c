@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Answers of a file's DWARF that are kept, and where they hold. */
+/* Cached answers from a file's DWARF, and the addresses that they apply to. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include "base/base.h"
 #include "names/dwarf_kept_priv.h"
 
-/* Answers come back as they were, and more than are kept are not kept. */
+/* Answers are returned unchanged; the cache is bounded. */
 static void kept_answers(void **state)
 {
 	struct dwarf_place in = {.start = 1, .cu_end = UINT64_MAX, .nth = 7, .haskell = true}, out;
@@ -49,7 +49,8 @@ static void kept_answers(void **state)
 	dwarf_kept__clear(&kept);
 }
 
-/* Of C code an answer holds in its block, the innermost that has one; of Haskell it does not. */
+/* In C code an answer applies to its whole block, the innermost one with an answer; in Haskell
+ * code only to its address. */
 static void kept_blocks(void **state)
 {
 	struct dwarf_place in = {0}, out;
@@ -62,7 +63,7 @@ static void kept_blocks(void **state)
 		{340, 350, 345, false}, {360, 370, 365, false}, {500, 600, 550, true},
 	};
 	static const struct {
-		uint64_t at, start; /* start 0: nothing is known of it */
+		uint64_t at, start; /* start 0: no answer is cached */
 		uint64_t end;
 	} asked[] = {{99, 0, 0},      {100, 100, 120},	 {119, 100, 120}, {120, 100, 200},
 		     {199, 100, 200}, {200, 0, 0},	 {299, 0, 0},	  {345, 340, 350},
@@ -92,7 +93,7 @@ static void kept_blocks(void **state)
 	dwarf_kept__clear(&kept);
 }
 
-/* What has no function is asked for once, up to the next block. */
+/* An address without a function is asked only once, up to the next block. */
 static void kept_nothing(void **state)
 {
 	struct dwarf_place in = {.start = 200, .end = 300, .line = 7}, out;
