@@ -353,7 +353,8 @@ static bool is_there(const struct world *w, const char *name)
 	return !access(path, F_OK);
 }
 
-/* Removes files that have not been read for long, and nothing else. */
+/* Removes files that were neither read nor written for long and stale partial downloads, and
+ * nothing else. */
 static void trims(void **state)
 {
 	static const struct {

@@ -292,7 +292,6 @@ static void test_other_build(void **state)
 	other_build("null", "null");
 }
 
-/* In the same build a place is the same function. */
 /* A program of that name, whose runtime's Cmm code takes 2 s of 20 s. */
 static struct diff_report *named(const char *comm)
 {
@@ -332,6 +331,7 @@ static void test_runtime_and_names(void **state)
 	free_counted(a, b, d, text);
 }
 
+/* In the same build a place is the same function. */
 static void test_same_build(void **state)
 {
 	struct diff_report *a = stripped(3000, 1, 0, "\"aa01\"");

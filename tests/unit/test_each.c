@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* All elements of a hash map of the kernel's, while others come and go. */
+/* Iterating over a kernel hash map while elements are added and removed. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +53,7 @@ static int visit(void *ctx, const void *key, void *value)
 		return -ECANCELED;
 	if (!v->removes || at >= KEYS)
 		return 0;
-	/* this one goes, and often one that is still to come; one that nobody knows of comes */
+	/* remove this one and often one still to come; add one that is not known */
 	if (!bpf_map_delete_elem(v->fd, &at))
 		v->gone[at] = 1;
 	if (at % 3 == 0 && !bpf_map_delete_elem(v->fd, &other))
@@ -82,7 +82,7 @@ static void each_once(void **state)
 	}
 }
 
-/* None twice, and none is left out that is there all the time. */
+/* No element is visited twice, and none that is present throughout is skipped. */
 static void while_others_go(void **state)
 {
 	struct visits v = {.fd = make_map(KEYS), .removes = true};

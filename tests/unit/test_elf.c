@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ELF reader: on a small known file, on this test's own executable, and on damaged files. */
+/* The ELF reader on a small known file, on this test's own executable, and on damaged files. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,9 +24,9 @@
 #include "elf_exercise.h"
 #include "elf_files.h"
 
-#define TINY "tests/data/tiny.elf" /* see tiny.c beside it */
+#define TINY "tests/data/tiny.elf" /* see tiny.c next to it */
 
-/* What readelf and objdump say of tiny.elf. */
+/* Addresses in tiny.elf as readelf and objdump print them. */
 #define TINY_HASKELL  0x480
 #define TINY_LOCAL    0x484
 #define TINY_CALLS    0x489
@@ -208,7 +208,7 @@ static void unwind_ranges(void **state)
 	elf__free(elf);
 }
 
-/* With the section table gone, PT_DYNAMIC and PT_GNU_EH_FRAME still show it. */
+/* Without a section table everything is still found by PT_DYNAMIC and PT_GNU_EH_FRAME. */
 static void without_sections(void **state)
 {
 	struct tiny *tiny = *state;
@@ -261,7 +261,7 @@ static int first_object(struct dl_phdr_info *info, size_t size, void *ctx)
 	return 1;
 }
 
-/* This executable, against the very same executable in memory. */
+/* This executable compared with itself in memory. */
 static void own_executable(void **state)
 {
 	struct elf_file *elf = open_path("/proc/self/exe");
@@ -283,7 +283,8 @@ static void own_executable(void **state)
 	elf__free(elf);
 }
 
-/* What was not read for want of time is read after a pause; what is broken is not. */
+/* What was not read because of a timeout or an I/O error is read after a pause; a broken file is
+ * not retried. */
 static void reads_again(void **state)
 {
 	static const int errs[] = {-ETIMEDOUT, -EIO, -ENOEXEC};
@@ -302,7 +303,7 @@ static void reads_again(void **state)
 	}
 }
 
-/* What readelf prints of tiny.elf's .dynsym, and the dynamic linker of this executable. */
+/* tiny.elf's .dynsym as readelf prints it, and this executable's dynamic linker. */
 static void exports_and_needs(void **state)
 {
 	struct tiny *tiny = *state;
@@ -364,12 +365,13 @@ static void what_is_no_elf(void **state)
 	assert_int_equal(class, 2);
 	assert_int_equal(ftruncate(fd, (off_t)(ELF_MAX_FILE + 1)), 0);
 	assert_int_equal(elf__open_fd(fd, "big", &elf), -EFBIG);
-	assert_int_equal(fcntl(fd, F_GETFD), -1); /* taken over, also on failure */
+	assert_int_equal(fcntl(fd, F_GETFD), -1); /* closed, even on failure */
 	assert_null(elf);
 	free(copy);
 }
 
-/* A file cut at every length: in a block of exactly that size, so that one byte more is caught. */
+/* A file truncated to every length, in a block of exactly that size so that a read beyond it is
+ * caught. */
 static void truncated_anywhere(void **state)
 {
 	struct tiny *tiny = *state;
@@ -416,8 +418,8 @@ static void bytes_changed_at_random(void **state)
 		while (changes-- > 0) {
 			uint32_t at = next_random(&seed) % (uint32_t)tiny->size;
 
-			/* half of the changes where one byte matters most: the file's header tables
-			 */
+			/* half of the changes go where one byte matters most: the file's header
+			 * tables */
 			if (next_random(&seed) & 1)
 				at %= 0x1c8;
 			copy[at] = next_random(&seed) & 1 ? (uint8_t)next_random(&seed)
@@ -433,7 +435,7 @@ static void bytes_changed_at_random(void **state)
 	free(copy);
 }
 
-/* Truncated while it is mapped: the lost pages read as zeros, and the process lives. */
+/* Truncated while mapped: the lost pages read as zeros, and the process survives. */
 static void shrinks_while_open(void **state)
 {
 	struct tiny *tiny = *state;
@@ -454,14 +456,14 @@ static void shrinks_while_open(void **state)
 	assert_memory_equal(s.data, "\0\0\0\0\0\0\0\0\0\0", 10);
 	elf_exercise(elf);
 	elf__free(elf);
-	/* another file is not touched by it */
+	/* other files are not affected */
 	assert_int_equal(elf__section(other, ".rodata", &s), 0);
 	assert_memory_equal(s.data, "rts_thr_p", 10);
 	elf__free(other);
 	close(fd);
 }
 
-/* A SIGBUS that is not of a mapped ELF file still kills. */
+/* A SIGBUS that is not from a mapped ELF file still kills the process. */
 static void foreign_sigbus_still_kills(void **state)
 {
 	pid_t pid = fork();
@@ -472,7 +474,7 @@ static void foreign_sigbus_still_kills(void **state)
 	if (pid == 0) {
 		struct elf_file *elf = NULL;
 
-		signal(SIGBUS, SIG_DFL); /* not the sanitizer's */
+		signal(SIGBUS, SIG_DFL); /* reset the sanitizer's handler */
 		if (elf__open_fd(open(TINY, O_RDONLY), TINY, &elf) == 0)
 			kill(getpid(), SIGBUS);
 		_exit(0);
@@ -482,7 +484,8 @@ static void foreign_sigbus_still_kills(void **state)
 	assert_int_equal(WTERMSIG(status), SIGBUS);
 }
 
-/* No more than there are slots for, and never a copy instead; closed ones give theirs back. */
+/* Only as many files as there are slots can be open, with -ENFILE beyond that and no fallback to
+ * copies; closing frees the slot. */
 static void many_files(void **state)
 {
 	static struct elf_file *elfs[16384];
@@ -508,8 +511,8 @@ static void many_files(void **state)
 	elf__free(NULL);
 }
 
-/* What a child reports is not believed: each offset is of the file, each count within its bounds.
- */
+/* A child's results are validated: each offset must be within the file, each count within its
+ * bounds. */
 static void heads_are_checked(void **state)
 {
 	struct elf_file *elf;
@@ -581,7 +584,7 @@ int main(void)
 		cmocka_unit_test(heads_are_checked),
 	};
 
-	/* thousands of damaged files: a process for each would take minutes under sanitizers */
+	/* thousands of damaged files: a process for each would take minutes with sanitizers */
 	confine__run_inside();
 	return cmocka_run_group_tests(tests, load_tiny, free_tiny);
 }

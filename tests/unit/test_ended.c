@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Processes that have ended: who named them is not asked again, and of many only sums are kept. */
+/* Processes that have ended: their names are not looked up again, and of many processes only
+ * sums are kept. */
 #include <unistd.h>
 
 #include "capture/capture.h"
@@ -35,8 +36,8 @@ static void put_of(struct kit *kit, pid_t pid, union rec *r)
 	put(kit, r);
 }
 
-/* One process: a thread that lives LIFE_NS, sleeps for OFF_NS of it, is sampled once, and makes two
- * calls. */
+/* A process whose only thread lives LIFE_NS, sleeps for OFF_NS of it, is sampled once, and makes
+ * two calls. */
 static void live(struct kit *kit, pid_t pid, uint64_t at)
 {
 	const struct wire_site_key key = {.site = SITE(2), .tgid = (uint32_t)pid};
@@ -97,7 +98,7 @@ static struct sums sums_of(const struct picture *pic)
 	return sums;
 }
 
-/* What was put in, no matter how much of it is in sums. */
+/* The totals of all processes, however many of them are in sums. */
 static void check_sums(const struct picture *pic, uint64_t n)
 {
 	struct sums sums = sums_of(pic);
@@ -117,7 +118,7 @@ static void end(struct kit *kit, pid_t pid, bool keep)
 
 	assert_int_equal(intake__settle_target(kit->in, pid, keep), 0);
 	named = kit->named;
-	/* the kernel's map may still have it */
+	/* the kernel's map may still have a counter */
 	assert_int_equal(intake__site_counters(
 				 kit->in,
 				 &(struct wire_site_key){.site = SITE(9), .tgid = (uint32_t)pid},
@@ -134,7 +135,7 @@ static void test_settle(void **state)
 	kit_new_timeline(&kit, &(struct timeline_opts){.start_ns = T0, .start_unix_ns = 1});
 	assert_int_equal(intake__settle_target(kit.in, 7, false), -ENOENT);
 	kit_add(&kit, 6, T0);
-	/* it lives */
+	/* still alive */
 	assert_int_equal(intake__settle_target(kit.in, 6, false), -ENOENT);
 	live(&kit, 7, T0);
 	end(&kit, 7, false);
@@ -145,7 +146,7 @@ static void test_settle(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Some are put into sums before any lanes are made, some after; the pids come again. */
+/* Some are added to sums before any lanes are made, some after; pids are reused. */
 static void put_many(struct kit *kit, unsigned n)
 {
 	struct timeline_cut cut;
@@ -171,7 +172,7 @@ static void test_sums(void **state)
 	(void)state;
 	kit_new_timeline(&kit, &(struct timeline_opts){.start_ns = T0, .start_unix_ns = 1});
 	put_many(&kit, 200);
-	/* ten, and the one that is to be kept */
+	/* ten, and the one to keep */
 	assert_int_equal(picture__n_targets(kit.pic), 11);
 	assert_int_equal(picture__session(kit.pic)->n_ended, 1);
 	assert_string_equal(picture__session(kit.pic)->ended[0].exe, "/bin/prog");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_eventlog: the reader, over logs made here: order, headers, damage. */
+/* test_eventlog: the reader, on generated logs: order, headers, damage. */
 #include "eventlog_reading.h"
 
 static void t_plain(void **state)
@@ -23,7 +23,7 @@ static void t_plain(void **state)
 	assert_int_equal(st.late, 0);
 	for (size_t i = 1; i < a.n; i++)
 		assert_true(a.times[i] >= a.times[i - 1]);
-	/* A stream of the same bytes, whatever the pieces, gives the same. */
+	/* A stream of the same bytes gives the same events, however it is split. */
 	for (size_t piece = 1; piece < 4000; piece = piece * 3 + 1) {
 		st = read_stream(w.data, w.len, piece, NULL, &b);
 		assert_int_equal(st.lost_bytes, 0);
@@ -33,7 +33,7 @@ static void t_plain(void **state)
 	w_free(&w);
 }
 
-/* A buffer that comes last in the log and is oldest in time. */
+/* A buffer that is last in the log but has the oldest events. */
 static void t_order(void **state)
 {
 	const struct eventlog_opts prompt = {.prompt = true}, tight = {.hold_max = 1};
@@ -60,7 +60,7 @@ static void t_order(void **state)
 	assert_int_equal(a.n, 10 * 10 + 101);
 	for (size_t i = 1; i < a.n; i++)
 		assert_true(a.times[i] >= a.times[i - 1]);
-	/* Held back, a stream is in order too; hurried, it says what came late. */
+	/* A stream that is held back is in order too; one read promptly counts what came late. */
 	st = read_stream(w.data, w.len, 100, NULL, &a);
 	assert_int_equal(st.late, 0);
 	st = read_stream(w.data, w.len, 100, &tight, &a);
@@ -72,7 +72,7 @@ static void t_order(void **state)
 	w_free(&w);
 }
 
-/* Sizes come from the header; types that nobody knows are skipped. */
+/* Sizes are taken from the header; unknown types are skipped. */
 static void t_header_rules(void **state)
 {
 	struct writer w = {0};
@@ -82,8 +82,8 @@ static void t_header_rules(void **state)
 	(void)state;
 	w_header_begin(&w);
 	w_type(&w, EL_BLOCK_MARKER, 14);
-	w_type(&w, EL_RUN_THREAD, 7);  /* three bytes more than today */
-	w_type(&w, EL_STOP_THREAD, 3); /* too short to be one */
+	w_type(&w, EL_RUN_THREAD, 7);  /* three bytes longer than in GHC 9.10 */
+	w_type(&w, EL_STOP_THREAD, 3); /* too short to be valid */
 	w_type(&w, 250, 5);
 	w_type(&w, 251, 0xffff);
 	w_type(&w, 4000, 0xffff);
@@ -104,7 +104,7 @@ static void t_header_rules(void **state)
 	assert_int_equal(st.unknown, 1);
 	assert_int_equal(st.by_id[250], 1);
 	assert_int_equal(st.misfits, 1);
-	/* all but the short one and the one of an id beyond */
+	/* all but the one that is too short and the one with an id out of range */
 	assert_int_equal(a.n, 5);
 	assert_int_equal(a.tids[2], 77);
 	assert_int_equal(a.tids[4], 78);
@@ -125,7 +125,7 @@ static void t_not_a_log(void **state)
 		assert_int_equal(eventlog__feed(log, bad[i], strlen(bad[i])), -EBADMSG);
 		eventlog__free(log);
 	}
-	/* No block markers, or of another size: nothing could be found in it. */
+	/* Without block markers, or with markers of another size, nothing can be found. */
 	w_header_begin(&w);
 	w_type(&w, EL_RUN_THREAD, 4);
 	w_header_end(&w);
@@ -133,7 +133,7 @@ static void t_not_a_log(void **state)
 	assert_int_equal(eventlog__feed(log, w.data, w.len), -EBADMSG);
 	eventlog__free(log);
 	w_free(&w);
-	/* Empty, and the header alone as a killed program leaves it. */
+	/* An empty file, and only the header, as a killed program leaves it. */
 	assert_false(read_file("", 0, &a).header);
 	w_header(&w);
 	assert_true(read_file(w.data, w.len, &a).header);
@@ -158,7 +158,7 @@ static void t_truncated_everywhere(void **state)
 		assert_int_equal(f.lost_bytes, s.lost_bytes);
 		assert_true(a.n <= full.n);
 		assert_true(f.damages <= 1);
-		/* At most one event is cut, or one marker, or the header. */
+		/* At most one event, one marker or the header is lost. */
 		assert_true(f.lost_bytes <= (f.header ? 40 : len));
 		if (len < w.len)
 			assert_false(f.ended);
@@ -189,7 +189,7 @@ static void t_damaged_at_random(void **state)
 		memcpy(copy, w.data, len);
 		for (size_t i = 0; i < n; i++) {
 			size_t at = next_random(&seed) % len;
-			/* Mostly the events; sometimes the header. */
+			/* Mostly in the events, sometimes in the header. */
 			size_t from = round % 8 && len > 3000 ? 1600 + at % (len - 1700) : at;
 			size_t some = next_random(&seed) % 200;
 
@@ -199,11 +199,11 @@ static void t_damaged_at_random(void **state)
 			case 0:
 				copy[from] = (uint8_t)next_random(&seed);
 				break;
-			case 1: /* lost */
+			case 1: /* bytes lost */
 				memmove(copy + from, copy + from + some, len - from - some);
 				len -= some;
 				break;
-			case 2: /* written twice */
+			case 2: /* bytes written twice */
 				if (len + some < 2 * w.len) {
 					memmove(copy + from + some, copy + from, len - from);
 					len += some;
@@ -219,14 +219,14 @@ static void t_damaged_at_random(void **state)
 		read_stream(copy, len, 1 + next_random(&seed) % 5000, NULL, &b);
 		given += a.n;
 	}
-	/* Resynchronising keeps most of what is there. */
+	/* Resynchronising recovers most of the events. */
 	assert_true(given > 1500ull * 300 / 2);
 	assert_true(lost > 0);
 	free(copy);
 	w_free(&w);
 }
 
-/* A file may claim any size: what comes after a hole is lost without being read. */
+/* A sparse file may have any size: what follows a hole is counted as lost without being read. */
 static void t_hole(void **state)
 {
 	const uint64_t hole = 1ULL << 42;
@@ -253,7 +253,8 @@ static void t_hole(void **state)
 	w_free(&w);
 }
 
-/* Bytes missing in the middle of one block: the others are whole, most of that one too. */
+/* Bytes missing in the middle of one block: the other blocks are complete, and most of that one
+ * is recovered. */
 static void t_lost_bytes(void **state)
 {
 	struct writer w = {0};
@@ -272,7 +273,7 @@ static void t_lost_bytes(void **state)
 		w_block_end(&w, 1999 + b * 1000);
 	}
 	w_end(&w);
-	/* 35 bytes from the middle of an event on. */
+	/* Remove 35 bytes, starting in the middle of an event. */
 	memmove(w.data + second + 24 + 10 * 14 + 5, w.data + second + 24 + 10 * 14 + 40,
 		w.len - second - 24 - 10 * 14 - 40);
 	w.len -= 35;
@@ -287,7 +288,7 @@ static void t_lost_bytes(void **state)
 	w_free(&w);
 }
 
-/* A length field that claims what is not there, in the marker and in an event. */
+/* A length field that exceeds what is there, in a marker and in an event. */
 static void t_lengths_not_trusted(void **state)
 {
 	struct writer w = {0};
@@ -298,7 +299,7 @@ static void t_lengths_not_trusted(void **state)
 
 	(void)state;
 	sample_log(&w, 3, 20);
-	/* The header is in front of the first marker. */
+	/* The first marker follows the header. */
 	at = w.len;
 	for (size_t i = 0; i + 24 < w.len; i++)
 		if (!memcmp(w.data + i, "datb", 4)) {
@@ -310,7 +311,7 @@ static void t_lengths_not_trusted(void **state)
 	assert_int_equal(st.blocks, 8);
 	assert_true(st.ended);
 	assert_int_equal(st.damages, 1);
-	/* A block of a plausible but wrong size. */
+	/* A plausible but wrong block size. */
 	huge = htobe32(100000);
 	memcpy(w.data + at + 10, &huge, 4);
 	st = read_file(w.data, w.len, &a);
@@ -339,7 +340,7 @@ static void t_lengths_not_trusted(void **state)
 	w_free(&w);
 }
 
-/* Two writers in one buffer: bytes of another event in the middle of one. */
+/* Two writers in one buffer: an event's bytes end up in the middle of another. */
 static void t_two_writers(void **state)
 {
 	struct writer w = {0};
@@ -352,7 +353,7 @@ static void t_two_writers(void **state)
 	for (unsigned i = 0; i < 60; i++) {
 		w_event(&w, EL_RUN_THREAD, 101 + i, "w", i);
 		if (i % 20 == 10) {
-			w.len -= 6; /* the next writes over its end */
+			w.len -= 6; /* the next one overwrites its end */
 			w_event(&w, EL_USER_MSG, 101 + i, "t", "ANN_TH 0 bar 12345");
 		}
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Cost centres: their tree and samples in a log, and in GHC's own reports. */
+/* Cost centres: their tree and samples in a log and in GHC's own reports. */
 #include "eventlog_models.h"
 
 static void write_samples(struct writer *w)
@@ -11,7 +11,7 @@ static void write_samples(struct writer *w)
 	w_event(w, EL_PROF_BEGIN, 6, "l", 1000000ul);
 	write_centres(w);
 	for (unsigned i = 0; i < 6; i++, t += 1000000) {
-		uint64_t at = t + (i == 3 ? 7 : 0); /* ticks jitter */
+		uint64_t at = t + (i == 3 ? 7 : 0); /* jitter */
 
 		if (i == 0)
 			w_event(w, EL_PROF_SAMPLE_COST_CENTRE, at, "wlbw", 0, 1ul, 1, 4);
@@ -21,7 +21,7 @@ static void write_samples(struct writer *w)
 			w_event(w, EL_PROF_SAMPLE_COST_CENTRE, at, "wlbwww", 0, 1ul, 3, 2, 3, 4);
 		w_event(w, EL_PROF_SAMPLE_COST_CENTRE, at, "wlbw", 1, 1ul, 1, i == 2 ? 19 : 20);
 	}
-	/* Eight ticks missed; then a stack of nothing, which is MAIN. */
+	/* Eight missed ticks, then a sample with an empty stack, which is MAIN. */
 	w_event(w, EL_PROF_SAMPLE_COST_CENTRE, t + 8000000, "wlb", 0, 2ul, 0);
 	w_block_end(w, t + 9000000);
 	w_end(w);
@@ -73,7 +73,7 @@ static void t_profile(void **state)
 	assert_int_equal(node_of(tree, "main", NULL)->inherited_ticks, 6);
 	assert_int_equal(node_of(tree, "fib", NULL)->ticks, 3);
 	assert_int_equal(node_of(tree, "fib", NULL)->inherited_ticks, 5);
-	/* Equal neighbours are one slice, on true times; missed ticks are a hole. */
+	/* Equal neighbours are one slice, with true times; missed ticks leave a gap. */
 	lane = el_profile__lane(p, 0)->lane;
 	assert_int_equal(lane->n, 4);
 	assert_int_equal(lane->v[0].start_ns, 0);
@@ -122,7 +122,8 @@ static void t_filter(void **state)
 		cctree__free(less);
 		free(map);
 	}
-	/* Only one module: the rest of the program goes to the root, the RTS's own stay. */
+	/* Only one module: the rest of the program is added to the root, the RTS's own centres
+	 * stay. */
 	assert_int_equal(cctree__filter(tree, NULL, 0, thing, 1, &less, &map), 0);
 	assert_null(node_of(less, "main", NULL));
 	assert_int_equal(node_of(less, "$wgo", NULL)->ticks, 2);
@@ -162,7 +163,7 @@ static void t_kinds(void **state)
 				 0);
 		assert_int_equal(cc, again);
 	}
-	/* MAIN is the root's own centre. */
+	/* MAIN counts as the root's own centre. */
 	assert_int_equal(cctree__n_ccs(tree), ARRAY_SIZE(centres));
 	/* Used before it is defined. */
 	assert_int_equal(cctree__cc_by_id(tree, 99, &cc), 0);
@@ -220,7 +221,7 @@ static void t_prof_text(void **state)
 	assert_int_equal(cctree__node(tree, 4)->cc, n->cc);
 	assert_int_equal(cctree__kind(tree, 1), CCK_CAF);
 	cctree__free(tree);
-	/* Cut anywhere: refused or read, never worse. */
+	/* Truncated anywhere, it is refused or read, without errors beyond that. */
 	for (size_t len = 0; len < strlen(prof_text); len++) {
 		cut = malloc(len + 1);
 		memcpy(cut, prof_text, len);

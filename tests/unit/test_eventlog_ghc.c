@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * test_eventlog_ghc: logs that a real RTS writes. $GHC (else ghc) compiles a small program in a
- * scratch folder; without a GHC, or without its profiling libraries, tests are skipped and say so.
+ * test_eventlog_ghc: logs written by a real RTS. $GHC (by default ghc) compiles a small program in
+ * a temporary directory; without GHC, or without its profiling libraries, tests are skipped with a
+ * message.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -182,12 +183,12 @@ static void t_scheduler(void **state)
 		}
 		for (size_t i = 0; i < si.n_threads; i++)
 			calls += el_sched__thread(a.sched, i)->safe_calls;
-		/* 3 threads, 2000 calls of getppid and one of usleep each. */
+		/* 3 threads, each with 2000 calls of getppid and one of usleep. */
 		assert_true(calls >= 6003 && calls < 6100);
 		assert_int_equal(el_annot__info(a.annot).n_spans, 3);
 		assert_int_equal(el_annot__info(a.annot).unmatched, 0);
 		assert_int_equal(el_annot__info(a.annot).n_sums, 1);
-		/* Each holds its usleep. */
+		/* Each includes its usleep. */
 		assert_true(el_annot__sum(a.annot, 0)->min_ns >= 20000000);
 		p = el_info__process(a.info);
 		assert_true(p.wall_known);
@@ -210,7 +211,7 @@ static uint32_t child_of(struct cctree *tree, uint32_t parent, uint32_t cc)
 	return c;
 }
 
-/* For each node of GHC's report the node of the log's tree; CC_NO_NODE: no tick. */
+/* Maps each node of GHC's report to the log tree's node; CC_NO_NODE if that node had no tick. */
 static uint32_t *map_nodes(struct cctree *prof, struct cctree *tree)
 {
 	uint32_t *map = calloc(cctree__n_nodes(prof), sizeof(*map));
@@ -236,7 +237,8 @@ static unsigned printed(uint64_t ticks, uint64_t total)
 	return (unsigned)(strtod(text, NULL) * 10 + 0.5);
 }
 
-/* Figures of GHC's report that the log's tree does not have, and sums of ticks that differ. */
+/* The number of figures in GHC's report that differ from the log's tree, plus sums of ticks that
+ * differ. */
 static unsigned differences(const char *file)
 {
 	struct cctree_totals totals;
@@ -262,7 +264,7 @@ static unsigned differences(const char *file)
 	tree = el_profile__tree(a.profile);
 	assert_int_equal(cctree__inherit(tree, &totals), 0);
 	assert_true(totals.ticks > 10);
-	/* -pj does not leave out the RTS's own centres. */
+	/* -pj includes the RTS's own centres. */
 	differ += totals.ticks + (info.has_ticks ? totals.ignored_ticks : 0) != info.total_ticks;
 	map = map_nodes(prof, tree);
 	for (uint32_t i = 0; i < cctree__n_nodes(prof); i++) {
@@ -288,10 +290,10 @@ static unsigned differences(const char *file)
 }
 
 /*
- * The same run's .prof, figure by figure to the printed digit, and -pj to the tick. At a tick the
- * RTS reads the current stack twice, to count it and to log it (rts/Proftimer.c), and the program
- * may change it in between, or end: hence a program that stays in one centre, and a second and
- * third try.
+ * Compares with the same run's .prof, each figure to the printed digit, or with -pj to the tick. At
+ * a tick the RTS reads the current stack twice, once to count it and once to log it
+ * (rts/Proftimer.c), and the program may change the stack in between, or end: hence a program that
+ * stays in one centre, and up to three tries.
  */
 static void prof_equal(const char *flag, const char *caps)
 {
@@ -332,7 +334,8 @@ static int count(void *ctx, const struct el_event *ev)
 	return 0;
 }
 
-/* A real log, cut at many places and damaged: it ends, and every byte is accounted for. */
+/* A real log, truncated at many places and damaged: reading ends, and every byte is accounted
+ * for. */
 static void t_damaged(void **state)
 {
 	uint8_t *data = NULL, *copy;
@@ -391,7 +394,7 @@ static void t_damaged(void **state)
 		close(fd);
 	}
 	/*
-	 * Twenty wrong bytes cost some hundred on average; where one hits a block's marker, that
+	 * Twenty wrong bytes cost a few hundred on average; if one hits a block's marker, that
 	 * block cannot be distinguished from others and is lost.
 	 */
 	printf("damaged: %.2f %% lost on average\n", 100.0 * (double)lost / (300.0 * (double)len));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lanes of a log: how slices are kept within bounds, and what the scheduler's events make of them.
- */
+/* Lanes of a log: how the number of slices is bounded, and which slices the scheduler's events
+ * make. */
 #include "eventlog/lane_priv.h"
 #include "eventlog/u64map_priv.h"
 #include "eventlog_models.h"
 
 /* ── the map under them ──────────────────────────────────────────────────────────────────── */
 
-/* Against an array, through growth and deletions in every order. */
+/* Compared with an array, through growth and deletions in every order. */
 static void t_u64map(void **state)
 {
 	struct u64map m = {0};
@@ -54,7 +54,7 @@ static void t_lane_merges(void **state)
 	size_t most = 0;
 
 	(void)state;
-	/* 9 of 10 ns are a thread's; 2,000,000 slices in room for what a lane has at least. */
+	/* 9 of 10 ns belong to a thread; 2,000,000 slices in the minimum room of a lane. */
 	for (uint64_t i = 0; i < 1000000; i++) {
 		struct pic_slice a = slice(i * 10, i * 10 + 9, 1, CS_HASKELL);
 		struct pic_slice b = slice(i * 10 + 9, i * 10 + 10, 0, CS_IDLE);
@@ -77,14 +77,14 @@ static void t_lane_merges(void **state)
 		ns[s->state] += s->end_ns - s->start_ns;
 	}
 	assert_int_equal(total, 10000000);
-	/* what ran and what was idle is as long as before */
+	/* time running and time idle are unchanged */
 	assert_int_equal(ns[CS_HASKELL], 9000000);
 	assert_int_equal(ns[CS_IDLE], 1000000);
 	lane__free(&lane);
 	assert_int_equal(room.used, 0);
 }
 
-/* Lanes that share room: what one has, another cannot have. */
+/* Lanes share a limit: what one lane uses, another cannot. */
 static void t_lane_room(void **state)
 {
 	struct lane_room room = {.max = 20000};
@@ -99,7 +99,7 @@ static void t_lane_room(void **state)
 			struct pic_slice s =
 				slice(i * 10, i * 10 + 5, 1, i % 2 ? HS_RUNNING : HS_BLOCKED_MVAR);
 
-			/* the first has much before the others come */
+			/* the first lane has grown large before the others start */
 			if (k && i < 15000)
 				break;
 			s.end_ns += 5;
@@ -116,7 +116,7 @@ static void t_lane_room(void **state)
 	assert_int_equal(room.used, 0);
 }
 
-/* Back in time: cut, and counted; what is left of nothing is left out. */
+/* A slice that goes back in time is cut and counted; one of which nothing remains is dropped. */
 static void t_lane_order(void **state)
 {
 	const struct pic_slice in[] = {slice(10, 20, 0, CS_HASKELL), slice(5, 30, 1, CS_HASKELL),
@@ -155,8 +155,8 @@ static int on_call(void *ctx, uint32_t thread, uint64_t start, uint64_t end, uin
 }
 
 /*
- * Thread 1 on capability 0: runs 100-200, yields, waits through a GC 250-350, runs 400-500,
- * ends. Thread 2: created 210, runs 500-600 on 0, calls C 600-900, runs on 1 900-1000, blocks.
+ * Thread 1 on capability 0: runs 100-200, yields, waits through a GC 250-350, runs 400-500, ends.
+ * Thread 2: created 210, runs 500-600 on 0, calls C 600-900, runs on 1 900-1000, blocks.
  */
 static void write_sched(struct writer *w)
 {
@@ -178,7 +178,7 @@ static void write_sched(struct writer *w)
 	w_event(w, EL_GC_END, 350, "");
 	w_event(w, EL_RUN_THREAD, 400, "w", 1);
 	w_event(w, EL_STOP_THREAD, 500, "whw", 1, EL_STOP_FINISHED, 0);
-	w_event(w, EL_THREAD_WAKEUP, 501, "wh", 1, 0); /* GHC posts such, after the end */
+	w_event(w, EL_THREAD_WAKEUP, 501, "wh", 1, 0); /* GHC emits these even after the end */
 	w_event(w, EL_RUN_THREAD, 500, "w", 2);
 	w_event(w, EL_STOP_THREAD, 600, "whw", 2, EL_STOP_FOREIGN_CALL, 0);
 	w_block_end(w, 2000);
@@ -241,7 +241,7 @@ static void t_sched(void **state)
 			 2000 - 2);
 	c = el_sched__cap(s, 1);
 	assert_int_equal(c->state_ns[CS_HASKELL], 100);
-	/* To the end of the collection, not of its own part in it. */
+	/* To the end of the whole collection, not of this capability's part in it. */
 	assert_int_equal(c->state_ns[CS_GC], 95);
 	el_sched__free(s);
 	eventlog__free(log);
@@ -255,8 +255,8 @@ static void t_sched(void **state)
 #define TURN_NS 10000
 
 /*
- * As a server that forks a thread for each request writes it: one after the other, each runs for
- * 5 us, is in a safe call for 1 us, runs for 3 us, ends. One in 100 is woken after its end.
+ * As written by a server that forks a thread per request: one after the other, each runs for 5 us,
+ * is in a safe call for 1 us, runs for 3 us, ends. One in 100 is woken after its end.
  */
 static void write_many(struct writer *w)
 {
@@ -310,7 +310,7 @@ static struct el_sched *read_many(const struct writer *w, const struct el_sched_
 	return s;
 }
 
-/* Whatever ran, the capability did; and threads before the window take no room from those in it. */
+/* The capability ran all of them; and threads before the window use no room of those in it. */
 static void t_many_threads(void **state)
 {
 	const struct el_window win = {.from = (uint64_t)(MANY - WANTED + 1) * TURN_NS};
@@ -381,7 +381,7 @@ static void t_window(void **state)
 	eventlog__free(log);
 	w_free(&w);
 
-	/* By markers in another buffer: the merge puts them where they belong. */
+	/* The window is given by markers in another buffer, which the merge puts in order. */
 	log = log_new();
 	w_header(&w);
 	w_block(&w, EL_CAP_GLOBAL, 1);

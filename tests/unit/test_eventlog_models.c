@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Annotations, the heap and the process, of a log's events. */
+/* Annotations, heap and process from a log's events. */
 #include "eventlog_models.h"
 
 /* ── annotations ─────────────────────────────────────────────────────────────────────────── */
@@ -21,10 +21,10 @@ static void write_annotations(struct writer *w)
 	MSG(102, "ANN_TH 0 bar 14181");
 	MSG(200, "STOP 0 bar");
 	MSG(150, "a message of another kind");
-	MSG(300, "START read the file"); /* many words, no number */
+	MSG(300, "START read the file"); /* several words, no number */
 	MSG(301, "ANN_CCS read the file [\"Main.main (Main.hs:1:1-9)\"]");
 	MSG(302, "ANN_TH read the file 14181");
-	MSG(310, "START 7 inner"); /* nested, same thread */
+	MSG(310, "START 7 inner"); /* nested, in the same thread */
 	MSG(311, "ANN_TH 7 inner 14181");
 	MSG(320, "END 7 inner");
 	MSG(400, "END read the file");
@@ -57,7 +57,7 @@ static void check_spans(const struct el_annot *a, struct cctree *tree)
 	assert_int_equal(s->end, 200);
 	assert_int_equal(s->tid, 14181);
 	assert_string_equal(el_annot__string(a, s->label), "bar");
-	/* The stack, innermost first. */
+	/* The annotation's stack, innermost first. */
 	cc = cctree__cc(tree, cctree__node(tree, s->node)->cc);
 	assert_string_equal(cc.label, "\"x");
 	assert_string_equal(cc.module, "Other");
@@ -130,7 +130,7 @@ static void t_annotations(void **state)
 	w_free(&w);
 }
 
-/* One label open on two threads at once: whose STOP it is shows from the scheduler's events. */
+/* The same label is open in two threads: the scheduler's events show whose STOP it is. */
 static void t_annotations_by_thread(void **state)
 {
 	struct eventlog *log = log_new();
@@ -171,7 +171,7 @@ static void t_annotations_by_thread(void **state)
 	w_free(w);
 }
 
-/* Labels and stacks of intervals before the window, each another, take no room from those in it. */
+/* Intervals before the window, each with its own label and stack, use no room of those in it. */
 static void t_annotations_window(void **state)
 {
 	struct el_window win = {.from = 300000 * 100ull};
@@ -224,8 +224,8 @@ static void t_annotations_window(void **state)
 	assert_int_equal(el_annot__info(a).unmatched, 0);
 	assert_int_equal(el_annot__info(a).n_spans, 8);
 	assert_int_equal(el_annot__info(a).n_sums, 7);
-	/* by their begin, those that began before the window first: the longest, then by their end
-	 */
+	/* sorted by begin; those that began before the window come first, the longest of them
+	 * first, then by end */
 	assert_string_equal(el_annot__string(a, el_annot__span(a, 0)->label), "all of it");
 	assert_int_equal(cctree__cc(tree, cctree__node(tree, el_annot__span(a, 0)->node)->cc).id,
 			 4);
@@ -307,7 +307,7 @@ static void t_heap(void **state)
 	assert_int_equal(s->p[1].value, 8);
 	s = series_of(h, ESK_HEAP, "allocated, capability 1");
 	assert_int_equal(s->p[0].value, 17);
-	/* Too long a curve: thinner, from its beginning to its end. */
+	/* A curve with too many points is thinned over its whole length. */
 	s = series_of(h, ESK_HEAP, "heap size");
 	assert_true(s->n > 10000 && s->n < 40000);
 	assert_true(s->every > 1);
@@ -353,7 +353,7 @@ static void t_info(void **state)
 	w_free(&w);
 }
 
-/* More markers before the window than are kept: those inside are there all the same. */
+/* More markers before the window than are kept: those in the window are still there. */
 static void t_info_window(void **state)
 {
 	static const char *const inside[] = {"begin", "one", "two", "three", "end"};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * test_eventlog_pairs: threads that go back and forth between running and safe calls, by hundreds
- * of thousands, so that lanes merge. A model that must report each call takes each event alone;
- * one that need not must come to the same, to the last slice, and to what was written.
+ * test_eventlog_pairs: threads that alternate between running and safe calls, hundreds of thousands
+ * of times, so that lanes merge. A model that must report each call takes each event singly; one
+ * that need not must arrive at the same result, to the last slice, and at what was written.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 
 struct program {
 	uint64_t seed, calls, runs;
-	uint32_t thread; /* runs, or is in a call; 0: none */
+	uint32_t thread; /* running or in a call; 0: none */
 	bool in_call;
 };
 
@@ -28,7 +28,7 @@ static uint64_t chance(struct program *p)
 	return p->seed >> 33;
 }
 
-/* Something else than a call: rare, and sometimes what GHC would never write. */
+/* Something other than a call: rare, and sometimes a sequence that GHC would never write. */
 static void write_odd(struct writer *w, struct program *p, uint16_t cap, uint64_t at)
 {
 	switch (chance(p) % 8) {
@@ -49,13 +49,13 @@ static void write_odd(struct writer *w, struct program *p, uint16_t cap, uint64_
 		w_event(w, EL_THREAD_WAKEUP, at, "wh", p->thread, 1 - cap);
 		break;
 	case 4:
-		/* It comes back on this capability without having stopped. */
+		/* The thread runs again on this capability without having stopped. */
 		w_event(w, EL_RUN_THREAD, at, "w", p->thread);
 		p->in_call = false;
 		p->runs++;
 		break;
 	case 5:
-		/* The other capability's thread, which may be in the middle of a call. */
+		/* A thread of the other capability, which may be in the middle of a call. */
 		w_event(w, EL_RUN_THREAD, at, "w", 10 + (uint32_t)(chance(p) % 4));
 		p->runs++;
 		p->in_call = false;
@@ -80,7 +80,7 @@ static void write_cap(struct writer *w, struct program *p, uint16_t cap)
 	for (unsigned i = 0; i < EVENTS; i++) {
 		uint64_t roll = chance(p) % 4000;
 
-		/* Mostly short; now and then none at all, and now and then long. */
+		/* Mostly short gaps; sometimes none, and sometimes a long one. */
 		at += roll < 100 ? 0 : roll < 110 ? 100000 : 20 + chance(p) % 500;
 		if (roll > 3997) {
 			write_odd(w, p, cap, at);

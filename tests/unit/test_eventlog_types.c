@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Every type of event is read, with all of its fields. */
+/* Every event type is read, with all of its fields. */
 #include "eventlog_reading.h"
 
 struct every {

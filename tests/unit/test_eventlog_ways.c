@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ways in: files, gzip, FIFOs, sockets, a file that grows; and what is too large to be held at
+/* Sources of logs: files, gzip, FIFOs, sockets, a growing file; and logs too large to hold at
  * once. */
 #include <fcntl.h>
 #include <pthread.h>
@@ -80,7 +80,7 @@ static void t_ways_in(void **state)
 	assert_int_equal(sum_of_path(path), a.sum);
 	unlink(path);
 
-	/* Two members, as appended files have. */
+	/* Two gzip members, as in concatenated files. */
 	snprintf(path, sizeof(path), "%s/gz", dir);
 	gz = gzopen(path, "wb");
 	gzwrite(gz, w.data, 5000);
@@ -128,7 +128,8 @@ static void t_growing_file(void **state)
 	assert_int_equal(w_subscribe_all(log, on_any, &b), 0);
 	assert_int_equal(eventlog__open_fd(log, fd), 0);
 	while (at < w.len) {
-		/* The first piece shows all buffers: one that is not known is not waited for. */
+		/* The first piece has blocks of all buffers: a buffer that is not yet known is
+		 * not waited for. */
 		size_t some = at ? 1234 : 8000, n = w.len - at < some ? w.len - at : some;
 
 		assert_int_equal(write(fd, w.data + at, n), (ssize_t)n);
@@ -137,7 +138,7 @@ static void t_growing_file(void **state)
 		if (at < w.len * 3 / 4)
 			early = b.n;
 	}
-	/* It comes out as it grows, in order, and the end brings the rest. */
+	/* Events come out in order as the file grows, and the rest at the end. */
 	assert_true(early > a.n / 2);
 	assert_int_equal(eventlog__finish(log), 0);
 	assert_int_equal(b.n, a.n);
@@ -163,13 +164,13 @@ static void t_bounded_stream(void **state)
 	st = read_stream(w.data, w.len, 4096, &opts, &b);
 	assert_int_equal(st.lost_bytes, 0);
 	assert_int_equal(b.n, a.n);
-	/* The buffers of this log are never more than a block apart. */
+	/* The buffers of this log are at most one block apart. */
 	assert_int_equal(st.late, 0);
 	assert_int_equal(b.sum, a.sum);
 	w_free(&w);
 }
 
-/* More blocks than are indexed at once: window by window, nothing lost. */
+/* More blocks than are indexed at once: read window by window, nothing is lost. */
 static void t_many_blocks(void **state)
 {
 	const unsigned n = EVENTLOG_WINDOW_BLOCKS * 5 / 4;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Atomic exchanges in code, by which the collectors that work side by side are known. Source: Intel
- * SDM 2, CMPXCHG and XCHG.
+ * Atomic exchanges in code, which identify the parallel collector's code. Source: Intel SDM 2,
+ * CMPXCHG and XCHG.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static void test_exchanges(void **state)
 		{{0x48, 0x87, 0xc1, 0x90}, 4, 0},
 		{{0x66, 0x90, 0x66, 0x90}, 4, 0},
 		{{0xf0, 0x49, 0x0f, 0xb1, 0x2b, 0x4c, 0x87, 0x3b, 0x90}, 9, 2},
-		/* cut off */
+		/* truncated */
 		{{0xf0, 0x49, 0x0f}, 3, 0},
 		{{0x4c, 0x87}, 2, 0},
 	};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The path of a program that runs on while its file is replaced, removed, or is called as if it
- * were. */
+/* The path of a running program whose file is replaced or removed, or has a name that looks like
+ * a removed file's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -41,7 +41,7 @@ static void copy_program(const char *name)
 	assert_int_equal(system(command), 0);
 }
 
-/* Runs a copy of a program by that name. */
+/* Runs a copy of a program under that name. */
 static pid_t start(const char *name)
 {
 	int ready[2];
@@ -56,7 +56,7 @@ static pid_t start(const char *name)
 		_exit(1);
 	}
 	close(ready[1]);
-	/* the exec closes it */
+	/* closed by the exec */
 	assert_int_equal(read(ready[0], &byte, 1), 0);
 	close(ready[0]);
 	return pid;
@@ -75,12 +75,12 @@ static void check(pid_t pid, const char *name)
 
 	assert_int_equal(proc__exe(pid, path, sizeof(path)), 0);
 	assert_string_equal(path, in_dir(name));
-	/* and that is what --exe is about */
+	/* and --exe matches that path */
 	assert_int_equal(select__add(&rules, SELECT_EXE, path, false), 0);
 	assert_true(select__wants(&rules, pid));
 }
 
-/* What the kernel shows of it. */
+/* Checks the target of /proc/PID/exe. */
 static void check_link(pid_t pid, const char *name)
 {
 	char link[64], path[PATH_MAX] = "";
@@ -90,7 +90,7 @@ static void check_link(pid_t pid, const char *name)
 	assert_string_equal(path, in_dir(name));
 }
 
-/* As by a package's upgrade; its file may still have another name. */
+/* As by a package upgrade; the old file may have another name as well. */
 static void test_replaced(void **state)
 {
 	pid_t pid = start("app");
@@ -104,14 +104,15 @@ static void test_replaced(void **state)
 	check(pid, "app");
 	assert_int_equal(unlink(in_dir("kept")), 0);
 	check(pid, "app");
-	/* nor is it another file, though that has the name */
+	/* nor is it mistaken for another file that has the kernel's name with the suffix */
 	copy_program("app" GONE);
 	check_link(pid, "app" GONE);
 	check(pid, "app");
 	end(pid);
 }
 
-/* Its name is what it is, with what the kernel adds to it when that is removed, too. */
+/* A file whose real name ends in the kernel's suffix, also when it is removed and gets a second
+ * one. */
 static void test_called_so(void **state)
 {
 	pid_t pid = start("tool" GONE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The exporters byte for byte, against tests/data/export/, and what must hold of every output.
- * With SAFESCOPED_UPDATE=1 in the environment the files are written anew: read the difference
- * before committing it.
+ * The exporters' output, byte for byte as in tests/data/export/, and what must hold of every
+ * output. With SAFESCOPED_UPDATE=1 in the environment the files are rewritten: read the diff before
+ * committing it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,7 +62,7 @@ static void test_golden_empty(void **state)
 
 /* ── speedscope: what its importer insists on, and what is true ──────────────────────────── */
 
-/* The texts of an array of integers; cJSON's doubles would hide a rounded one. */
+/* The sum of an array of integers, parsed from the text, since cJSON's doubles would be rounded. */
 static uint64_t sum_of(const char *text, const char *key, size_t nth)
 {
 	const char *p = text;
@@ -110,7 +110,7 @@ static void check_profile(const cJSON *profile, int n_frames)
 	cJSON_ArrayForEach (weight, weights)
 		assert_true(weight->valuedouble > 0);
 	cJSON_ArrayForEach (sample, samples) {
-		/* Neighbours differ, else they were one. */
+		/* Neighbours differ, or they would have been merged. */
 		if (sample->next)
 			assert_false(cJSON_Compare(sample, sample->next, true));
 		cJSON_ArrayForEach (frame, sample)
@@ -131,7 +131,7 @@ static void check_frames(const cJSON *frames)
 	}
 }
 
-/* The first profiles are sums: of all threads, and of each kind of lanes. */
+/* The first profiles are sums: over all threads, and over each kind of lanes. */
 static void check_speedscope(const struct sketch *sketch, size_t n_sums, size_t n_lanes)
 {
 	char *text = render("speedscope", sketch, &plain);
@@ -192,7 +192,7 @@ static void test_speedscope(void **state)
 	free(text);
 }
 
-/* Its number in the file. */
+/* The index of a frame in the file. */
 static int frame_number(const char *text, const char *name)
 {
 	cJSON *root = cJSON_Parse(text);
@@ -210,7 +210,7 @@ static int frame_number(const char *text, const char *name)
 	return n;
 }
 
-/* At every depth the heaviest branch first, whatever the order of the stacks' numbers. */
+/* At every depth the heaviest branch comes first, whatever the stacks' numbers are. */
 static void test_speedscope_order(void **state)
 {
 	static const struct pic_frame frames[] = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
@@ -244,7 +244,7 @@ static void test_speedscope_order(void **state)
 	int first;
 
 	(void)state;
-	/* a, b and c by their numbers in the file, after the frames that every picture has */
+	/* a, b and c by their indices in the file, after the frames that are in every picture */
 	first = frame_number(text, "a");
 	snprintf(expected, sizeof(expected),
 		 "\"samples\":[[%1$d,%3$d],[%1$d],[%1$d,%2$d],[%2$d],[%2$d,%1$d]],\n"
@@ -270,7 +270,7 @@ static uint64_t folded_sum(const struct sketch *sketch, enum export_weight weigh
 		assert_int_equal(strspn(count, "0123456789"), strlen(count));
 		assert_true(strtoull(count, NULL, 10) > 0);
 		sum += strtoull(count, NULL, 10);
-		/* A second number would make flamegraph.pl draw a difference. */
+		/* A second number would make flamegraph.pl draw a differential graph. */
 		blank = strrchr(line, ' ');
 		if (blank)
 			assert_true(strspn(blank + 1, "0123456789.") < strlen(blank + 1));
@@ -291,7 +291,7 @@ static void test_folded_totals(void **state)
 	assert_int_equal(folded_sum(&service, WEIGHT_CPU), 610000);
 }
 
-/* A long name, a deep recursion, and two paths that differ within what is left out. */
+/* A long name, a deep recursion, and two paths that differ only in the part that is left out. */
 static struct picture *deep_picture(char *name)
 {
 	struct pic_row *rows;
@@ -362,7 +362,7 @@ static void test_folded_deep(void **state)
 		if (all) {
 			assert_null(line);
 		} else {
-			/* the two deep ones are one, and no time is lost */
+			/* the two deep stacks are merged, and no time is lost */
 			assert_non_null(line);
 			assert_null(strstr(line + 1, mark));
 			assert_non_null(strstr(line, "end;Data.Fib.fib 5\n"));
@@ -485,7 +485,7 @@ static void test_a_full_disk_is_reported(void **state)
 		FILE *full = fopen("/dev/full", "w");
 
 		assert_non_null(full);
-		/* No buffer: a write fails when it is made. */
+		/* Unbuffered: the write itself must fail. */
 		setvbuf(full, NULL, _IONBF, 0);
 		assert_true(f->write(full, pic, &plain) < 0);
 		fclose(full);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Allocation and the heap in the formats: what is there adds up to what was counted. */
+/* Allocation and heap in the formats: what they show adds up to what was counted. */
 #include <cjson/cJSON.h>
 
 #include "export/export.h"
@@ -9,7 +9,7 @@
 #include "top/top_priv.h"
 #include "gunzip.h"
 
-/* 15 MB: 8 by h1, 6 by h2, 1 by nobody who was seen. */
+/* 15 MB: 8 by h1, 6 by h2, 1 without a sample. */
 static struct picture *make(struct kit *kit)
 {
 	union rec r;
@@ -40,7 +40,7 @@ static void test_folded(void **state)
 				  "prog-100;Main.h0;Main.h2 6000000\n"
 				  "prog-100;[no sample] 1000000\n");
 	free(text);
-	/* by time there is nothing of it */
+	/* weighted by time, allocation does not appear */
 	text = render(kit.pic, "folded", WEIGHT_CPU, false, &len);
 	assert_null(strstr(text, "h2"));
 	free(text);
@@ -136,7 +136,7 @@ static void test_otlp(void **state)
 	timeline__free(kit.tl);
 }
 
-/* The page's flame graph by bytes: what is below the nodes of all stacks is all. */
+/* The page's flame graph by bytes: all stacks together have all bytes. */
 static void test_html(void **state)
 {
 	static const char mark[] = "<script type=\"application/json\" id=\"details\">";
@@ -205,7 +205,7 @@ static void test_json(void **state)
 	assert_true(cJSON_IsNull(at(o, "growth")));
 	assert_int_equal(cJSON_GetArraySize(at(o, "generations")), 2);
 	assert_int_equal(cJSON_GetArraySize(at(o, "points")), 4);
-	/* when, live, major, the two generations, and what is held */
+	/* time, live, major, the two generations, and the memory held */
 	o = cJSON_GetArrayItem(at(o, "points"), 2);
 	assert_int_equal(cJSON_GetArraySize(o), 6);
 	assert_int_equal(cJSON_GetArrayItem(o, 5)->valueint, 42 << 20);
@@ -280,7 +280,8 @@ static void test_chrome(void **state)
 	assert_int_equal((uint64_t)held, 43 << 20);
 	assert_int_equal(n_samples, 3);
 	assert_int_equal((uint64_t)sampled, 14 * MB);
-	/* from the first collection's end to the last one's, after which it is not known */
+	/* from the end of the first collection to that of the last one, after which it is
+	 * unknown */
 	assert_int_equal((uint64_t)(all + 0.5), 11 * MB);
 	assert_int_equal((uint64_t)rate, 0);
 	cJSON_Delete(root);
@@ -288,7 +289,7 @@ static void test_chrome(void **state)
 	timeline__free(kit.tl);
 }
 
-/* What the page has in the element of that id. */
+/* The data in the page's element with that id. */
 static cJSON *data_of(const char *page, const char *id)
 {
 	char mark[64];
@@ -319,12 +320,12 @@ static double cell(const cJSON *table, int row, int column)
 	return cJSON_GetArrayItem(cJSON_GetArrayItem(at(table, "rows"), row), column)->valuedouble;
 }
 
-/* From one collection's end to the next request: 4, 4 and 6 MB of the thread and the capability,
- * and then what nobody was seen to allocate. */
+/* From the end of each collection to the next request: 4, 4 and 6 MB of the thread and of the
+ * capability, and the rest, of which no sample was taken. */
 static void check_spans(const cJSON *spans)
 {
 	static const double want[][5] = {
-		/* to, since the one before; length; whose; bytes; samples */
+		/* end relative to the previous one; length; whose; bytes; samples */
 		{100000, 100000, 0, 4e6, 1},
 		{100000, 90000, 0, 4e6, 1},
 		{100000, 90000, 0, 6e6, 1},
@@ -367,16 +368,16 @@ static void test_page(void **state)
 	assert_true(cell(table, 1, 2) == 6e6 && cell(table, 1, 4) == 1);
 	curve = named(at(target, "curves"), "name", "live heap");
 	assert_true(at(curve, "max")->valuedouble == 30e6);
-	/* [time since the one before, bytes, …] */
+	/* [time since the previous point, bytes, …] */
 	rows = at(curve, "points");
 	assert_int_equal(cJSON_GetArraySize(rows), 8);
 	assert_true(cJSON_GetArrayItem(rows, 1)->valuedouble == 20e6);
 	assert_true(cJSON_GetArrayItem(rows, 2)->valuedouble == 100e3);
 	assert_true(cJSON_GetArrayItem(rows, 7)->valuedouble == 15e6);
-	/* 4, 6 and 1 MB, each in 100 µs; [ns, bytes a second, …] */
 	curve = named(at(target, "curves"), "name", "held from the system");
 	assert_true(at(curve, "max")->valuedouble == 43 << 20);
 	assert_int_equal(cJSON_GetArraySize(at(curve, "points")), 8);
+	/* 4, 6 and 1 MB, each in 100 µs; [ns, bytes a second, …] */
 	curve = named(at(target, "curves"), "name", "allocation");
 	assert_true(at(curve, "max")->valuedouble == 60e9);
 	rows = at(curve, "points");
@@ -390,7 +391,7 @@ static void test_page(void **state)
 	timeline__free(kit.tl);
 }
 
-/* The screen has what the report has; without collections it has nothing of it. */
+/* The live screen shows what the report shows; without collections it shows no allocation. */
 static void test_top(void **state)
 {
 	struct kit kit;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whose allocation the tables show, and of what time. */
+/* Which code's allocation the tables show, and for which part of the session. */
 #include "test_export_alloc.h"
 #include "top/top_priv.h"
 
-/* The probes came off, and the session went on: that is with all that is of the time before. */
+/* The probes were taken off and the session went on: every figure states that it is for the time
+ * before. */
 static void test_came_off(void **state)
 {
 	const struct cJSON *o, *target;
@@ -32,13 +33,13 @@ static void test_came_off(void **state)
 			 "(--max-overhead); what came after");
 	assert_has(text, "in the first 200 µs, before the probes on collections came off "
 			 "(--max-overhead); how it went on");
-	/* which is where the line ends */
+	/* the line ends here */
 	assert_has(text, "; 56 % of the\n  bytes have no sample");
 	assert_null(strstr(text, "a minute"));
 	free(text);
 	text = render(kit.pic, "html", WEIGHT_CPU, false, &len);
 	assert_has(text, "by samples of allocation, in the first 200 µs, before");
-	/* after the last collection that was seen nothing is known: live, held, and the rate */
+	/* after the last collection seen, live, held and rate are unknown */
 	for (const char *at = text; (at = strstr(at, ",\"to\":160000}")); at++)
 		curves++;
 	assert_int_equal(curves, 3);
@@ -57,7 +58,7 @@ static void test_came_off(void **state)
 	timeline__free(kit.tl);
 }
 
-/* All probes were off until `until`: 9 MB, and more if no collection was seen after that. */
+/* All probes were off until `until`: 9 MB, or more if no collection was seen after that. */
 static void check_held_up(uint64_t until, bool exact)
 {
 	struct intake_cost cost = {.held_up_until_ns = until};
@@ -93,12 +94,12 @@ static void check_held_up(uint64_t until, bool exact)
 static void test_held_up(void **state)
 {
 	(void)state;
-	/* the last collection that was seen has what there was meanwhile, too */
+	/* the last collection seen includes what was allocated meanwhile */
 	check_held_up(T0 + 130000, true);
 	check_held_up(T0 + 300000, false);
 }
 
-/* Of a process that began in the session, whose first collections may have had no probe yet. */
+/* A process that began during the session: its first collections may have had no probe yet. */
 static void test_began_unseen(void **state)
 {
 	const struct intake_cost cost = {.calls_missed = true};
@@ -122,7 +123,7 @@ static void test_began_unseen(void **state)
 	timeline__free(kit.tl);
 }
 
-/* A line of the text with both. */
+/* Fails unless a line of the text has both. */
 static void assert_row(const char *text, const char *name, const char *module)
 {
 	for (const char *at = strstr(text, name); at; at = strstr(at + 1, name)) {
@@ -134,7 +135,8 @@ static void assert_row(const char *text, const char *name, const char *module)
 	fail_msg("no row has `%s` and `%s`:\n%s", name, module, text);
 }
 
-/* The runtime's code in Cmm is its own, though it is compiled as Haskell code is; so is C code. */
+/* The runtime's Cmm code counts as the runtime's, although it is compiled like Haskell code; so
+ * does its C code. */
 static void test_rts_code(void **state)
 {
 	const struct export_opts opts = {0};
@@ -164,7 +166,7 @@ static void test_rts_code(void **state)
 		assert_string_equal(t->functions[i].package,
 				    !strcmp(t->functions[i].name, "Main.h1") ? "" : "rts");
 	text = render(kit.pic, "text", WEIGHT_CPU, true, &len);
-	/* of both tables, of time and of allocation */
+	/* in both tables, by time and by allocation */
 	assert_row(strstr(text, "Top functions"), " [RTS]+0x1230 ", " (RTS)");
 	assert_row(strstr(text, "Top functions"), " g3 ", " (RTS)");
 	assert_row(strstr(text, "Allocation: "), " [RTS]+0x1230 ", " (RTS)");

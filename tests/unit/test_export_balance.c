@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Drawn lanes show what their accounts have, state by state, whatever the slices are like: nothing
- * moves on the axis, and slices whose ends are known are left alone as long as others can give.
+ * Drawn lanes show exactly what their accounts have for each state, whatever the slices are:
+ * nothing moves on the time axis, and slices with exact ends are not cut as long as others suffice.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,8 @@ static uint64_t random_below(uint64_t n)
 	return (seed >> 33) % n;
 }
 
-/* Draws the lane; what each state got, how often a slice was cut, and an exact one. */
+/* The time drawn in each state, the number of slices that were cut, and how many of these were
+ * exact. */
 struct drawn {
 	uint64_t ns[LANE_STATES];
 	unsigned cuts, exact_cuts;
@@ -76,7 +77,7 @@ static void fill(struct pic_slice *v, uint64_t most_ns)
 	}
 }
 
-/* Of all slices; then so much of each state, in percent, belongs to the next one in truth. */
+/* Adds all slices to the account, with `percent` of each state's time moved to another state. */
 static void account(struct pic_lane *lane, unsigned percent)
 {
 	uint64_t is[CS_MAX] = {0};
@@ -126,14 +127,14 @@ static void test_exact_slices(void **state)
 					       .end_ns = (i + 1) * 1000,
 					       .state = ST_HASKELL,
 					       .exact = i % 2};
-	/* a fifth of those with sampled ends */
+	/* a fifth of the slices with sampled ends */
 	lane.states_ns[ST_HASKELL] = 900 * N;
 	lane.states_ns[ST_RTS] = 100 * N;
 	d = draw(&lane, 0);
 	assert_states(&d, &lane);
 	assert_in_range(d.cuts, N / 20, N / 2);
 	assert_int_equal(d.exact_cuts, 0);
-	/* more than these are */
+	/* more than the slices with sampled ends have */
 	lane.states_ns[ST_HASKELL] = 400 * N;
 	lane.states_ns[ST_RTS] = 600 * N;
 	d = draw(&lane, 0);
@@ -141,7 +142,7 @@ static void test_exact_slices(void **state)
 	assert_true(d.exact_cuts > 0);
 }
 
-/* An account that has less, or more, than there is to draw. */
+/* An account with less, or more, than there is to draw. */
 static void test_odd_account(void **state)
 {
 	static struct pic_slice slices[N];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Collections in the reports, where not all were seen. */
+/* Collections in the reports if not all of them were seen. */
 #include <math.h>
 
 #include <cjson/cJSON.h>
@@ -22,7 +22,7 @@ static char *render(const struct picture *pic, const char *format)
 	return text;
 }
 
-/* Five, of which the runtime counted three and no probe reported them. */
+/* Five collections: two were reported by probes, the runtime's count shows three more. */
 static void test_missed(void **state)
 {
 	const cJSON *gc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The html page: its data add up to the picture's, nothing of a target's can leave the element that
- * they are in, nothing is loaded from elsewhere, and trees are as small as they are asked to be.
+ * The HTML page: its data add up to the picture's, no text of a target can break out of its
+ * element, nothing is loaded from elsewhere, and trees are within the requested bound.
  */
 #include <setjmp.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "export/html/html_priv.h"
 #include "test_export_pictures.h"
 
-/* Not inlined: gcc 12 then takes what a stream allocated for a local of kit_render's. */
+/* Not inlined: gcc 12 mistakes what a stream allocated for a local variable of kit_render(). */
 __attribute__((noinline)) static char *render(const struct sketch *sketch,
 					      const struct export_opts *opts)
 {
@@ -25,8 +25,8 @@ __attribute__((noinline)) static char *render(const struct sketch *sketch,
 	return kit_render("html", sketch, opts, &len);
 }
 
-/* The data in the element of that id; NULL: there is no such element. Nothing in them is taken for
- * the element's end: a browser reads as much of them as is read here. */
+/* The data in the element with that id; NULL if there is none. The data cannot contain the
+ * element's end: a browser reads exactly what is read here. */
 static cJSON *data_of(char *page, const char *id)
 {
 	char mark[64], *data, *end;
@@ -48,7 +48,7 @@ static cJSON *data_of(char *page, const char *id)
 	return root;
 }
 
-/* What the rows of the lanes that count add up to. */
+/* The sums of the rows of the lanes that count. */
 struct added {
 	double wall, cpu, samples;
 };
@@ -67,7 +67,7 @@ static void check_nodes(const cJSON *details, int n_frames)
 	int deepest = 0;
 
 	for (; node; node = node->next->next) {
-		/* its parent is the last one before it that is less deep */
+		/* its parent is the last node before it with a smaller depth */
 		assert_true(node->valueint >= 0 && node->valueint <= deepest);
 		deepest = node->valueint + 1;
 		assert_true(node->next->valueint >= 0 && node->next->valueint < n_frames);
@@ -88,7 +88,7 @@ static void add_rows(const cJSON *rows, int kind, int n_nodes, struct added *sum
 	}
 }
 
-/* The slices that a lane is drawn with are in elements of their own, and have its length. */
+/* The length of the slices that a lane is drawn with, which are in elements of their own. */
 static double drawn_ns(char *page, int lane, int n_looks)
 {
 	double sum = 0;
@@ -110,8 +110,8 @@ static double drawn_ns(char *page, int lane, int n_looks)
 	}
 }
 
-/* Runs of bins: how often, how many faces, and the face and share of each. Together they are as
- * long as what is drawn, but for what is rounded. */
+/* Runs of bins: repeat count, number of faces, and the face and share of each. Their total
+ * length is that of what is drawn, within rounding. */
 static void check_bins(const cJSON *lane, double bin_ns, double ns)
 {
 	double sum = 0, n = 0;
@@ -142,7 +142,7 @@ static void check_tables(const cJSON *target)
 	}
 }
 
-/* Nothing is asked of any network. */
+/* The page makes no network request. */
 static void check_alone(const char *page)
 {
 	assert_null(strstr(page, "http:"));
@@ -152,7 +152,7 @@ static void check_alone(const char *page)
 	assert_non_null(strstr(page, "default-src 'none'"));
 }
 
-/* Returns the sums of what counts; all slices are there. */
+/* Returns the sums of the lanes that count; all slices must be there. */
 static struct added check_page(const struct sketch *sketch, const struct export_opts *opts)
 {
 	char *page = render(sketch, opts);
@@ -228,12 +228,12 @@ static void test_pages(void **state)
 	check_sums(&service, &all);
 	check_sums(&hostile, &all);
 	check_sums(&empty, &all);
-	/* threads count, whether they are shown or not */
+	/* threads count whether or not they are shown */
 	check_sums(&service, &capabilities);
 	assert_true(wanted(&service).cpu > 0 && wanted(&service).cpu < wanted(&service).wall);
 }
 
-/* Whatever a program calls itself and its functions. */
+/* Hostile names of a program and its functions. */
 static void test_names_stay_text(void **state)
 {
 	static const char evil[] = "</script><script>alert(1)</script><!--&amp;";
@@ -282,8 +282,8 @@ static void test_names_stay_text(void **state)
 	free(page);
 }
 
-/* Of a host with thousands of threads most have no lane of their own on the page; what they did
- * counts. */
+/* On a host with thousands of threads most have no lane of their own on the page, but what they
+ * did is counted. */
 static void test_many_lanes(void **state)
 {
 	enum { MANY = 1700 };
@@ -329,9 +329,9 @@ static void test_many_lanes(void **state)
 
 #define WIDE	 3000	    /* stacks */
 #define DEEP	 12	    /* frames in each */
-#define N_STACKS (WIDE + 8) /* with those that a picture has of its own */
+#define N_STACKS (WIDE + 8) /* and those that every picture has */
 
-/* Each stack's node is the last of its frames that is there, or an HTML_SMALL below that. */
+/* Each stack's node is its last frame that is in the tree, or an HTML_SMALL below that. */
 static void check_node(const struct html_stacks *tree, uint32_t node, const uint32_t *frames)
 {
 	const struct html_node *n = &tree->nodes[node - 1];
@@ -340,7 +340,7 @@ static void check_node(const struct html_stacks *tree, uint32_t node, const uint
 	assert_true(node >= 1 && node <= tree->n);
 	if (n->frame != HTML_SMALL)
 		assert_int_equal(n->frame, frames[depth]);
-	/* upwards: the last one before it that is less deep */
+	/* the parent is the last node before it with a smaller depth */
 	while (depth-- > 0) {
 		while (n->depth != depth)
 			n--;
@@ -350,7 +350,7 @@ static void check_node(const struct html_stacks *tree, uint32_t node, const uint
 
 static void frames_of(uint32_t i, uint32_t *frames)
 {
-	/* each shares its root with some */
+	/* groups of 100 share a root */
 	for (uint32_t d = 0; d < DEEP; d++)
 		frames[d] = d ? i * DEEP + d : i / 100 * 100 * DEEP;
 }
@@ -368,7 +368,7 @@ static void test_trees_are_bounded(void **state)
 	assert_int_equal(picture__new(WIDE + 1, &pic), 0);
 	for (uint32_t i = 0; i < WIDE * DEEP; i++)
 		map[i] = i;
-	/* the first is as heavy as all others */
+	/* the first is as heavy as all others together */
 	for (uint32_t i = 0; i < WIDE; i++) {
 		frames_of(i, frames);
 		assert_int_equal(picture__add_stack(pic, frames, DEEP, &stacks[i]), 0);
@@ -384,19 +384,19 @@ static void test_trees_are_bounded(void **state)
 			frames_of(i, frames);
 			check_node(&tree, html_stacks__node(&tree, stacks[i]), frames);
 		}
-		/* what is heavy stays whole */
+		/* heavy stacks are kept whole */
 		assert_int_equal(tree.nodes[html_stacks__node(&tree, stacks[0]) - 1].depth,
 				 DEEP - 1);
 		assert_true((tree.small_ns != 0) == (least > 1));
 		html_stacks__free(&tree);
 	}
-	/* all of it: what the stacks share is there once */
+	/* everything fits: shared frames occur once */
 	assert_int_equal(
 		html_stacks__build(pic, weights, N_STACKS, map, WIDE * DEEP, 1, &tree, &least), 0);
 	assert_int_equal(tree.n, WIDE * (DEEP - 1) + WIDE / 100);
 	assert_int_equal(tree.small_ns, 0);
 	html_stacks__free(&tree);
-	/* no tree is that small */
+	/* no tree is small enough */
 	memset(weights, 0, sizeof(weights));
 	weights[stacks[0]] = 1;
 	assert_int_equal(html_stacks__build(pic, weights, N_STACKS, map, 1, 1, &tree, &least),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Formats with a time axis and lanes of all kinds: speedscope's and Chrome's, byte for byte
- * against tests/data/export/ (SAFESCOPED_UPDATE=1 writes those anew), and by the rules of the
- * trace event format; and files that would be too large.
+ * Formats with a time axis and lanes of all kinds: speedscope's and Chrome's, byte for byte as in
+ * tests/data/export/ (SAFESCOPED_UPDATE=1 rewrites the files), and by the rules of the trace event
+ * format; and files that would be too large.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,7 +55,7 @@ static bool same_track(const cJSON *a, const cJSON *b)
 	return number(a, "pid") == number(b, "pid") && number(a, "tid") == number(b, "tid");
 }
 
-/* Nanoseconds: microseconds with three digits are exact as far as a double goes. */
+/* In nanoseconds: microseconds with three decimals are exact within a double's precision. */
 static int64_t ns_of(const cJSON *event, const char *key)
 {
 	return (int64_t)(number(event, key) * 1000 + 0.5);
@@ -66,8 +66,8 @@ static int64_t end_of(const cJSON *slice)
 	return ns_of(slice, "ts") + ns_of(slice, "dur");
 }
 
-/* Checks a slice against those before it on its track: in time order, outer ones first, and each
- * within those that are open. */
+/* Checks a slice against the earlier ones on its track: they are in time order, outer ones
+ * first, and each is within the open ones. */
 static void check_nesting(const cJSON *events, const cJSON *until)
 {
 	int64_t open[8], at = 0;
@@ -88,13 +88,13 @@ static void check_nesting(const cJSON *events, const cJSON *until)
 	}
 }
 
-/* Perfetto cuts off what is below a nanosecond. */
+/* Perfetto truncates to nanoseconds. */
 static void check_digits(const cJSON *event, const char *key)
 {
 	assert_int_equal((int64_t)(number(event, key) * 1000), ns_of(event, key));
 }
 
-/* What an arrow's end binds to: a slice that is open then. */
+/* True if a slice is open at the arrow's end, which the viewer binds it to. */
 static bool has_slice(const cJSON *events, const cJSON *flow)
 {
 	int64_t ts = ns_of(flow, "ts");
@@ -145,8 +145,8 @@ static size_t count(const cJSON *events, const char *ph)
 	return n;
 }
 
-/* A function's `sf` leads by parents, which come before their children, from it to the root; the
- * argument has its callers. */
+/* A function's `sf` leads through parents, which come before their children, from the function
+ * to the root; the argument lists its callers. */
 static void check_stacks(const cJSON *root)
 {
 	const cJSON *frames = cJSON_GetObjectItem(root, "stackFrames"), *e;
@@ -186,18 +186,18 @@ static void test_chrome_rules(void **state)
 	cJSON_ArrayForEach (e, events)
 		check_event(events, e);
 	check_stacks(root);
-	/* of the flows only the first of the first process has both its ends */
+	/* of the flows only the first process's first one has both ends */
 	assert_int_equal(count(events, "s"), 1);
 	assert_int_equal(count(events, "f"), 1);
 	/* collections, marks */
 	assert_int_equal(count(events, "i"), 2 + 2 + 2);
-	/* one before the axis moved to its start, one after its end left out */
+	/* one before the axis is moved to its start, one after its end is left out */
 	assert_int_equal(count(events, "C"), 3 + 1);
 	cJSON_Delete(root);
 	free(text);
 }
 
-/* The slices of a lane cover it, but for its idleness. */
+/* The slices of a lane cover all of it except idle time. */
 static void test_chrome_covers(void **state)
 {
 	char *text = render("chrome", &lanes);
@@ -209,7 +209,7 @@ static void test_chrome_covers(void **state)
 	cJSON_ArrayForEach (e, cJSON_GetObjectItem(root, "traceEvents")) {
 		if (number(e, "pid") != 4242)
 			continue;
-		/* the upper row: states have colours of their own */
+		/* the upper row, whose states have their own colours */
 		if (!strcmp(string(e, "ph"), "X") && *string(e, "cname"))
 			ns += ns_of(e, "dur");
 	}
@@ -235,7 +235,7 @@ static struct pic_slice *make_many(void)
 					  .stack = i % 2 ? S_FIB : S_SLEEP,
 					  .state = i % 2 ? ST_HASKELL : ST_SAFE_CALL_BLOCKED,
 					  .exact = 1};
-	/* one that is long stays as it is */
+	/* a long slice, which must not be merged */
 	v[MANY - 1].end_ns += 5000 * MS;
 	return v;
 }
@@ -257,7 +257,7 @@ static struct seen walk(const struct pic_lane *lane, uint64_t grain_ns)
 		at = slice.end_ns;
 		seen.n++;
 		seen.ns += slice.end_ns - slice.start_ns;
-		/* what is one of several has no boundaries of its own */
+		/* a merged slice has no exact ends */
 		if (slice.exact)
 			seen.longest = MAX(seen.longest, slice.end_ns - slice.start_ns);
 		else
@@ -307,7 +307,7 @@ static void test_many_slices(void **state)
 
 static const char *const with_lanes[] = {"json", "speedscope", "chrome", "html", "text"};
 
-/* Whether a format shows a lane of the kind, by what it calls one. */
+/* Returns true if a format's output has a lane of that kind, by the label that the format uses. */
 static bool shows(const char *format, const char *text, enum lane_kind kind)
 {
 	static const struct {
@@ -331,7 +331,7 @@ static bool shows(const char *format, const char *text, enum lane_kind kind)
 	return false;
 }
 
-/* A log alone has them all; --lanes holds for all formats. */
+/* An eventlog alone shows all kinds of lanes; --lanes applies to all formats. */
 static void test_lanes_of_all_formats(void **state)
 {
 	struct sketch sketch = lanes;
@@ -353,7 +353,7 @@ static void test_lanes_of_all_formats(void **state)
 		}
 }
 
-/* Housekeeping comes last, although one that ran for a moment was busy for less. */
+/* Housekeeping threads come last, even after a thread that ran for only a moment. */
 static void test_idle_threads_are_last(void **state)
 {
 	static const struct pic_slice idle[] = {

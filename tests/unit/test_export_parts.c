@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the exporters share: safe text, numbers for people, tables, sums by stack, carriers.
+ * Shared parts of the exporters: safe text, readable numbers, tables, sums by stack, carriers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ static void test_utf8_bounds(void **state)
 {
 	static const struct {
 		const char *text;
-		uint32_t cp; /* of the first */
+		uint32_t cp; /* first code point */
 	} cases[] = {
 		{"", 0},
 		{"\x7f", 0x7f},
@@ -33,7 +33,7 @@ static void test_utf8_bounds(void **state)
 		{"\xef\xbf\xbf", NO_CAP},
 		{"\xf0\x90\x80\x80", 0x10000},
 		{"\xf4\x8f\xbf\xbf", 0x10ffff},
-		/* lone, overlong, surrogate, too high, cut off */
+		/* lone, overlong, surrogate, too high, truncated */
 		{"\x80", UTF8_REPLACEMENT},
 		{"\xc1\xbf", UTF8_REPLACEMENT},
 		{"\xe0\x9f\xbf", UTF8_REPLACEMENT},
@@ -64,7 +64,7 @@ static void test_utf8_bounds(void **state)
 	}
 }
 
-/* All pairs of bytes, through the writer and back through a parser that is not ours. */
+/* All pairs of bytes, through the writer and back through an independent parser. */
 static void test_json_strings(void **state)
 {
 	(void)state;
@@ -193,7 +193,7 @@ static void test_table_cut(void **state)
 				  "  Data.Map.I…rtWithKey   1\n"
 				  "  λ\\u{1b}               22\n");
 	free(text);
-	/* So narrow that nothing fits: the names keep what makes them names. */
+	/* Too narrow for anything: names keep enough to be recognised. */
 	text = print_table(small_table(), 3);
 	assert_string_equal(text, "  name           n\n"
 				  "  Data.M…thKey   1\n"
@@ -201,8 +201,8 @@ static void test_table_cut(void **state)
 	free(text);
 }
 
-/* Those that are worth least go first, before names are cut to where they tell little, and what
- * went is said. */
+/* The least useful columns are left out first, before names are cut too short, and a line lists
+ * them. */
 static void test_table_leaves_out(void **state)
 {
 	static const struct table_column columns[] = {
@@ -225,7 +225,7 @@ static void test_table_leaves_out(void **state)
 	free(text);
 }
 
-/* A title over columns of which only a narrow one is left stays whole. */
+/* A group title above a single narrow column is not cut. */
 static void test_table_group_of_one(void **state)
 {
 	static const struct table_column columns[] = {{"name", COL_LEFT, NULL, 0},
@@ -300,7 +300,7 @@ static void test_frame_numbers(void **state)
 	free(map);
 }
 
-/* Every cause that the kernel side can report has its words. */
+/* Every cause that the kernel side can report has a name and a title. */
 static void test_causes(void **state)
 {
 	(void)state;
@@ -315,7 +315,7 @@ static void test_causes(void **state)
 
 /* ── carriers ────────────────────────────────────────────────────────────────────────────── */
 
-/* A lane's slices by state and stack, and within these by capability and Haskell thread. */
+/* A lane's slices by state and stack, subdivided by capability and Haskell thread. */
 static void test_carriers(void **state)
 {
 	static const struct pic_slice slices[] = {
@@ -365,7 +365,7 @@ static void test_carriers(void **state)
 	carriers__free(&carriers);
 }
 
-/* Shares of what no product of 64 bits holds add up to the whole. */
+/* Shares add up to the whole even if the product does not fit into 64 bits. */
 static void test_carriers_divide(void **state)
 {
 	uint64_t whole = UINT64_MAX - 5, all = UINT64_MAX - 1, third = all / 3;

@@ -63,7 +63,7 @@ static void test_pprof(void **state)
 	assert_int_equal(p->n_mapping, 2);
 	check_ids(p);
 	for (size_t i = 0; i < p->n_sample; i++) {
-		/* of the first process only */
+		/* only the first process */
 		if (p->sample[i]->label[3]->num != 42)
 			continue;
 		cpu += p->sample[i]->value[1];
@@ -76,14 +76,14 @@ static void test_pprof(void **state)
 			if (has_label(p, p->sample[i], "capability", cap ? "1" : "0"))
 				of_cap[cap] += p->sample[i]->value[2];
 	}
-	/* as its slices had them: one before the call, the other one after it, none meanwhile */
+	/* as in its slices: one before the call, the other after it, none during it */
 	assert_int_equal(of_cap[0], 12 * MS);
 	assert_int_equal(of_cap[1], 25 * MS);
 	assert_int_equal(cpu, 37 * MS);
 	assert_int_equal(wall, 90 * MS);
 	assert_int_equal(safe, 48 * MS);
 	assert_int_equal(haskell, 37 * MS);
-	/* the leaf comes first */
+	/* the leaf is first */
 	assert_string_equal(p->string_table[p->function[p->sample[0]->location_id[0] - 1]->name],
 			    "Main.main");
 	pprof__profile__free_unpacked(p, NULL);
@@ -117,7 +117,7 @@ static const Pprof__Mapping *mapping_of(const Pprof__Profile *p, const char *fun
 	return NULL;
 }
 
-/* Files are distinguished by where they are mapped, and an executable is known by its path. */
+/* Files are distinguished by where they are mapped; an executable is identified by its path. */
 static void test_pprof_places(void **state)
 {
 #define EXE  0x400000, 0x500000, 0x1000, "/bin/service", "00ff"
@@ -125,7 +125,7 @@ static void test_pprof_places(void **state)
 	static const struct pic_place places[ARRAY_SIZE(lanes_frames)] = {
 		[F_FIB] = {0x400010, EXE},
 		[F_SLEEP] = {0x7f000000ffff, LIBC},
-		/* outside of its mapping: it is not known */
+		/* outside its mapping: treated as unknown */
 		[F_EVIL] = {0x500000, EXE},
 	};
 	struct sketch placed = lanes;
@@ -143,7 +143,7 @@ static void test_pprof_places(void **state)
 	assert_ptr_equal(mapping_of(p, "Main.fib"), p->mapping[0]);
 	assert_string_equal(p->string_table[p->mapping[0]->build_id], "00ff");
 	assert_int_equal(p->mapping[0]->file_offset, 0x1000);
-	/* of the second process: nothing was seen of it */
+	/* the second process's: without samples in it */
 	assert_string_equal(p->string_table[p->mapping[1]->filename], "/bin/evil");
 	assert_int_equal(p->mapping[1]->memory_limit, 0);
 	m = mapping_of(p, "usleep");
@@ -155,7 +155,7 @@ static void test_pprof_places(void **state)
 	free(text);
 }
 
-/* One process of several: its samples, and the frames that they have. */
+/* One process of several: only its samples and their frames. */
 static void test_pprof_of_one(void **state)
 {
 	struct export_opts one = plain;
@@ -206,7 +206,8 @@ static void expect_same(struct pprof_source *source, const struct export_opts *o
 	free(alone);
 }
 
-/* Of what is gathered once each process's file is made, in any order, as it is alone. */
+/* After gathering once, the file of each process can be made in any order, and equals the one
+ * made alone. */
 static void test_gathered_once(void **state)
 {
 	static const uint32_t targets[] = {2, 1, 0, 1, 2, 2};
@@ -227,7 +228,7 @@ static void test_gathered_once(void **state)
 	picture__free(pic);
 }
 
-/* What a capability's slices had: a sample each, though one is much longer. */
+/* Each capability's slice keeps its one sample, even if one slice is much longer. */
 static void check_samples(uint64_t first_ns, uint64_t second_ns)
 {
 	const struct pic_slice slices[] = {
@@ -274,7 +275,8 @@ static void test_samples_of_capabilities(void **state)
 	check_samples(2, 198);
 }
 
-/* Where the probes on collections came off, a comment has of what part the allocation is. */
+/* If the probes on collections were taken off, a comment states the part that the allocation is
+ * for. */
 static void test_observed_part(void **state)
 {
 	static const char note[] = "allocation: in the first 200 µs, before the probes on "

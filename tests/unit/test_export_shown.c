@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * No format passes on what a terminal would obey or nobody would see, whichever text of a process
- * it is in. The output is read by glibc's decoder, and JSON by a parser that is not ours.
+ * No format outputs characters that a terminal would obey or that are invisible, wherever in a
+ * process's texts they are. The output is read by glibc's decoder, and JSON by an independent
+ * parser.
  */
 #include "test_export_kit.h"
 #include "gunzip.h"
@@ -12,8 +13,8 @@
 
 #include <cjson/cJSON.h>
 
-/* ESC and CSI in both forms, a title, DEL, a line; right to left, no width, line separator; no
- * UTF-8. */
+/* ESC and CSI in both forms, a title, DEL, a newline; right-to-left, zero-width and line
+ * separator characters; invalid UTF-8. */
 #define EVIL                                                                                       \
 	"x\x1b[2J\x1b]0;t\x07\x7f\n\xc2\x9b"                                                       \
 	"31m\x9b"                                                                                  \
@@ -124,7 +125,8 @@ static const struct sketch evil = {
 	.n_stacks = 2,
 };
 
-/* What the issue lists; controls are known to glibc. `formats`: layout that a format may have. */
+/* Rejects control characters, as glibc classifies them, and invisible ones. `formats`: control
+ * characters that the format may use for layout. */
 static void assert_shown(const char *what, const char *text, size_t len, const char *formats)
 {
 	mbstate_t state = {0};
@@ -146,7 +148,7 @@ static void assert_shown(const char *what, const char *text, size_t len, const c
 	}
 }
 
-/* Not inlined: the compiler takes what open_memstream() set for uninitialised. */
+/* Not inlined: the compiler considers what open_memstream() set uninitialised. */
 static char *__attribute__((noinline)) render(const char *format, const struct sketch *sketch,
 					      const struct export_opts *opts, size_t *ret_len)
 {
@@ -177,7 +179,7 @@ static void test_texts(void **state)
 			char *text = render(formats[i], &several, &opts, &len);
 
 			assert_shown(formats[i], text, len, "\n");
-			/* it is all there, to be seen */
+			/* everything is there, visibly escaped */
 			assert_true(count(text, "\\u{9b}") > 2);
 			assert_true(count(text, "\\x9b") > 2);
 			assert_true(count(text, "\\u{202e}") > 2);
@@ -185,7 +187,7 @@ static void test_texts(void **state)
 		}
 }
 
-/* Valid, the same text for a parser, and safe to print to a terminal as it is. */
+/* Valid JSON, from which a parser restores the same text, and safe to print to a terminal. */
 static void test_json(void **state)
 {
 	static const char *const formats[] = {"json", "speedscope", "chrome"};
@@ -211,7 +213,7 @@ static void test_json(void **state)
 	}
 }
 
-/* A page shows its strings as they are: there the escapes are part of them. */
+/* The page shows its strings as they are, so they must contain the escapes. */
 static void test_page(void **state)
 {
 	const struct export_opts opts = {0};
@@ -242,7 +244,7 @@ static void test_page(void **state)
 	free(page);
 }
 
-/* Its readers print names as they are: all strings of the message are escaped. */
+/* Readers of pprof print names as they are: all strings of the message are escaped. */
 static void test_pprof(void **state)
 {
 	const struct export_opts opts = {0};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The text report as a page: that it answers on one screen, keeps to its width, and says nothing
- * twice.
+ * The layout of the text report: it fits on one screen, keeps to its width, and repeats nothing.
  */
 #include <locale.h>
 #include <setjmp.h>
@@ -20,8 +19,7 @@
 
 static const unsigned widths[] = {80, 100, 120, 160, 200};
 
-/* gcc takes what is in the text for something in open_memstream's variable if it sees through this
- */
+/* noinline: otherwise gcc mistakes part of the text for open_memstream's variable */
 __attribute__((noinline)) static char *render(const struct sketch *sketch,
 					      const struct export_opts *opts)
 {
@@ -39,7 +37,7 @@ static size_t count(const char *text, const char *what)
 	return n;
 }
 
-/* Steps over a line; NULL: there are no more. */
+/* Steps over a line; returns NULL at the end. */
 static char *next_line(char **text)
 {
 	return **text ? strsep(text, "\n") : NULL;
@@ -53,7 +51,7 @@ static struct pic_target host_targets[HOST];
 static char host_names[HOST][16];
 static struct pic_lane host_lanes[HOST][2];
 
-/* The later ones used more of the CPU. */
+/* Later processes used more CPU time. */
 static struct sketch host(void)
 {
 	struct sketch sketch = service;
@@ -75,7 +73,8 @@ static struct sketch host(void)
 	return sketch;
 }
 
-/* As long as its threads were seen: the lane of those without a lane is as long as all of these. */
+/* The length is that of the observed threads; the lane of ended threads adds up all of theirs
+ * and does not count. */
 static void test_length(void **state)
 {
 	const struct export_opts opts = {.width = 160};
@@ -99,7 +98,7 @@ static void test_length(void **state)
 	free(text);
 }
 
-/* Growth with an error that is larger is none that is known; how rare collections are is where. */
+/* Growth smaller than its error is not shown; the rarity of collections is stated. */
 static void test_heap_and_samples(void **state)
 {
 	const struct export_opts opts = {.width = 200};
@@ -132,7 +131,7 @@ static void test_heap_and_samples(void **state)
 	free(text);
 }
 
-/* A number that is of the whole session is not that of so many processes. */
+/* A number for the whole session is not attributed to a number of processes. */
 static void test_missing_of_all(void **state)
 {
 	static const char *missing[] = {"its names", "14 context switches" PIC_OF_ALL};
@@ -181,7 +180,7 @@ static void test_a_host_on_one_page(void **state)
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-/* Whose a service or a container is, a row has room for. */
+/* A row shows the service or container, and as much of its owner as fits. */
 static void test_where_it_runs(void **state)
 {
 	static const struct {
@@ -241,7 +240,7 @@ static void test_one_process_on_one_screen(void **state)
 	}
 }
 
-/* The first lane of the service is half in Haskell code, and half asleep in a safe call. */
+/* The service's first lane is half in Haskell code, and half asleep in a safe call. */
 static void test_bars_show_shares(void **state)
 {
 	(void)state;
@@ -263,7 +262,7 @@ static void test_bars_show_shares(void **state)
 	}
 }
 
-/* What has a letter in a bar is explained, however little of it there is. */
+/* Every letter in a bar is explained, however rare it is. */
 static void test_letters_are_explained(void **state)
 {
 	size_t drawn = 0;
@@ -318,7 +317,7 @@ static void test_where_functions_are_from(void **state)
 	free(text);
 }
 
-/* A call of the I/O manager that goes on all the time is left to -v. */
+/* A call of the I/O manager that is open throughout is shown only with -v. */
 static void test_calls_without_news(void **state)
 {
 	struct pic_call calls[] = {service_calls[0], service_calls[0]};
@@ -375,7 +374,7 @@ static void test_no_line_is_too_wide(void **state)
 	}
 }
 
-/* Numbers and their units, and the digits of one number, stay on one line. */
+/* A number, its digits and its unit stay on one line. */
 static void test_no_line_ends_within_a_number(void **state)
 {
 	static const char text[] = "it took 1 234 567 times 12.5 ms (99.5 %), 7 min 5 s in all";
@@ -398,7 +397,7 @@ static void test_no_line_ends_within_a_number(void **state)
 	}
 }
 
-/* Titles are two blanks apart. */
+/* Titles are two blanks apart and all different. */
 static void check_titles(char *line)
 {
 	char *titles[32], *at = line + strspn(line, " ");
@@ -420,7 +419,7 @@ static void check_titles(char *line)
 				fail_msg("two columns are called %s", titles[i]);
 }
 
-/* Lines of titles are faint where there are colours. */
+/* With colours, title lines are faint. */
 static void test_no_title_heads_two_columns(void **state)
 {
 	const struct export_opts opts[] = {{.width = 200, .colour = true},
@@ -446,7 +445,7 @@ static void test_no_title_heads_two_columns(void **state)
 	assert_true(heads >= 6);
 }
 
-/* Where output is not a terminal; a COLUMNS that is not a number is ignored. */
+/* If output is not a terminal; a COLUMNS that is not a number is ignored. */
 static void test_columns_of_the_environment(void **state)
 {
 	static const struct {
