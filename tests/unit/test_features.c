@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is advised where something is refused, by features that are made up. */
+/* The advice given if something is refused, with made-up kernel features. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 
 #define OTHERS ((1ULL << CAP_BPF) | (1ULL << CAP_PERFMON) | (1ULL << CAP_SYS_PTRACE))
 
-/* What is printed of them. */
+/* What kernel__require() prints for these features. */
 static const char *printed_of(const struct kernel_features *f)
 {
 	static char text[1024];
@@ -56,7 +56,7 @@ static struct kernel_features refused(int paranoid, uint64_t caps, bool seccomp)
 					.release = "6.8"};
 }
 
-/* Nobody is advised to set what is so already. */
+/* Nobody is advised to set a value that is already set. */
 static void test_perf_is_refused(void **state)
 {
 	struct kernel_features f = refused(2, OTHERS, true);
@@ -69,15 +69,15 @@ static void test_perf_is_refused(void **state)
 	text = printed_of(&f);
 	assert_null(strstr(text, "seccomp"));
 	assert_null(strstr(text, "perf_event_paranoid to 2"));
-	/* Debian's and Ubuntu's */
+	/* the default of Debian and Ubuntu */
 	f = refused(4, OTHERS, true);
 	assert_non_null(strstr(printed_of(&f), "kernel.perf_event_paranoid to 2"));
-	/* by which the kernel would let it */
+	/* with which the kernel itself would allow it */
 	f = refused(4, OTHERS | 1ULL << CAP_SYS_ADMIN, true);
 	assert_non_null(strstr(printed_of(&f), "seccomp"));
 }
 
-/* The same profiles refuse bpf, without which nothing is known of the ring buffer. */
+/* The same profiles refuse bpf(), without which ring buffers cannot be detected. */
 static void test_bpf_is_refused(void **state)
 {
 	struct kernel_features f = refused(2, OTHERS, true);
@@ -99,7 +99,7 @@ static void test_other_clocks(void **state)
 	assert_non_null(strstr(printed_of(&f), "time namespace"));
 }
 
-/* A filter that allows everything is one. */
+/* A filter that allows everything is still detected. */
 static void test_filter_is_seen(void **state)
 {
 	struct sock_filter all = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);

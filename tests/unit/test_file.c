@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The files that targets share: the same one while it is the same, kept for a while, then freed. */
+/* Files shared between targets: one object as long as the file is unchanged, kept for a while
+ * after its last use, then freed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -66,7 +67,7 @@ static void t_shared(void **state)
 	assert_int_equal(a->refs, 2);
 	file__put(a);
 	file__put(b);
-	/* kept, though nobody has it now */
+	/* kept, although nobody uses it */
 	assert_ptr_equal(get(cache, "one"), a);
 	assert_int_equal(a->refs, 1);
 	file__put(a);
@@ -101,7 +102,7 @@ static void t_another_content(void **state)
 	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 	assert_int_equal(file_cache__new(&cache), 0);
 	a = get(cache, "changes");
-	/* in place: the inode stays, and its modification time is set back */
+	/* overwritten in place: the inode stays, and its modification time is set back */
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	assert_int_equal(pwrite(fd, "x", 1, 0), 1);
 	close(fd);
@@ -156,7 +157,7 @@ static void t_bounded(void **state)
 		snprintf(name, sizeof(name), "many%d", i);
 		file__put(get(cache, name));
 	}
-	/* the oldest had to go: what was learnt of it is not known any more */
+	/* the oldest was evicted, with everything learnt about it */
 	again = get(cache, "many0");
 	assert_false(slots__get(&again->slots, &key, &what));
 	file__put(again);
@@ -185,7 +186,7 @@ static void t_bad_descriptor(void **state)
 	assert_true(file__get(NULL, 0, -1, "none", &file) < 0);
 }
 
-/* This test is no GHC program, nor is a process that is not there. */
+/* Neither this test nor a process that does not exist is a GHC program. */
 static void t_discover_none(void **state)
 {
 	struct target_cache *cache;
@@ -217,9 +218,9 @@ static void t_slots(void **state)
 	assert_false(slots__get(&slots, &key[0], &what));
 	assert_ptr_equal(slots__put(&slots, &key[0], &one), &one);
 	assert_ptr_equal(slots__put(&slots, &key[1], &two), &two);
-	/* not freed by its key */
+	/* has no function to free it */
 	assert_ptr_equal(slots__put(&slots, &key[2], &three), &three);
-	/* looked for, and there is none */
+	/* cached as looked for and not found */
 	assert_null(slots__put(&slots, &key[3], NULL));
 	assert_true(slots__get(&slots, &key[1], &what));
 	assert_ptr_equal(what, &two);
@@ -256,7 +257,7 @@ static int get_for(struct file_cache *cache, uid_t uid, unsigned no, struct file
 	return file__get_for(cache, 0, uid, fd, name, ret_file);
 }
 
-/* One user's files leave room for another's; what is there already may be used by anybody. */
+/* One user's files leave room for another's; a file that is open already can be used by anybody. */
 static void t_users(void **state)
 {
 	struct rlimit limit, few;
@@ -281,7 +282,7 @@ static void t_users(void **state)
 	assert_int_equal(get_for(cache, BERT, 0, &file), 0);
 	assert_ptr_equal(file, files[0]);
 	file__put_for(file, BERT);
-	/* and room comes back */
+	/* released files make room again */
 	for (unsigned i = n; i < n + m; i++)
 		file__put_for(files[i], BERT);
 	assert_int_equal(get_for(cache, ANNA, 60, &file), -EDQUOT);
@@ -292,7 +293,8 @@ static void t_users(void **state)
 	file_cache__free(cache);
 }
 
-/* What there was no room for is opened by a later reading, once other files of the user's went. */
+/* A file for which there was no room is opened by a later reading, after other files of the user
+ * are gone. */
 static void t_room_comes(void **state)
 {
 	struct images images = {.uid = ANNA};
@@ -323,9 +325,8 @@ static void t_room_comes(void **state)
 	file_cache__free(images.cache);
 }
 
-/* A memfd is on a file system that no list of mounts has: its file is copied, if it is not too
- * large.
- */
+/* A memfd is on a file system that is in no list of mounts: its file is copied, unless it is too
+ * large. */
 static void t_not_copied(void **state)
 {
 	struct images images = {.uid = getuid()};
@@ -334,7 +335,7 @@ static void t_not_copied(void **state)
 	void *at;
 
 	(void)state;
-	/* other users' files are opened by their mappings, which only root may do */
+	/* other users' files are opened through their mappings, which only root may do */
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(pread(self, head, sizeof(head), 0), sizeof(head));
@@ -347,7 +348,7 @@ static void t_not_copied(void **state)
 	assert_int_equal(images__refresh(&images, getpid()), 0);
 	assert_int_equal(images__left_out(&images, IMAGE_NOT_COPIED), 1);
 	assert_int_equal(images__left_out(&images, IMAGE_NO_ROOM), 0);
-	/* the same when it is known from before */
+	/* the same if it is already known */
 	assert_int_equal(images__refresh(&images, getpid()), 0);
 	assert_int_equal(images__left_out(&images, IMAGE_NOT_COPIED), 1);
 	munmap(at, 4096);
@@ -370,8 +371,8 @@ static struct image *mapped_anew(struct images *images, int fd)
 	return image;
 }
 
-/* A plugin that is written over in place and loaded again is another one; one that is removed while
- * it is mapped stays the same. */
+/* A plugin that is overwritten in place and loaded again is another file; one that is removed
+ * while mapped stays the same. */
 static void t_rewritten(void **state)
 {
 	struct images images = {.uid = getuid()};
@@ -402,7 +403,8 @@ static void t_rewritten(void **state)
 	images__free(&images);
 }
 
-/* Where a file is mapped in another's place, at once or later, its names are not that one's. */
+/* If a file is mapped where another one was, at once or later, the other's names must not be
+ * used for it. */
 static void t_retaken(void **state)
 {
 	struct images images = {.uid = getuid()};
@@ -419,13 +421,14 @@ static void t_retaken(void **state)
 	munmap(at + 4096, 4096);
 	assert_int_equal(images__refresh(&images, getpid()), 0);
 	assert_false(images__take_retaken(&images, &place));
-	/* the same once more */
+	/* the same file once more */
 	munmap(at, 4096);
 	assert_int_equal(images__refresh(&images, getpid()), 0);
 	assert_ptr_equal(mmap(at, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0), at);
 	assert_int_equal(images__refresh(&images, getpid()), 0);
 	assert_false(images__take_retaken(&images, &place));
-	/* another one, unseen in between; then one after it was seen to be gone */
+	/* another file, with no refresh in between; then one mapped after the first was seen to
+	 * be gone */
 	for (int i = 0; i < 2; i++) {
 		munmap(at, 4096);
 		if (i)
@@ -446,8 +449,8 @@ static void t_retaken(void **state)
 	images__free(&images);
 }
 
-/* As of a process that loads plugins again and again: those that it has now are known, and of those
- * that it had some. */
+/* As in a process that loads plugins again and again: its current ones are known, and some of
+ * its former ones. */
 static void t_many_one_after_the_other(void **state)
 {
 	enum { ROUNDS = 50, FILES = 30 };
@@ -493,7 +496,7 @@ static void t_many_one_after_the_other(void **state)
 	assert_true(most > at_first + FILES && most < at_first + 10 * FILES);
 	assert_int_equal(images.opened, at_first + ROUNDS * FILES);
 	assert_non_null(images__exe(&images));
-	/* they were unmapped a moment ago */
+	/* these were unmapped a moment ago */
 	for (int i = 0; i < FILES; i++) {
 		const struct image_map *map = images__ever_at(&images, (uintptr_t)at[i]);
 
@@ -503,7 +506,7 @@ static void t_many_one_after_the_other(void **state)
 	images__free(&images);
 }
 
-/* On whose account a file of root's is read that user 4242 maps. */
+/* The user on whose account root's file is read if user 4242 maps it. */
 static int reader_of(const char *path, uid_t *ret_user, bool *ret_roots)
 {
 	int err, fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -522,7 +525,7 @@ static int reader_of(const char *path, uid_t *ret_user, bool *ret_roots)
 	return err;
 }
 
-/* 0: as it should be; 1: there can be no such mount; 2 and more: what is wrong. */
+/* 0: correct; 1: such a mount is not possible here; 2 or more: what is wrong. */
 static int look_at_brought(void)
 {
 	char command[256];
@@ -538,14 +541,15 @@ static int look_at_brought(void)
 	snprintf(command, sizeof(command), "%s/true", dir);
 	if (reader_of(command, &user, &roots) || roots || user != 4242)
 		return 3;
-	/* the host's own */
+	/* on the host's own file system */
 	if (reader_of("/bin/true", &user, &roots) || user != (roots ? 0U : 4242U))
 		return 4;
 	return 0;
 }
 
-/* Who owns a file on a file system that the host has not mounted, or only for a user, is nothing to
- * go by: it is read aside, as others' files are, and on the account of who maps it. */
+/* The owner of a file is not trusted on a file system that the host has not mounted, or mounted
+ * only for a user: the file is read aside, as other users' files are, and on the account of the
+ * user who maps it. */
 static void t_brought(void **state)
 {
 	int status = -1;

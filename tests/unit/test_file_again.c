@@ -26,7 +26,7 @@
 
 #define TINY "tests/data/tiny.elf"
 
-/* As if it had not been read, for this reason. */
+/* Makes the file look unread, for this reason. */
 static void unread(struct image *image, int err, uint64_t again_ns)
 {
 	elf__free(image->file->elf);
@@ -36,7 +36,7 @@ static void unread(struct image *image, int err, uint64_t again_ns)
 	image->file->again = (struct retry){0};
 }
 
-/* What there was no time for when a process mapped it is read for the same process later. */
+/* A file that could not be read in time when a process mapped it is read for that process later. */
 static void t_read_later(void **state)
 {
 	struct images images = {.uid = getuid()};
@@ -56,7 +56,7 @@ static void t_read_later(void **state)
 	bias = images__at(&images, (uintptr_t)at)->bias;
 	assert_non_null(image->elf);
 	assert_false(images__may_come_later(&images));
-	/* broken: never; not yet; now */
+	/* broken: never again; too early; due */
 	unread(image, -ENOEXEC, 0);
 	assert_false(images__may_come_later(&images));
 	assert_int_equal(images__refresh(&images, getpid()), 0);
@@ -73,10 +73,10 @@ static void t_read_later(void **state)
 	assert_non_null(image->elf);
 	assert_int_equal(image->elf_err, 0);
 	assert_int_equal(images__at(&images, (uintptr_t)at)->bias, bias);
-	/* names that were made without it are made anew, be its place the same as without it */
+	/* names made without the file must be made again, although its place has not changed */
 	assert_true(images__take_retaken(&images, &place));
 	assert_int_equal(place.start, (uintptr_t)at);
-	/* another process had it read */
+	/* another process has caused it to be read */
 	image->elf = NULL;
 	image->elf_err = -EBUSY;
 	assert_true(images__may_come_later(&images));
@@ -88,7 +88,7 @@ static void t_read_later(void **state)
 	images__free(&images);
 }
 
-/* That something could not be found in time proves nothing of a file, but it rests for a while. */
+/* A timeout in a search is not held against a file, but it is left alone for a while. */
 static void t_rests(void **state)
 {
 	struct file_cache *cache;
@@ -107,7 +107,7 @@ static void t_rests(void **state)
 	assert_false(file__rests(file));
 	assert_true(file__put_off(file, -ETIMEDOUT));
 	assert_true(file__rests(file));
-	/* it need not be read again for that; nor does it rest for having been read late */
+	/* the file itself need not be read again for that; nor does reading it late make it rest */
 	assert_false(file__is_due(file));
 	file->put_off = (struct retry){0};
 	file->again_ns = 1;
@@ -118,7 +118,8 @@ static void t_rests(void **state)
 	file_cache__free(cache);
 }
 
-/* A file for which there was no memory is tried less and less often, however often it is opened. */
+/* If there was no memory for a file, it is retried at growing intervals, however often it is
+ * opened. */
 static void t_pauses(void **state)
 {
 	struct rlimit limit, none;
@@ -140,7 +141,7 @@ static void t_pauses(void **state)
 		assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
 		assert_int_equal(file->elf_err, -ENOMEM);
 		assert_true(file->again_ns >= began + pause);
-		/* it is over */
+		/* the pause is over */
 		file->again_ns = 1;
 		file->again.until_ns = 0;
 		file__put(file);
@@ -152,8 +153,8 @@ static void t_pauses(void **state)
 	file_cache__free(cache);
 }
 
-/* A memfd is on a file system that no list of mounts has: its file is copied. That there is no
- * descriptor for the copy, or no time, shows nothing of the file; that it is too large does. */
+/* A memfd is on a file system that is in no list of mounts: its file is copied. Lack of a
+ * descriptor or of time for the copy is not held against the file; excessive size is. */
 static void t_copies(void **state)
 {
 	int from = open(TINY, O_RDONLY | O_CLOEXEC), fd = memfd_create("copied", MFD_CLOEXEC);
@@ -179,7 +180,7 @@ static void t_copies(void **state)
 	assert_int_equal(file->elf_err, -EMFILE);
 	assert_true(file__may_be_read_later(file));
 	assert_false(file__is_not_copied(file));
-	/* its user's time is used up */
+	/* this user's time is used up */
 	confine__waited(user, UINT32_MAX * 1000ULL, 0);
 	assert_false(confine__may_wait(user));
 	began = time__monotonic_ns();
@@ -191,7 +192,7 @@ static void t_copies(void **state)
 	assert_true(file__may_be_read_later(file));
 	assert_true(file__is_not_copied(file));
 	assert_true(file->again_ns >= began + RETRY_NS);
-	/* others have theirs */
+	/* other users have their own time */
 	file->again_ns = 1;
 	file__put_for(file, user);
 	given = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -211,7 +212,7 @@ static void t_copies(void **state)
 	close(fd);
 }
 
-/* A copy of the file in a new one, which is open. */
+/* Makes a copy of the file at that path and opens it. */
 static int copy_of_tiny(const char *path)
 {
 	int from = open(TINY, O_RDONLY | O_CLOEXEC);
@@ -225,8 +226,8 @@ static int copy_of_tiny(const char *path)
 	return fd;
 }
 
-/* A package manager renames the new file over the one that is mapped, and not yet read: that has
- * no name any more, but all its contents. */
+/* A package manager renames a new file over the mapped one before that was read: it has no name
+ * left, but all its contents. */
 static void t_upgraded(void **state)
 {
 	char dir[] = "/tmp/test_file_again.XXXXXX", path[64], new[64];
@@ -257,10 +258,10 @@ static void t_upgraded(void **state)
 	assert_int_equal(images__refresh(&images, getpid()), 0);
 	assert_non_null(image->elf);
 	assert_false(images__may_come_later(&images));
-	/* whoever opens it now finds what was read of it */
+	/* an open of the file finds what has been read */
 	assert_int_equal(image->file->ctime.tv_sec, st.st_ctim.tv_sec);
 	assert_int_equal(image->file->ctime.tv_nsec, st.st_ctim.tv_nsec);
-	/* one that was changed is another file */
+	/* a changed file is another file */
 	unread(image, -ETIMEDOUT, 1);
 	assert_int_equal(futimens(fd, later), 0);
 	assert_int_equal(images__refresh(&images, getpid()), 0);
@@ -274,7 +275,7 @@ static void t_upgraded(void **state)
 	rmdir(dir);
 }
 
-/* What holds the file in the cache; its descriptor stays the caller's. */
+/* Keeps the file in the cache; the descriptor remains the caller's. */
 static struct file *hold(struct target_cache *cache, int fd)
 {
 	struct file *file;
@@ -285,7 +286,7 @@ static struct file *hold(struct target_cache *cache, int fd)
 	return file;
 }
 
-/* As if the file were no ELF file, or could not be read. */
+/* Makes the file look as if it were not an ELF file, or could not be read. */
 static void lose_elf(struct file *file, int err)
 {
 	elf__free(file->elf);
@@ -293,7 +294,7 @@ static void lose_elf(struct file *file, int err)
 	file->elf_err = err;
 }
 
-/* A process that maps a file of which nothing is known may be one to be profiled. */
+/* A process that maps a file about which nothing is known may be one to profile. */
 static void t_discover_late(void **state)
 {
 	int fd = open(TINY, O_RDONLY | O_CLOEXEC), exe_fd;
@@ -307,10 +308,10 @@ static void t_discover_late(void **state)
 	assert_int_equal(target_cache__new(&cache), 0);
 	exe = hold(cache, exe_fd);
 	tiny = hold(cache, fd);
-	/* the search was killed, or took too long, not long ago */
+	/* the search was recently killed or timed out */
 	assert_true(file__put_off(exe, -ETIMEDOUT));
 	assert_int_equal(discover__process(cache, getpid()), -EBUSY);
-	/* the file itself could not be read: for want of time, and for good */
+	/* the file itself could not be read: temporarily, or for good */
 	lose_elf(exe, -ETIMEDOUT);
 	assert_int_equal(discover__process(cache, getpid()), -EBUSY);
 	exe->elf_err = -EIO;
@@ -321,7 +322,7 @@ static void t_discover_late(void **state)
 	assert_int_equal(discover__process(cache, getpid()), 0);
 	exe->elf_err = -ENOEXEC;
 	assert_int_equal(discover__process(cache, getpid()), 0);
-	/* the same of a library */
+	/* the same for a library */
 	file__put(tiny);
 	target_cache__free(cache);
 	assert_int_equal(target_cache__new(&cache), 0);
@@ -343,8 +344,8 @@ static void t_discover_late(void **state)
 	close(exe_fd);
 }
 
-/* Two file systems, each with one file, which have one inode number and are mapped side by side.
- * Returns which look went wrong; 0: none. */
+/* Two file systems, each with a file that has the same inode number, mapped side by side.
+ * Returns the number of the check that failed, 0 if none, 77 to skip. */
 static int look_at_neighbours(const char *dir)
 {
 	int fds[2], exe_fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -372,9 +373,9 @@ static int look_at_neighbours(const char *dir)
 		return 2;
 	second = hold(cache, fds[1]);
 	file__put_off(second, -ETIMEDOUT);
-	/* this test has in it what a runtime is found by */
+	/* this executable contains what identifies a runtime */
 	lose_elf(hold(cache, exe_fd), -ENOEXEC);
-	/* it is looked into, too */
+	/* the second file is examined too */
 	return discover__process(cache, getpid()) == -EBUSY ? 0 : 3;
 }
 

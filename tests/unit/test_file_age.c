@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How long files stay mapped that no process maps any more. */
+/* How long files stay mapped after the last process has unmapped them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -38,7 +38,7 @@ static struct file *get(struct file_cache *cache, const char *path)
 	return file;
 }
 
-/* Whether this process maps it, as the kernel has it. */
+/* Returns true if this process maps the file, according to /proc/self/maps. */
 static bool is_mapped(const char *path)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
@@ -52,7 +52,7 @@ static bool is_mapped(const char *path)
 	return found;
 }
 
-/* What nobody uses is mapped for some time, and then not any more. */
+/* An unused file stays mapped for some time, and is then unmapped. */
 static void t_unused(void **state)
 {
 	struct stat own, root;
@@ -70,14 +70,14 @@ static void t_unused(void **state)
 	used = get(cache, path[1]);
 	file__put(get(cache, path[0]));
 	now = time__monotonic_ns();
-	/* the clock of the turn may be a little late */
+	/* a turn's clock may be slightly late */
 	file_cache__turn(cache, now - 1000000000);
 	file_cache__turn(cache, now + longest / 2);
 	assert_true(is_mapped(path[0]));
 	file_cache__turn(cache, now + longest + 1);
 	assert_false(is_mapped(path[0]));
 	assert_true(is_mapped(path[1]));
-	/* in use again, it is not old */
+	/* a file that is used again is not old */
 	file__put(used);
 	assert_ptr_equal(get(cache, path[1]), used);
 	file_cache__turn(cache, now + 2 * longest);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is not a collection's: calls, waits, threads; and that nothing is found where nothing is
- * wrong. */
+/* Findings that do not concern collections: calls, waits, threads; and no findings where nothing
+ * is wrong. */
 #include "test_findings_kit.h"
 
 static void test_nothing_wrong(void **state)
@@ -40,13 +40,13 @@ static void test_nothing_wrong(void **state)
 	find(&t, lanes, ARRAY_SIZE(lanes), &found);
 	assert_int_equal(found.n, 0);
 	picture__free(found.pic);
-	/* nothing at all */
+	/* an empty process */
 	find(&t, lanes, 0, &found);
 	assert_int_equal(found.n, 0);
 	picture__free(found.pic);
 }
 
-/* 300 000 null calls in 1 s, of which the probes took 0.72 s. */
+/* 300 000 empty calls in 1 s, for which the probes took 0.72 s. */
 static const struct pic_call hot = {
 	.function = "null",
 	.caller = "Main.loop",
@@ -102,7 +102,7 @@ static void test_overhead(void **state)
 	assert_int_equal(f->longest.end_ns, 0);
 	picture__free(found.pic);
 
-	/* half of the time without probes: twice as often, and no more than a bound */
+	/* without probes half of the time: twice the rate, and the figure is only a bound */
 	call.exact = false;
 	call.observed_share = 0.5;
 	find_hot(&call, &found);
@@ -117,10 +117,10 @@ static void test_no_overhead(void **state)
 
 	(void)state;
 	calls[0].called_back = true;
-	calls[1].p99_ns = 50000; /* some take long */
+	calls[1].p99_ns = 50000; /* some are slow */
 	calls[2].blocked_ns = 20 * MS;
 	calls[3].calls = 4000;	/* too rare */
-	calls[4].p50_ns = 3500; /* it works for 2 µs, 1.4 are the probes' */
+	calls[4].p50_ns = 3500; /* works for 2 µs; the probes take 1.4 µs */
 	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
 		find_hot(&calls[i], &found);
 		if (found.n)
@@ -129,7 +129,7 @@ static void test_no_overhead(void **state)
 	}
 }
 
-/* Where entering the kernel is slow, a trap takes 5 µs, the fastest less than 1. */
+/* Where entering the kernel is slow, a trap takes 5 µs on average, the fastest less than 1. */
 static void test_overhead_with_slow_traps(void **state)
 {
 	struct pic_call call = hot;
@@ -143,7 +143,7 @@ static void test_overhead_with_slow_traps(void **state)
 	assert_says(the_only(&found, "safe_call_overhead"), "less than 2.70 µs");
 	picture__free(found.pic);
 
-	call.p50_ns = 9000; /* it works for 3.6 µs */
+	call.p50_ns = 9000; /* works for 3.6 µs */
 	find_with_traps(&call, 5000, &found);
 	assert_int_equal(found.n, 0);
 	picture__free(found.pic);
@@ -162,7 +162,7 @@ static void test_capability_wait(void **state)
 	struct found found;
 
 	(void)state;
-	/* most of it for a CPU, which is no matter of the call's */
+	/* mostly waiting for a CPU, which the call does not cause */
 	calls[0].calls = 10;
 	calls[0].cap_wait_ns = 500 * MS;
 	calls[0].cap_only_ns = 50 * MS;
@@ -191,7 +191,7 @@ static void test_idle_capability(void **state)
 		LANE(1, SLICE(0, 400, S_EMPTY, ST_SAFE_CALL_CPU, NO_CAP, 40),
 		     SLICE(400, 600, S_EMPTY, ST_CAP_WAIT, NO_CAP, 0),
 		     SLICE(600, 1000, S_EMPTY, ST_SAFE_CALL_CPU, NO_CAP, 40)),
-		/* too short to be more than a wake-up */
+		/* no longer than a normal wake-up */
 		LANE(2, SLICE(0, 800, S_EMPTY, ST_IDLE, NO_CAP, 0),
 		     SLICE(800, 800.1, S_EMPTY, ST_CAP_WAIT, NO_CAP, 0),
 		     SLICE(800.1, 1000, S_EMPTY, ST_IDLE, NO_CAP, 0)),
@@ -229,7 +229,7 @@ static void test_idle_capability(void **state)
 	assert_int_equal(found.v[i].longest.start_ns, AT(400));
 	picture__free(found.pic);
 
-	/* nobody waits, but Haskell threads are ready */
+	/* no thread waits for a capability, but Haskell threads are ready */
 	for (i = 0; i < ARRAY_SIZE(points); i++)
 		points[i] = (struct pic_point){AT(700 + 5 * i), i == 7 ? 3 : 2};
 	t.ticks = 200;
@@ -262,7 +262,7 @@ static void test_no_cpu(void **state)
 	find(&t, lanes, 1, &found);
 	assert_int_equal(the_only(&found, "capability_preempted")->ns, 300 * MS);
 	assert_says(&found.v[0], "50 % of its busy time");
-	/* the longest one is safescoped's own doing */
+	/* the longest one is excluded, since safescoped's attaching caused it */
 	assert_int_equal(found.v[0].longest.start_ns, AT(600));
 	picture__free(found.pic);
 	slices[2].state = CS_HASKELL;
@@ -294,12 +294,12 @@ static void test_bound_thread(void **state)
 	assert_int_equal(the_only(&found, "bound_thread")->ns, 50 * MS);
 	assert_says(&found.v[0], "was run 2 000 times a second");
 	picture__free(found.pic);
-	/* another OS thread's */
+	/* not the main OS thread */
 	lane.tid = 43;
 	find(&t, &lane, 1, &found);
 	assert_int_equal(found.n, 0);
 	picture__free(found.pic);
-	/* not often */
+	/* too rare */
 	lane.tid = 42;
 	lane.n_slices = 2000;
 	find(&t, &lane, 1, &found);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What collections cost and waited for. */
+/* What collections cost and what they waited for. */
 #include "test_findings_kit.h"
 
 static void test_gc_was_held_up(void **state)
 {
-	/* Two collections: the first waited from 100 to 400 for the lock, which began at 50; a
-	 * checksum elsewhere had stopped at 200. The second from 500 to 550, wholly for the lock.
-	 */
+	/* Two collections: the first waited from 100 to 400 for the lock, whose call began at
+	 * 50, while a checksum elsewhere had ended at 200. The second waited from 500 to 545 for
+	 * the lock. */
 	struct pic_lane lanes[] = {
 		LANE(1, SLICE(0, 100, S_HASKELL, ST_HASKELL, 0, 10),
 		     SLICE(100, 400, S_EMPTY, ST_GC_WAIT, 0, 0),
@@ -43,26 +43,26 @@ static void test_gc_was_held_up(void **state)
 	assert_int_equal(f->longest.end_ns, AT(400));
 	assert_null(f->longest.lane);
 	picture__free(found.pic);
-	/* nothing is known of the requests: what is left is that it slept */
+	/* the requests' times are unknown: only the sleeping remains to be reported */
 	for (size_t i = 0; i < ARRAY_SIZE(gcs); i++)
 		gcs[i].sync_ns = UINT64_MAX;
 	find(&t, lanes, ARRAY_SIZE(lanes), &found);
 	f = the_only(&found, "blocking_unsafe_call");
 	assert_int_equal(f->ns, 390 * MS);
 	assert_says(f, "(2 times, longest 340 ms)");
-	/* the longest slice that is at the place */
+	/* the longest slice of that call */
 	assert_int_equal(f->longest.end_ns - f->longest.start_ns, 340 * MS);
 	assert_int_equal(f->longest.lane->kind, LANE_THREAD);
 	picture__free(found.pic);
-	/* a request that would have been before time began */
+	/* a request before time 0 */
 	gcs[0].sync_ns = UINT64_MAX - 1;
 	find(&t, lanes, ARRAY_SIZE(lanes), &found);
 	the_only(&found, "blocking_unsafe_call");
 	picture__free(found.pic);
 }
 
-/* Another collection waited longer, for a capability without a CPU: it is not the longest of these.
- */
+/* Another collection waited longer, but for a capability without a CPU: it is not the longest of
+ * these. */
 static void test_longest_of_its_own(void **state)
 {
 	struct pic_lane lanes[] = {
@@ -80,7 +80,7 @@ static void test_longest_of_its_own(void **state)
 	struct pic_gc_event gcs[] = {
 		{.start_ns = AT(140), .end_ns = AT(141), .sync_ns = 40 * MS, .tid = 1},
 		{.start_ns = AT(400), .end_ns = AT(401), .sync_ns = 100 * MS, .tid = 1},
-		/* with too little of Haskell code for it to be that code's fault */
+		/* with too little Haskell code to be the code's fault */
 		{.start_ns = AT(610), .end_ns = AT(611), .sync_ns = 210 * MS, .tid = 1},
 		{.start_ns = AT(900), .end_ns = AT(901), .sync_ns = 200 * MS, .tid = 1},
 	};
@@ -135,7 +135,7 @@ static void test_gc_waited_for_a_loop(void **state)
 	};
 	struct pic_gc_event gcs[] = {
 		{.start_ns = AT(400), .end_ns = AT(401), .sync_ns = 300 * MS, .tid = 1},
-		/* too short for samples to show */
+		/* too short to show in samples */
 		{.start_ns = AT(500), .end_ns = AT(501), .sync_ns = 5 * MS, .tid = 1},
 	};
 	struct pic_target t = {.gcs = gcs, .n_gcs = ARRAY_SIZE(gcs)};
@@ -147,7 +147,7 @@ static void test_gc_waited_for_a_loop(void **state)
 	assert_says(&found.v[0],
 		    "GC waited 290 ms in 1 collection for capability 1 while Main.load");
 	picture__free(found.pic);
-	/* it had no CPU for nearly all of the time: that is not its fault */
+	/* without a CPU for nearly all of the time: not its fault */
 	lanes[1] = (struct pic_lane)LANE(2, SLICE(0, 110, S_HASKELL, ST_HASKELL, 1, 39),
 					 SLICE(110, 400, S_HASKELL, ST_PREEMPTED, 1, 0));
 	find(&t, lanes, ARRAY_SIZE(lanes), &found);
@@ -167,7 +167,7 @@ static void test_no_stack(void **state)
 
 	(void)state;
 	find(&t, lanes, ARRAY_SIZE(lanes), &found);
-	/* what slept since before the session has no name, and no advice */
+	/* sleeping since before the session began: no name, no advice */
 	assert_int_equal(found.n, 1);
 	assert_says(&found.v[0], "The unsafe call clock_nanosleep slept for 100 ms");
 	assert_string_equal(found.v[0].where, "clock_nanosleep");
@@ -205,7 +205,7 @@ static void test_gc_share_and_spin(void **state)
 	assert_says(&found.v[1], "-qg, which this program refuses after +RTS");
 	picture__free(found.pic);
 
-	/* what the program takes of it */
+	/* only advice that the program accepts */
 	t.rts_opts = RTS_OPTS_ALL;
 	find(&t, lanes, 1, &found);
 	assert_says(the_only(&found, "gc_share"), "+RTS -A64m");
@@ -218,8 +218,8 @@ static void test_gc_share_and_spin(void **state)
 	assert_null(strstr(found.v[0].text, "+RTS -A64m"));
 	picture__free(found.pic);
 
-	/* where it is as large already, and where the program calls for collections, it is no help
-	 */
+	/* no advice of a larger area if it is as large already, or if the program calls for
+	 * collections */
 	t.capabilities = 2;
 	t.heap.nursery_bytes = UINT64_C(127) << 20;
 	find(&t, lanes, 1, &found);
@@ -245,8 +245,8 @@ static void test_gc_share_and_spin(void **state)
 	picture__free(found.pic);
 }
 
-/* Time on the CPU before a collection's begin is garbage collection in all tables: it is in neither
- * finding's figure, and both have it beside that. */
+/* CPU time before a collection begins counts as garbage collection in all tables: the findings'
+ * figures do not include it, and their texts report it in addition. */
 static void test_gc_share_with_sync(void **state)
 {
 	struct pic_lane lanes[] = {
@@ -275,13 +275,13 @@ static void test_gc_share_with_sync(void **state)
 	assert_says(&found.v[1], "30 of 70 samples in garbage collection (and 20 more before "
 				 "collections began), most in");
 	picture__free(found.pic);
-	/* nothing is known of the wait: it is all garbage collection */
+	/* the wait is unknown: all of it is garbage collection */
 	gc.sync_ns = UINT64_MAX;
 	find(&t, lanes, 2, &found);
 	assert_says(&found.v[0], "71 % of the program's CPU time (1.00 s): 1 collection of");
 	assert_says(&found.v[1], "50 of 90 samples in garbage collection, most in");
 	picture__free(found.pic);
-	/* too little to make a difference */
+	/* too little to mention */
 	gc.sync_ns = 200 * MS;
 	lanes[0] = (struct pic_lane)LANE(1, SLICE(0, 200, S_HASKELL, ST_HASKELL, 0, 20),
 					 SLICE(390, 400, S_SPIN, ST_GC_WORK, 0, 0),
@@ -292,7 +292,7 @@ static void test_gc_share_with_sync(void **state)
 	picture__free(found.pic);
 }
 
-/* A larger allocation area is no help against major collections. */
+/* A larger allocation area does not help with major collections. */
 static void test_gc_share_major(void **state)
 {
 	struct pic_lane lanes[] = {LANE(1, SLICE(0, 300, S_HASKELL, ST_HASKELL, 0, 30),
@@ -321,7 +321,7 @@ static void test_gc_share_major(void **state)
 	assert_says(the_only(&found, "gc_share"), "fewer of them by +RTS -F4");
 	assert_null(strstr(found.v[0].text, "-A64m"));
 	picture__free(found.pic);
-	/* nor is a larger factor where it is not the heap that calls for them */
+	/* nor does a larger factor if the heap's size does not cause them */
 	t.heap.major_reasons[GC_REASON_FORCED] = 29;
 	find(&t, lanes, 1, &found);
 	assert_says(the_only(&found, "gc_share"), "fewer calls of performGC or performMajorGC");
@@ -364,7 +364,7 @@ static void test_gc_share_inferred(void **state)
 	find(&t, lanes, 1, &found);
 	assert_int_equal(found.n, 0);
 	picture__free(found.pic);
-	/* as many threads as there are capabilities collect during a pause */
+	/* during a pause as many threads collect as there are capabilities */
 	t.gc.pause_ns = 300 * MS;
 	t.capabilities = 2;
 	lanes[1] = lanes[0];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What allocates, and what of the heap stays. */
+/* What allocates, and what stays on the heap. */
 #include "test_findings_kit.h"
 
 #define MB	   UINT64_C(1000000)
@@ -19,7 +19,7 @@ static struct pic_lane *busy(void)
 	return &lane;
 }
 
-/* The number that a frame has in each picture of these tests. */
+/* A frame's number in each picture of these tests. */
 static uint32_t number_of(uint32_t frame)
 {
 	struct picture *pic;
@@ -72,7 +72,7 @@ static void test_one_allocator(void **state)
 	assert_says(f, "10 % of the time");
 	assert_string_equal(f->where, "Main.load (app/Load.hs:7)");
 	picture__free(found.pic);
-	/* it costs little; there are few samples; others allocate, too */
+	/* low cost; few samples; other functions allocate too */
 	t.gc.pause_ns = 49 * MS;
 	none(&t);
 	t.gc.pause_ns = 100 * MS;
@@ -83,8 +83,8 @@ static void test_one_allocator(void **state)
 	none(&t);
 }
 
-/* The probes came off after 200 ms, in which collections paused the program for 24: no more is
- * known than that, whatever the bound for all of the session is. */
+/* The probes were taken off after 200 ms, in which collections paused the program for 24 ms: the
+ * finding uses only that, whatever the bound for the whole session is. */
 static void test_bounded_pauses(void **state)
 {
 	struct pic_allocator first = {.frame = number_of(F_LOAD), .self_bytes = 620 * MB};
@@ -104,7 +104,7 @@ static void test_bounded_pauses(void **state)
 	assert_says(f, "paused the program for 12 % of the time in which they were observed");
 	assert_int_equal(f->ns, 24 * MS);
 	picture__free(found.pic);
-	/* large objects, too */
+	/* the same for large objects */
 	t.alloc.large_bytes = 830 * MB;
 	t.alloc.large_of_bytes = t.alloc.bytes;
 	t.alloc.reasons[GC_REASON_LARGE] = 400;
@@ -117,7 +117,7 @@ static void test_bounded_pauses(void **state)
 	assert_says(the_only(&found, "large_objects"),
 		    "400 of 500 collections in the time in which they were observed");
 	picture__free(found.pic);
-	/* they were short as long as they were seen; they never were */
+	/* short as long as they were observed; never observed */
 	t.gc.observed_pause_ns = 9 * MS;
 	none(&t);
 	t.gc.observed_ns = t.gc.observed_pause_ns = t.gc.observed_count = 0;
@@ -136,7 +136,7 @@ static void test_large_objects(void **state)
 	(void)state;
 	t.alloc.large_bytes = 830 * MB;
 	t.alloc.large_of_bytes = t.alloc.bytes;
-	/* most of it, but none asked for a collection */
+	/* most of the bytes, but they requested no collection */
 	none(&t);
 	t.alloc.reasons[GC_REASON_LARGE] = 400;
 	find(&t, busy(), 1, &found);
@@ -149,7 +149,7 @@ static void test_large_objects(void **state)
 	none(&t);
 }
 
-/* Ten major collections, one each second. */
+/* Ten major collections, one per second. */
 static void test_growth(void **state)
 {
 	struct pic_target t = {.heap = {.known = true,
@@ -169,10 +169,10 @@ static void test_growth(void **state)
 	assert_says(f, "grows by 600 MB a minute (± 100 MB)");
 	assert_says(f, "190 MB in the end");
 	picture__free(found.pic);
-	/* that it grows is as likely as that it does not */
+	/* growth is not significant */
 	t.heap.growth_error = 600e6;
 	none(&t);
-	/* it grows by a tenth */
+	/* growth is only a tenth of the heap */
 	t.heap.growth_error = 1e6;
 	t.heap.last.live_bytes = 1900 * MB;
 	none(&t);
@@ -182,7 +182,7 @@ static void test_growth(void **state)
 	t.heap.growth_span_ns = 9 * UINT64_C(1000000000);
 	t.heap.majors = 5;
 	none(&t);
-	/* it did, and does no more; it was all that the program did */
+	/* growth has ended; the growth is that of the program's whole run */
 	t.heap.majors = 10;
 	t.heap.growth_goes_on = false;
 	none(&t);
@@ -193,7 +193,7 @@ static void test_growth(void **state)
 	find(&t, busy(), 1, &found);
 	the_only(&found, "heap_grows");
 	picture__free(found.pic);
-	/* the probes came off: it is of the beginning alone */
+	/* the probes were taken off: the figure is for the beginning only */
 	t.alloc.observed_ns = 9 * UINT64_C(1000000000);
 	none(&t);
 }
@@ -225,14 +225,14 @@ static void test_futile(void **state)
 	picture__free(found.pic);
 	t.heap.futile_majors = 3;
 	none(&t);
-	/* they are short */
+	/* short collections */
 	t.heap.futile_majors = 5;
 	for (size_t i = 0; i < ARRAY_SIZE(gcs); i++)
 		gcs[i].end_ns = gcs[i].start_ns + MS;
 	none(&t);
 }
 
-/* No limit of the heap makes fewer of those that came for another reason. */
+/* No heap limit reduces collections that had another cause. */
 static void test_futile_for_other_reasons(void **state)
 {
 	struct pic_gc_event gcs[40];
@@ -258,7 +258,7 @@ static void test_futile_for_other_reasons(void **state)
 	find(&t, busy(), 1, &found);
 	assert_says(the_only(&found, "futile_major_gcs"), "+RTS -F4");
 	picture__free(found.pic);
-	/* most of those of which it is known; most of them the program's own */
+	/* most of those with a known cause; most of these requested by the program */
 	reasons[GC_REASON_FORCED] = 2;
 	reasons[GC_REASON_IDLE] = 1;
 	reasons[GC_REASON_NURSERY] = 1;
@@ -269,7 +269,8 @@ static void test_futile_for_other_reasons(void **state)
 	assert_says(f, "the program calls for most of them itself");
 	assert_null(strstr(f->text, "-F4"));
 	picture__free(found.pic);
-	/* after an idle time; without -threaded there is none, but a look for deadlocks */
+	/* after idle time; without -threaded there is no idle collection, but a search for
+	 * deadlocks */
 	reasons[GC_REASON_IDLE] = 3;
 	find(&t, busy(), 1, &found);
 	f = the_only(&found, "futile_major_gcs");
@@ -308,10 +309,11 @@ static void test_small_nursery(void **state)
 	assert_says(f, "Nurseries of 4.00 MB were used up 120 times a second");
 	assert_says(f, "for 12 % of the time");
 	assert_says(f, "3.0 % of what is allocated survives");
-	/* what the program accepts */
+	/* a flag that the program accepts */
 	assert_says(f, "-with-rtsopts=-A64m");
 	picture__free(found.pic);
-	/* most survives; the area is large; they take little; it is not the youngest generation */
+	/* most survives; the area is large; they take little time; not of the youngest
+	 * generation */
 	t.heap.minor_copied_bytes = 30 * MB;
 	none(&t);
 	t.heap.minor_copied_bytes = 3 * MB;
@@ -343,7 +345,7 @@ static void test_large_nursery(void **state)
 	assert_says(f, "Nurseries take 1.07 GB of the 1.61 GB");
 	assert_says(f, "+RTS -A64m");
 	picture__free(found.pic);
-	/* it is what makes collections cheap; there is much else; it is not known */
+	/* it makes collections cheap; most memory is used by other things; its share is unknown */
 	t.gc.pause_ns = 6 * MS;
 	none(&t);
 	t.gc.pause_ns = 4 * MS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A process that is stopped for a while, and what the process that does so may do. */
+/* Stopping a process for a while, and what the process that stops it is allowed to do. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -44,7 +44,7 @@ static pid_t start_spinning(void)
 	assert_true(pid >= 0);
 	if (pid)
 		return pid;
-	/* a test that fails leaves no program that spins */
+	/* so that a failed test does not leave a spinning process */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (int i = 1; i < N_THREADS; i++)
 		if (pthread_create(&thread, NULL, spin, NULL))
@@ -53,7 +53,7 @@ static pid_t start_spinning(void)
 	_exit(0);
 }
 
-/* How many threads the kernel has in that state: 't' is a tracer's stop. */
+/* The number of threads in that state; 't' is a tracer's stop. */
 static int count(pid_t pid, char state)
 {
 	char command[128], line[16] = "";
@@ -62,7 +62,7 @@ static int count(pid_t pid, char state)
 	/* the third field: the name has no spaces here */
 	snprintf(command, sizeof(command),
 		 "cut -d' ' -f3 /proc/%d/task/*/stat 2>/dev/null | grep -c %c", pid, state);
-	in = popen(command, "r"); /* NOLINT(cert-env33-c): of this test's own words */
+	in = popen(command, "r"); /* NOLINT(cert-env33-c): a command built by this test */
 	assert_non_null(in);
 	assert_non_null(fgets(line, sizeof(line), in));
 	pclose(in);
@@ -98,19 +98,20 @@ static void test_stops(void **state)
 	assert_true(until_now);
 	assert_true(ns > 0 && ns < time__monotonic_ns() - began);
 	await_count(pid, 'R', N_THREADS);
-	/* its time is up before it is let go */
+	/* its time is up before it is released */
 	assert_int_equal(freeze__start(pid, 1000, &f), 0);
 	await_count(pid, 'R', N_THREADS);
 	freeze__end(f, &ns, &until_now);
 	assert_false(until_now);
 	assert_true(ns > 0 && ns <= 1000000000);
-	/* nobody's end lets nothing go */
+	/* ending NULL does nothing */
 	freeze__end(NULL, &ns, &until_now);
 	end(pid);
 	assert_int_equal(freeze__start(pid, 300, &f), -ESRCH);
 }
 
-/* What is stopped already stays so when it is let go; what somebody else traces is not stopped. */
+/* A process that was already stopped stays so when released; one that is traced by another
+ * process is not stopped. */
 static void test_others(void **state)
 {
 	uint64_t ns = 0;
@@ -178,7 +179,7 @@ static pid_t start_sending(pid_t to)
 	_exit(0);
 }
 
-/* A real-time signal is queued each time: whatever is sent is received, if late. */
+/* Real-time signals are queued: each one that is sent must be received, if late. */
 static void test_signals(void **state)
 {
 	bool until_now = false;
@@ -197,7 +198,7 @@ static void test_signals(void **state)
 	for (int n = 0; n < N_FREEZES;) {
 		int err = freeze__start(pid, 10000, &f);
 
-		/* the one before is still on its way out */
+		/* the previous tracer has not quite exited */
 		if (err == -EPERM)
 			continue;
 		assert_int_equal(err, 0);
@@ -214,13 +215,13 @@ static void test_signals(void **state)
 	munmap(counts, sizeof(*counts));
 }
 
-/* -EPERM is the filter's; for a process that is not there the kernel returns -ESRCH. */
+/* -EPERM comes from the filter; for a process that does not exist the kernel returns -ESRCH. */
 static int refused(long request, long options)
 {
 	return syscall(SYS_ptrace, request, 0x7ffffff0, 0, options) < 0 && errno == EPERM;
 }
 
-/* One byte: what is wrong; 0: nothing. */
+/* Writes one byte: what is wrong, 0 if nothing. */
 static void try_requests(void *ctx, int in, int out)
 {
 	static const long others[] = {PTRACE_PEEKDATA,	 PTRACE_POKEDATA,   PTRACE_GETREGS,
