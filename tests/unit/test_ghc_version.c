@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* GHC's releases in their order, and what is not taken for one. */
+/* The order of GHC's releases, and strings that are not accepted as a release. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Real sessions, kept in tests/data/capture/, give the outputs that they gave when they were looked
- * at: the folded stacks as they are there, of the others a CRC in `digests`. With
- * SAFESCOPED_UPDATE=1 in the environment both are written anew: read the difference before
- * committing it. Captures that this program's records do not fit any more are made anew by
- * tests/data/capture/record.
+ * Real sessions, kept in tests/data/capture/, must give the same output as when it was last
+ * reviewed: the folded stacks in full, the other formats by a CRC in `digests`. With
+ * SAFESCOPED_UPDATE=1 in the environment both are rewritten: read the diff before committing it.
+ * tests/data/capture/record makes fresh captures if the format of records has changed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +20,7 @@
 #include "export/export.h"
 
 static const char *const captures[] = {"calls", "centres"};
-/* pprof's bytes depend on the zlib that packs them */
+/* without pprof, whose bytes depend on the zlib that compresses them */
 static const char *const formats[] = {"speedscope", "chrome", "json", "text"};
 
 static FILE *open_data(const char *name, const char *suffix, const char *mode)
@@ -65,7 +64,7 @@ static struct replay *replay(const char *name)
 	return r;
 }
 
-/* What is in the file, or, to update, puts it there. */
+/* Returns the file's content; when updating, writes `text` to the file first. */
 static char *expected(const char *name, const char *suffix, const char *text, size_t len)
 {
 	char *have = calloc(1, len + 65536);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is done in a child that may crash or hang: its result, its end, and how long it is waited
- * for. */
+/* Work in a child that may crash or hang: its result, its end, and how long the parent waits for
+ * it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -55,7 +55,7 @@ static int fn_crash(void *ctx, void *out)
 	return 0;
 }
 
-/* Not even a zombie; one that was killed is given time to die. */
+/* No child is left, not even a zombie; killed ones are given time to die. */
 static void no_child_left(void)
 {
 	while (confine__reap())
@@ -80,7 +80,7 @@ static void test_guard(void **state)
 	assert_int_equal(mem__guard(1, GUARD_PROC, 100, fn_hang, NULL, 8, &out), -ETIMEDOUT);
 	took = time__monotonic_ns() - start;
 	assert_in_range(took, 100 * 1000000ULL, 3000 * 1000000ULL);
-	/* whose memory hung is left alone for a time; others are not */
+	/* a process that hung is left alone for a time; others are not */
 	assert_int_equal(mem__guard(1, GUARD_PROC, 5000, fn_sum, &value, sizeof(int), &out),
 			 -EBUSY);
 	assert_int_equal(mem__guard(2, GUARD_PROC, 5000, fn_sum, &value, sizeof(int), &out), 0);
@@ -88,7 +88,7 @@ static void test_guard(void **state)
 	no_child_left();
 }
 
-/* Longer than whoever is waited for only shortly would get. */
+/* Takes longer than the patience for a process that is given only a short wait. */
 static int fn_slow_sum(void *ctx, void *out)
 {
 	struct timespec wait = {.tv_nsec = 300000000};
@@ -97,7 +97,8 @@ static int fn_slow_sum(void *ctx, void *out)
 	return fn_sum(ctx, out);
 }
 
-/* What the daemon has open, its standard output among it. Sanitizers keep their own. */
+/* Counts the daemon's open descriptors in the child, including standard output. Sanitizers keep
+ * their own. */
 static int fn_descriptors(void *ctx, void *out)
 {
 	struct stat st;
@@ -122,7 +123,7 @@ static void test_guard_has_nothing(void **state)
 	close(fds[1]);
 }
 
-/* A child that sleeps for a while does: it waits for a target's next state so. */
+/* A child that sleeps for a while may do so: it waits for a target's next state in this way. */
 static int fn_sleep(void *ctx, void *out)
 {
 	const struct timespec wait = {.tv_nsec = 30000000};
@@ -143,7 +144,7 @@ static void test_guard_sleeps(void **state)
 	mem__guard_free(out, 8);
 }
 
-/* Several at a time, and none is waited for. */
+/* Several at a time, without waiting for any of them. */
 static void test_guard_not_waited_for(void **state)
 {
 	struct guard *hangs, *sums;
@@ -166,7 +167,8 @@ static void test_guard_not_waited_for(void **state)
 	no_child_left();
 }
 
-/* Time that nobody waited is not counted: however many hang, the next one gets its time. */
+/* Only time spent waiting counts: however many children hang unwaited, the next one gets its
+ * full time. */
 static void test_guard_hangs_alone(void **state)
 {
 	struct guard *hangs[8];
@@ -189,11 +191,11 @@ static void test_guard_hangs_alone(void **state)
 			left--;
 		}
 	}
-	/* each of them is left alone for a while, by those who wait and by those who do not */
+	/* each of these processes is left alone for a while, with waiting or without */
 	assert_int_equal(guard__start(20, GUARD_PROC, 1000, fn_sum, &value, sizeof(int), &hangs[0]),
 			 -EBUSY);
 	no_child_left();
-	/* nobody waited for them, so the next one gets all of its time */
+	/* nobody waited for them, so the next one gets its full time */
 	assert_int_equal(mem__guard(40, GUARD_PROC, 1000, fn_slow_sum, &value, sizeof(int), &out),
 			 0);
 	assert_int_equal(*(int *)out, 2);
@@ -214,7 +216,7 @@ static void test_guard_hurries(void **state)
 	assert_int_equal(mem__guard(6, GUARD_PROC, 60000, fn_hang, NULL, 8, &out), -ETIMEDOUT);
 	assert_true(time__monotonic_ns() - start < 30 * 1000000000ULL);
 	confine__hurry_by(-1, NULL, NULL);
-	/* one that hangs leaves something of the time for the next */
+	/* a child that hangs leaves some of the time for the next */
 	guard__all_until(time__monotonic_ns() + 20 * 1000000000ULL);
 	assert_int_equal(mem__guard(7, GUARD_PROC, 60000, fn_hang, NULL, 8, &out), -ETIMEDOUT);
 	assert_int_equal(mem__guard(8, GUARD_PROC, 60000, fn_sum, &value, sizeof(int), &out), 0);
@@ -246,7 +248,8 @@ static void test_patience(void **state)
 	patience__hung(&p, 1, s, now);
 	assert_int_equal(patience__ask(&p, 1, 2000, now + s, &ms), -EBUSY);
 	assert_int_equal(patience__ask(&p, 1, 2000, now + 2 * s, &ms), 0);
-	/* all that hang together take a share of the time, and others still get a little */
+	/* all hanging processes together get a limited share of the time; others still get a
+	 * short wait */
 	now += 10 * s;
 	for (pid_t pid = 10; pid < 14; pid++)
 		patience__hung(&p, pid, s, now);
@@ -254,11 +257,11 @@ static void test_patience(void **state)
 	assert_int_equal(ms, PATIENCE_SHORT_MS);
 	assert_int_equal(patience__ask(&p, 2, 1000, now + 20 * s, &ms), 0);
 	assert_int_equal(ms, 1000);
-	/* it is well, and what it did is forgotten */
+	/* a success clears the process's record */
 	patience__hung(&p, 1, s, now);
 	patience__well(&p, 1);
 	assert_int_equal(patience__ask(&p, 1, 2000, now, &ms), 0);
-	/* many of them: bounded */
+	/* the number of records is bounded */
 	for (pid_t pid = 100; pid < 10000; pid++)
 		patience__hung(&p, pid, 0, now);
 	assert_int_equal(patience__ask(&p, 9999, 2000, now, &ms), -EBUSY);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The heap by its own structures, as the kernel side reads them, on memory images. */
+/* The heap's own structures, read as on the kernel side, on memory images. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ static void put32(struct fixture *f, u64 addr, u32 v)
 	memcpy((char *)f->im.words + (addr - f->im.base), &v, sizeof(v));
 }
 
-/* A capability with a nursery of 256 blocks, in one that is half full; two generations. */
+/* A capability with a nursery of 256 blocks, currently in a half-full one; two generations. */
 static struct fixture *make(void)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
@@ -83,12 +83,12 @@ static void test_allocated(void **state)
 	assert_int_equal(bytes, 8000);
 	assert_int_equal(heap_in_use(&f->im.mem, &f->l, f->cap), 0x800);
 	assert_int_equal(heap_nursery(&f->im.mem, &f->l, f->cap), 1 << 20);
-	/* a block beyond its end is no block */
+	/* a free pointer beyond the block's end is invalid */
 	image_put(&f->im, f->block + HEAP_BD_FREE, 0x6001);
 	assert_int_equal(heap_in_use(&f->im.mem, &f->l, f->cap), 0);
 	image_put(&f->im, f->block + HEAP_BD_FREE, 0x4fff);
 	assert_int_equal(heap_in_use(&f->im.mem, &f->l, f->cap), 0);
-	/* and an address no number of words */
+	/* and an address is not a valid number of words */
 	image_put(&f->im, f->cap + f->l.cap_total_allocated, ~0ULL << 56);
 	assert_int_not_equal(heap_allocated(&f->im.mem, &f->l, f->cap, &bytes), 0);
 	free(f);
@@ -111,13 +111,13 @@ static void test_reasons(void **state)
 	image_put(&f->im, f->gens[0] + HEAP_GEN_NEW_LARGE, 7);
 	assert_int_equal(reason(f), WIRE_ALLOC_LARGE);
 	assert_int_equal(heap_new_large(&f->im.mem, &f->l, f->cap), 7);
-	/* the last block */
+	/* the nursery's last block */
 	image_put(&f->im, f->block + HEAP_BD_LINK, 0);
 	assert_int_equal(reason(f), WIRE_ALLOC_NURSERY);
-	/* called from Haskell, for no thread of its own */
+	/* called from Haskell, without a thread of its own */
 	image_put(&f->im, f->incall + f->l.incall_prev_stack, f->incall);
 	assert_int_equal(reason(f), WIRE_ALLOC_FORCED);
-	/* a foreign export has one */
+	/* a foreign export has a thread */
 	image_put(&f->im, f->incall + HEAP_INCALL_TSO, tso);
 	assert_int_equal(reason(f), WIRE_ALLOC_NURSERY);
 	queue(f, 0, 0, 0);
@@ -134,10 +134,10 @@ static void test_who(void **state)
 	assert_int_equal(heap_ran_last(&f->im.mem, &f->l, f->cap, 1), 0);
 	queue(f, head, tail, 2);
 	assert_int_equal(heap_ran_last(&f->im.mem, &f->l, f->cap, 1), head);
-	/* it was to let the other one run */
+	/* it was preempted for another thread to run */
 	image_put(&f->im, f->cap + f->l.cap_cccs - HEAP_HP_LIM, 0);
 	assert_int_equal(heap_ran_last(&f->im.mem, &f->l, f->cap, 1), tail);
-	/* HpLim means nothing once all are to stop */
+	/* HpLim means nothing once all capabilities are to stop */
 	assert_int_equal(heap_ran_last(&f->im.mem, &f->l, f->cap, 0), head);
 	image_put(&f->im, head, f->cap);
 	assert_int_equal(heap_ran_last(&f->im.mem, &f->l, f->cap, 0), 0);
@@ -162,13 +162,13 @@ static void test_generations(void **state)
 	assert_int_equal(gens[1].n_large_blocks, 3);
 	assert_int_equal(gens[1].n_large_words, 1500);
 	assert_int_equal(gens[1].n_compact_blocks, 9);
-	/* a circle has an end */
+	/* a circular list is cut off */
 	image_put(&f->im, f->gens[1] + HEAP_GEN_TO, f->gens[0]);
 	assert_int_equal(heap_generations(&f->im.mem, &f->l, f->cap, gens), WIRE_HEAP_GENS);
 	free(f);
 }
 
-/* Those of both generations, each list ending in a closure of another type. */
+/* The threads of both generations; each list ends in a closure of another type. */
 static void test_threads(void **state)
 {
 	struct fixture *f = make();
@@ -192,14 +192,15 @@ static void test_threads(void **state)
 	assert_int_equal(heap_count_threads(&f->im.mem, &f->l, f->cap), 0);
 	image_put(&f->im, tsos[2] + f->l.tso_stackobj - 8, tsos[2]);
 	assert_int_equal(heap_count_threads(&f->im.mem, &f->l, f->cap), WIRE_HEAP_THREADS);
-	/* generations in a circle */
+	/* a circular list of generations */
 	image_put(&f->im, tsos[2] + f->l.tso_stackobj - 8, end);
 	image_put(&f->im, f->gens[1] + HEAP_GEN_TO, f->gens[0]);
 	assert_int_equal(heap_count_threads(&f->im.mem, &f->l, f->cap), 0);
 	free(f);
 }
 
-/* What is no number of megablocks, or more than there were ever, is another release's. */
+/* A value that is not a whole number of megablocks, or exceeds the maximum ever held, means
+ * another release's layout. */
 static void test_held(void **state)
 {
 	struct fixture *f = make();
@@ -221,7 +222,7 @@ static void test_held(void **state)
 	free(f);
 }
 
-/* The function or the thunk in which a heap check failed, where a frame has it. */
+/* The function or thunk in which a heap check failed, if its frame holds it. */
 static void test_checked_code(void **state)
 {
 	struct fixture *f = make();
@@ -238,7 +239,7 @@ static void test_checked_code(void **state)
 	image_put(&f->im, sp + 8, object);
 	image_put(&f->im, object, thunk);
 	assert_int_equal(heap_checked_code(&f->im.mem, sp), thunk);
-	/* what a case got back, and a number */
+	/* the value that a case expression got back, and a number */
 	image_put(&f->im, object, constructor);
 	assert_int_equal(heap_checked_code(&f->im.mem, sp), 0);
 	image_put(&f->im, sp + 8, 12345 * 8);
@@ -259,7 +260,7 @@ static void test_in_primitive(void **state)
 	assert_true(heap_in_primitive(&f->im.mem, sp));
 	image_put(&f->im, sp + 16, info + 2 * HEAP_NEAR);
 	assert_false(heap_in_primitive(&f->im.mem, sp));
-	/* the word after the frame is another one's */
+	/* the word after the frame belongs to another frame */
 	image_put(&f->im, sp + 24, info);
 	assert_false(heap_in_primitive(&f->im.mem, sp));
 	image_put(&f->im, sp, image_info(&f->im, STG_RET_FUN, 2));

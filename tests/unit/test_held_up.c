@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* After the daemon was held up, with probes that cannot come on again: their file is none. */
+/* After the daemon was held up, with probes that cannot be attached again, since they have no
+ * file. */
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,7 +57,7 @@ static void end(struct held *h)
 	free(h->skel.bss);
 }
 
-/* The loop has not turned for long; then it does, until the probes were to come on. */
+/* The loop stalls for a long time, then turns until the probes are due to be attached again. */
 static void hold_up(struct held *h)
 {
 	h->kernel.beat_ns = time__monotonic_ns() - A_LONG_WHILE;
@@ -80,7 +81,7 @@ static uint64_t try_again(struct held *h)
 	return retry__has_begun(&h->kernel.left) ? h->kernel.left.until_ns - before : 0;
 }
 
-/* They are tried again, less and less often, and meanwhile are not given up. */
+/* They are retried at growing intervals, and are not given up meanwhile. */
 static void tried_again(void **state)
 {
 	struct held h;
@@ -94,10 +95,10 @@ static void tried_again(void **state)
 		assert_true(try_again(&h) >= MIN(pause, 30) * SECOND);
 	}
 	assert_true(try_again(&h) < 60 * SECOND);
-	/* the next time begins anew */
+	/* the next hold-up starts afresh */
 	hold_up(&h);
 	assert_true(try_again(&h) < 30 * SECOND);
-	/* whoever takes it off meanwhile means it */
+	/* a probe taken off deliberately meanwhile stays off */
 	probe__off(&h.kernel, &h.gc);
 	probe__off(&h.kernel, &h.tick);
 	assert_int_equal(try_again(&h), 0);
@@ -105,7 +106,7 @@ static void tried_again(void **state)
 	end(&h);
 }
 
-/* In a file that is overwritten they are off for good, which is known. */
+/* In a file that was overwritten the probes are off for good, which is reported. */
 static void given_up(void **state)
 {
 	struct held h;
@@ -119,7 +120,7 @@ static void given_up(void **state)
 	assert_true(h.tick.held_up);
 	assert_int_equal(kernel__next_gc_off(&h.kernel), 7);
 	assert_int_equal(kernel__next_gc_off(&h.kernel), 0);
-	/* nobody uses it any more */
+	/* no longer used */
 	h.tick.refs = 0;
 	assert_int_equal(try_again(&h), 0);
 	assert_false(h.tick.held_up);
@@ -127,8 +128,9 @@ static void given_up(void **state)
 }
 
 /*
- * Before the loop turned at all something took long, the first target's attach: the keeper has
- * taken the probes off by then, which the calibration's begin and end, two of them, must not hide.
+ * Something takes long before the loop first turns, such as attaching to the first target: the
+ * keeper has taken the probes off by then, which the calibration's two calls to held_up__begin()
+ * must not hide.
  */
 static void before_the_loop(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The histogram of call durations: what the kernel writes is what user space reads. */
+/* The histogram of call durations: user space reads the slots as the kernel side writes them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static void check(uint64_t ns)
 	assert_true(ns < high || high == UINT64_MAX);
 }
 
-/* Every power of two, the values beside it and some in between lie in their slot's bounds. */
+/* Every power of two, its neighbours and some values in between are within their slot's bounds. */
 static void test_agrees_with_the_kernel(void **state)
 {
 	(void)state;
@@ -46,7 +46,7 @@ static void test_slots_adjoin(void **state)
 		hist__bounds(slot, &low, &high);
 		assert_int_equal(low, next);
 		assert_true(high > low);
-		/* The middle is nowhere further away than the bound that the report prints. */
+		/* A slot's width is within the error bound that the report prints. */
 		if (slot + 1 < WIRE_HIST_SLOTS)
 			assert_true((high - low) * 8 <= low);
 		next = high;
@@ -74,12 +74,12 @@ static void test_quantiles(void **state)
 	value = hist__quantile(hist, 1.0, 1000, 100000, &error);
 	assert_true(value <= 100000);
 
-	/* One value: min and max pin it down. */
+	/* A single value: min and max determine it. */
 	memset(hist, 0, sizeof(hist));
 	hist[hist_slot(123456)] = 7;
 	assert_int_equal(hist__quantile(hist, 0.5, 123456, 123456, &error), 123456);
 
-	/* The edge slots: only min and max bound them. */
+	/* The first and the last slot are bounded only by min and max. */
 	memset(hist, 0, sizeof(hist));
 	hist[0] = 3;
 	assert_int_equal(hist__quantile(hist, 0.5, 9, 9, &error), 9);

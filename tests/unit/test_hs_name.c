@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Haskell names as provenance, DWARF and descriptions have them; C++ names. */
+/* Haskell names from provenance, DWARF and descriptions; C++ names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* Labels that GHC 9.6.6 and 9.10.3 wrote into their maps. */
+/* Labels as GHC 9.6.6 and 9.10.3 write them into their maps. */
 static void occurrences(void **state)
 {
 	static const char *const cases[][2] = {
@@ -44,7 +44,7 @@ static void occurrences(void **state)
 		{"lvl_s13O_info", "lvl_s13O"},
 		{"block_c154_info", "block_c154"},
 		{"Foo_con_info", "Foo"},
-		/* no uniques: lower case to the end, or nothing before */
+		/* not uniques: all lower case, or nothing before it */
 		{"from_list_info", "from_list"},
 		{"$wpoly_go8_info", "$wpoly_go8"},
 		{"_x1_info", "_x1"},
@@ -132,7 +132,7 @@ static void descriptions(void **state)
 	lengthy[sizeof(lengthy) - 2] = '>';
 	lengthy[sizeof(lengthy) - 1] = '\0';
 	assert_false(hs_name__description(lengthy, module, sizeof(module), name));
-	/* a module longer than its room is none */
+	/* a module name that does not fit is rejected */
 	assert_false(hs_name__description("<Data.Map.insert>", module, 4, name));
 }
 
@@ -155,7 +155,7 @@ static void cxx(void **state)
 	assert_string_equal(
 		demangle(demangler, CONFINE_NOBODY, "_Znonsense", buf, sizeof(buf), &later),
 		"_Znonsense");
-	/* recursion that somebody made up ends */
+	/* crafted deep recursion ends */
 	memset(deep, 'P', sizeof(deep));
 	memcpy(deep, "_Z1fP", 5);
 	deep[2000] = 'i';
@@ -168,17 +168,17 @@ static void cxx(void **state)
 			    deep);
 }
 
-/* A symbol whose text is twice as long with each of its last letters: f<A<B, B>, A<B, B>>, … */
+/* Makes a symbol whose text doubles with each repetition: f<A<B, B>, A<B, B>>, … */
 static void exponential(char *out, size_t size, unsigned int times)
 {
 	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	char substitution[8] = "S_";
 	size_t n;
 
-	/* S_ is the first "1A", then each "PFvXXE" is two of the one before: */
+	/* S_ is the first "1A", then each "PFvXXE" has two of the previous one: */
 	n = (size_t)snprintf(out, size, "_Z1f1A");
 	for (unsigned int i = 0; i < times && n < size - 16; i++) {
-		/* void (A, A), whose function type and pointer are two new substitutions */
+		/* void (A, A), whose function type and pointer are two more substitutions */
 		n += (size_t)snprintf(out + n, size - n, "PFv%s%sE", substitution, substitution);
 		if (2 * i + 1 < 36)
 			snprintf(substitution, sizeof(substitution), "S%c_", digits[2 * i + 1]);
@@ -196,7 +196,7 @@ static void cxx_without_end(void **state)
 
 	(void)state;
 	usage__own(&own, &most_before);
-	/* a short one of the kind is text */
+	/* a short one is demangled */
 	exponential(name, sizeof(name), 2);
 	assert_string_not_equal(demangle(demangler, CONFINE_NOBODY, name, buf, sizeof(buf), &later),
 				name);
@@ -209,15 +209,15 @@ static void cxx_without_end(void **state)
 	}
 	usage__own(&own, &most_after);
 	assert_in_range(most_after - most_before, 0, 8U << 20);
-	/* asking once more would not help: all the time that there is was given to it */
+	/* a retry would not help: it had all the time that is available */
 	assert_false(later);
-	/* and the next one is demangled */
+	/* and the next symbol is demangled */
 	assert_string_equal(
 		demangle(demangler, CONFINE_NOBODY, "_ZN3foo3bazEi", buf, sizeof(buf), &later),
 		"foo::baz(int)");
 }
 
-/* A user for whom there is no time now: his symbols are not shown as they are for good. */
+/* A user whose time is used up: his symbols are shown mangled, but only for now. */
 static void cxx_without_time(void **state)
 {
 	const uid_t slow = 70003;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Probe places and calls, on code as gcc and GHC 9.0.2 emit it, and on bytes at random. */
+/* Probe offsets and calls, on code emitted by gcc and GHC 9.0.2, and on random bytes. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -217,7 +217,7 @@ static bool is_suspend(void *ctx, uint64_t target)
 	return target == SITE_SUSPEND;
 }
 
-/* The site, from both steps. */
+/* Finds the site by both steps. */
 static int site_back(struct insn *insn, const uint8_t *code, size_t len, uint64_t ret_addr,
 		     bool (*accepts)(void *ctx, uint64_t target), void *ctx, uint64_t *ret_site)
 {
@@ -271,7 +271,7 @@ static void no_site(void **state)
 	size_t asked = 0;
 	uint64_t site = 7;
 
-	/* one byte beside an instruction's start: forward decoding does not land there */
+	/* one byte off an instruction's start: forward decoding does not reach it */
 	assert_int_equal(site_back(*state, site_code, 0x40c64a - SITE_ADDR, 0x40c64a, is_suspend,
 				   &asked, &site),
 			 -ENOENT);
@@ -279,7 +279,7 @@ static void no_site(void **state)
 	assert_int_equal(site_back(*state, site_code + 9, 0x40c649 - SITE_RET, 0x40c649, is_suspend,
 				   &asked, &site),
 			 -ENOENT);
-	/* a return lies between */
+	/* a ret in between */
 	memcpy(code, site_code, sizeof(code));
 	code[22] = 0xc3;
 	code[23] = 0x90;
@@ -299,7 +299,7 @@ static void no_site(void **state)
 	assert_int_equal(site, 7);
 }
 
-/* Any bytes at all: in blocks of exactly their size, for the sanitizer. */
+/* Random bytes, in blocks of exactly their size for the sanitizer. */
 static void bytes_at_random(void **state)
 {
 	uint32_t seed = 0x1badb002;
@@ -338,7 +338,7 @@ static void bytes_at_random(void **state)
 	assert_true(asked > 0);
 }
 
-/* A function's address in a register that calls leave alone: GHC 9.0.2 without optimisation. */
+/* A function's address in a callee-saved register: GHC 9.0.2 without optimisation. */
 static const uint8_t by_register[] = {
 	0xb8, 0x80, 0x36, 0x40, 0x00, 0x48, 0xc7, 0x45, 0x08, 0x60, 0xd0, 0x40, 0x00, 0x48,
 	0x83, 0xc5, 0x08, 0x49, 0x8b, 0x9d, 0x68, 0x03, 0x00, 0x00, 0x48, 0x8b, 0x4b, 0x18,
@@ -356,24 +356,24 @@ struct set_case {
 	uint64_t target;
 };
 
-/* The code is at ADDR, and the call comes after it. */
+/* The code is at ADDR, followed by the call. */
 static void set_before(void **state)
 {
 	const struct set_case cases[] = {
-		/* call *%rbx, of what came into it by %eax */
+		/* call *%rbx, whose value came through %eax */
 		{by_register, sizeof(by_register), BYTES(0xff, 0xd3), 0, INSN_CALL_DIRECT,
 		 0x403680},
-		/* without the first instruction nothing is known */
+		/* unknown without the first instruction */
 		{by_register + 5, sizeof(by_register) - 5, BYTES(0xff, 0xd3), -ENOENT, 0, 0},
-		/* call *%rdi, of which suspendThread has made something else */
+		/* call *%rdi, which suspendThread has clobbered */
 		{by_register, sizeof(by_register), BYTES(0xff, 0xd7), -ENOENT, 0, 0},
 		/* lea 0x10(%rip),%r12; call *%r12 */
 		{BYTES(0x4c, 0x8d, 0x25, 0x10, 0, 0, 0), BYTES(0x41, 0xff, 0xd4), 0,
 		 INSN_CALL_DIRECT, ADDR + 7 + 0x10},
-		/* mov 0x20(%rip),%rbx; call: the pointer itself is elsewhere */
+		/* mov 0x20(%rip),%rbx; call: the pointer is in memory */
 		{BYTES(0x48, 0x8b, 0x1d, 0x20, 0, 0, 0, 0xe8, 1, 0, 0, 0), BYTES(0xff, 0xd3), 0,
 		 INSN_CALL_SLOT, ADDR + 7 + 0x20},
-		/* mov $0x403680,%ebx; jmp: somebody else comes here */
+		/* mov $0x403680,%ebx; jmp: control comes here from elsewhere */
 		{BYTES(0xbb, 0x80, 0x36, 0x40, 0, 0xeb, 0), BYTES(0xff, 0xd3), -ENOENT, 0, 0},
 		/* mov $0x403680,%ebx; add $8,%rbx */
 		{BYTES(0xbb, 0x80, 0x36, 0x40, 0, 0x48, 0x83, 0xc3, 8), BYTES(0xff, 0xd3), -ENOENT,

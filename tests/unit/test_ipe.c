@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Info-table provenance of every form, in memory that this test makes up as GHC's releases lay it
- * out (rts/include/rts/IPE.h), compressed by libzstd itself where it can be; and any other memory.
+ * Info table provenance in every form, in made-up memory laid out as by GHC's releases
+ * (rts/include/rts/IPE.h), compressed by libzstd itself where supported; and arbitrary memory.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -91,7 +91,7 @@ static void put32(uint8_t *p, size_t at, uint32_t v)
 	memcpy(p + at, &v, 4);
 }
 
-/* Into the heap; its address. */
+/* Copies to the heap; returns the address. */
 static uint64_t keep(struct world *w, const void *data, size_t len)
 {
 	uint64_t at = HEAP + w->heap_len;
@@ -135,7 +135,7 @@ struct fields {
 	bool is_return;
 };
 
-/* A function, then three return points of it, and so on. */
+/* Each function is followed by three of its return points. */
 static struct fields fields_of(size_t i)
 {
 	struct fields f;
@@ -155,7 +155,7 @@ static uint64_t info_of(size_t i)
 	return CODE + 64 * (i + 1);
 }
 
-/* 9.8 (module in the entries) and 9.10 on (in the buffer). */
+/* Tables of 9.8 (module in the entries) and of 9.10 and later (module in the buffer). */
 static void make_tables(struct world *w, bool v910, bool compressed, bool desc_is_number)
 {
 	size_t size = v910 ? 24 : 32;
@@ -302,7 +302,7 @@ static void forms(void **state)
 	}
 }
 
-/* Closures between the entries that look like some: all words lead where an entry's would. */
+/* Closures between the entries that resemble them: each word points where an entry's would. */
 static void not_entries(void **state)
 {
 	static const struct {
@@ -340,7 +340,8 @@ static void put_ent(struct world *w, uint64_t info, const char *table)
 	w->data_len += 56;
 }
 
-/* The runtime's Cmm modules have one name: what is between two of their entries is not theirs. */
+/* The runtime's Cmm modules share one name: code between two of their entries is not attributed
+ * to them. */
 static void cmm_modules(void **state)
 {
 	static const char *const tables[] = {"stg_raise_ret_info", "stg_ap_p_info", "foo_info",
@@ -370,14 +371,14 @@ static void versions(void **state)
 	assert_non_null(ipe_layout__find("9.14.1"));
 }
 
-/* Two modules, and the code of a third one in between that has no map. */
+/* Limits on entries and strings, and layouts of other versions. */
 static void limits(void **state)
 {
 	struct world *w = world_new();
 
 	(void)state;
 	make_tables(w, true, false, true);
-	/* full: what fits stays, and that is reported */
+	/* full: what fits is kept, and the truncation is reported */
 	w->out.max_entries = N / 2;
 	assert_int_equal(ipe_read(ipe_layout__find("9.10.3"), &w->source, &w->out), 0);
 	assert_int_equal(w->out.n, N / 2);
@@ -388,7 +389,7 @@ static void limits(void **state)
 	assert_int_equal(w->out.n, 0);
 	assert_true(w->out.truncated);
 	w->out.max_strings = 100000;
-	/* the form of another version is not mistaken for its own */
+	/* another version's format is not mistaken for its own */
 	assert_int_equal(ipe_read(ipe_layout__find("9.8.1"), &w->source, &w->out), 0);
 	assert_int_equal(w->out.n, 0);
 	assert_int_equal(ipe_read(ipe_layout__find("9.6.6"), &w->source, &w->out), 0);
@@ -402,7 +403,7 @@ static uint32_t next_random(uint32_t *seed)
 	return *seed >> 8;
 }
 
-/* Every word of the buffers damaged, one after the other: it ends, and offsets stay inside. */
+/* With random bytes of the buffers damaged, reading ends and all offsets are in range. */
 static void damage(void **state)
 {
 	static const char *const all[] = {"9.2.8", "9.4.2", "9.4.8", "9.6.6", "9.8.4", "9.10.3"};

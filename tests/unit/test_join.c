@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_join: a process's records and its eventlog in one picture, over both made here. */
+/* test_join: a process's records and its eventlog in one picture, both generated. */
 #include "eventlog_writer.h"
 #include "join/join.h"
 #include "logs/logs.h"
@@ -9,11 +9,11 @@
 #define US	 UINT64_C(1000)
 #define MS	 UINT64_C(1000000)
 #define S	 UINT64_C(1000000000)
-#define RTS_AT	 (40 * S) /* CLOCK_MONOTONIC when the runtime started: 0 of the log */
+#define RTS_AT	 (40 * S) /* CLOCK_MONOTONIC when the runtime started: the log's time 0 */
 #define ATTACH	 (46 * S)
 #define DURATION (5 * S)
 #define LEAVE	 (ATTACH + DURATION)
-#define WALL	 UINT64_C(1700000000) /* the wall clock when the runtime started, in s */
+#define WALL	 UINT64_C(1700000000) /* wall clock when the runtime started, in s */
 
 struct joined {
 	struct kit kit;
@@ -21,7 +21,7 @@ struct joined {
 	const struct pic_target *t;
 };
 
-/* CLOCK_MONOTONIC in the log's time. */
+/* Converts CLOCK_MONOTONIC to the log's time. */
 static uint64_t in_log(uint64_t ns)
 {
 	return ns - RTS_AT;
@@ -42,16 +42,16 @@ static void log_begin(struct writer *w)
 	w_event(w, EL_WALL_CLOCK_TIME, 2, "wlw", 1, WALL, 2);
 }
 
-/* What became of the clocks since the program's start. */
+/* What happened to the clocks since the program's start. */
 struct clocks {
-	uint64_t suspended_ns; /* for so long the system was since then … */
-	uint64_t before_ns;    /* … and before */
-	int64_t set_ns;	       /* the wall clock was set forward by so much */
-	bool no_start;	       /* when the process started is not known */
-	bool during;	       /* it was suspended during the session */
+	uint64_t suspended_ns; /* how long the system was suspended since the start … */
+	uint64_t before_ns;    /* … and before it */
+	int64_t set_ns;	       /* how far the wall clock was set forward */
+	bool no_start;	       /* the process's start time is unknown */
+	bool during;	       /* suspended during the session */
 };
 
-/* The log is read so long after the session's end. */
+/* Joins the log, which is read `after_ns` after the session's end. */
 static void finish_clocks(struct joined *j, struct writer *w, uint64_t after_ns,
 			  const struct clocks *c)
 {
@@ -110,7 +110,7 @@ static bool is_missing(const struct pic_target *t, const char *what)
 
 #define PAUSE (2 * US)
 
-/* n of them, evenly from one time to another. */
+/* Writes n collections, evenly spaced. */
 static void collect(struct writer *w, uint64_t from_ns, uint64_t to_ns, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -122,7 +122,7 @@ static void collect(struct writer *w, uint64_t from_ns, uint64_t to_ns, unsigned
 	}
 }
 
-/* A program that nothing marks the collections of: a fourth of its samples are in the runtime. */
+/* A program whose collections no probe reports: a quarter of its samples are in the runtime. */
 static void begin_without_probes(struct joined *j)
 {
 	union rec r;
@@ -138,7 +138,7 @@ static void begin_without_probes(struct joined *j)
 	}
 }
 
-/* Those of the session are summed up, and no others. */
+/* Only the collections of the session are summed up. */
 static void test_gcs_of_session(void **state)
 {
 	struct joined j;
@@ -164,7 +164,7 @@ static void test_gcs_of_session(void **state)
 	end_join(&j);
 }
 
-/* More than are kept: how many they are together is not known, nor how long they took. */
+/* More collections than are kept: neither their total number nor their total time is known. */
 static void test_too_many_gcs(void **state)
 {
 	struct joined j;
@@ -184,7 +184,7 @@ static void test_too_many_gcs(void **state)
 	end_join(&j);
 }
 
-/* A log that ends long before the session does not know how many there were. */
+/* If a log ends long before the session, the number of collections is unknown. */
 static void test_gcs_of_lagging_log(void **state)
 {
 	struct joined j;
@@ -203,7 +203,7 @@ static void test_gcs_of_lagging_log(void **state)
 	end_join(&j);
 }
 
-/* The probes see one, and come off. The log has so many more, up to a time. */
+/* The probes see one collection and are taken off; the log has n more, until `until_ns`. */
 static void check_came_off(unsigned n, uint64_t until_ns)
 {
 	struct joined j;
@@ -227,8 +227,8 @@ static void check_came_off(unsigned n, uint64_t until_ns)
 	end_join(&j);
 }
 
-/* What probes saw before they came off stays as it was where the log has a part of the rest, or
- * nothing: with +RTS -l-g GHC writes no collections. */
+/* What the probes saw before they were taken off is kept unchanged if the log has only part of
+ * the rest, or nothing: with +RTS -l-g GHC writes no collections. */
 static void test_gcs_came_off(void **state)
 {
 	(void)state;
@@ -240,13 +240,13 @@ static void test_gcs_came_off(void **state)
 
 #define STEP (5 * MS)
 
-/* Not at equal steps, so that no wrong offset of the clocks fits. */
+/* Not evenly spaced, so that no wrong clock offset fits. */
 static uint64_t call_at(unsigned i)
 {
 	return ATTACH + i * STEP + (i * i) % 97 * 10 * US;
 }
 
-/* Calls of Haskell thread 1, of 1 ms each, as the log has them: from number `from` to `to`. */
+/* Writes calls `from` to `to` of Haskell thread 1, of 1 ms each. */
 static void log_calls(struct writer *w, unsigned from, unsigned to)
 {
 	w_event(w, EL_CREATE_THREAD, in_log(call_at(from)) - 3 * US, "w", 1);
@@ -268,7 +268,8 @@ static void put_call(struct joined *j, unsigned i)
 	put(&j->kit, &r);
 }
 
-/* So many calls in the session, of which the records lack one in `lack`; the log goes on. */
+/* n calls in the session; every `lack`th is missing from the records. The log continues
+ * afterwards. */
 static void join_calls(struct joined *j, unsigned n, unsigned lack, const struct clocks *clocks)
 {
 	const struct wire_site_key key = {.site = SITE(1), .tgid = PID};
@@ -292,7 +293,7 @@ static void join_calls(struct joined *j, unsigned n, unsigned lack, const struct
 	finish_clocks(j, &w, 300 * MS, clocks);
 }
 
-/* Where the log's time 0 was is known from what both saw, as near as that is. */
+/* The log's time 0 is determined from what both saw, with the precision that allows. */
 static void check_matched(const struct joined *j)
 {
 	assert_true(j->t->eventlog.known);
@@ -300,7 +301,7 @@ static void check_matched(const struct joined *j)
 	assert_in_range(j->t->eventlog.offset_ns, RTS_AT - 20 * US, RTS_AT + 20 * US);
 }
 
-/* The program runs on, and calls, until its log is read: all calls of the session are the same. */
+/* The program runs and makes calls until its log is read: all calls of the session match. */
 static void test_calls_after_session(void **state)
 {
 	const struct clocks good = {0};
@@ -325,18 +326,20 @@ static void message(struct writer *w, uint64_t ns, const char *text)
 
 /* ── clocks ──────────────────────────────────────────────────────────────────────────────── */
 
-/* The system slept since the program's start, or its wall clock was set: the log is joined. */
+/* The system was suspended since the program's start, or its wall clock was set: the log is
+ * joined. */
 static void test_clocks(void **state)
 {
 	static const struct clocks cases[] = {
-		/* it slept before the program began, as every laptop did */
+		/* suspended before the program began, as on every laptop */
 		{.before_ns = 36000 * S},
-		/* and since: by the wall clock the log ends before the session, or the boot */
+		/* and since: by the wall clock the log ends before the session, or before the
+		 * boot */
 		{.suspended_ns = 30 * S},
 		{.suspended_ns = 30 * S, .no_start = true},
 		{.suspended_ns = 3600 * S},
 		{.before_ns = 36000 * S, .suspended_ns = 30 * S, .during = true},
-		/* as a virtual machine's clock is, once it knows the time */
+		/* as on a virtual machine that has just learnt the time */
 		{.set_ns = 3600 * (int64_t)S},
 		{.set_ns = 30 * (int64_t)S},
 		{.set_ns = -20 * (int64_t)S},
@@ -356,7 +359,7 @@ static void test_clocks(void **state)
 	}
 }
 
-/* It slept before and since: how long since is not known. It is not reported that GHC was late. */
+/* Suspended both before and since, the latter for an unknown time. GHC is not reported as late. */
 static void test_clocks_differ(void **state)
 {
 	const struct clocks both = {.before_ns = 3600 * S, .suspended_ns = 30 * S};
@@ -370,7 +373,7 @@ static void test_clocks_differ(void **state)
 	assert_true(is_missing(j.t, "its clock and the system's do not match"));
 	assert_false(is_missing(j.t, "of the session in the eventlog"));
 	end_join(&j);
-	/* nor is it reported alone where a buffer that was not full may be why */
+	/* nor reported alone, if a buffer that is not full may be the cause */
 	begin(&j);
 	put(&j.kit, mk_event(&(union rec){0}, WIRE_THREAD_NEW, 7, ATTACH));
 	log_begin(&w);
@@ -379,7 +382,7 @@ static void test_clocks_differ(void **state)
 	finish_clocks(&j, &w, MS, &idle);
 	assert_true(is_missing(j.t, "GHC writes a buffer when it is full, or its clock"));
 	end_join(&j);
-	/* nothing that both saw shows that the log is where the process's start has it */
+	/* nothing seen by both confirms that the log begins at the process's start */
 	begin(&j);
 	put(&j.kit, mk_event(&(union rec){0}, WIRE_THREAD_NEW, 7, ATTACH));
 	log_begin(&w);
@@ -401,7 +404,7 @@ static const struct pic_window *window(const struct pic_target *t, const char *l
 	return NULL;
 }
 
-/* Of each interval what lies in the session counts, and of those that do not reach it nothing. */
+/* Of each interval the part within the session counts; intervals outside do not count. */
 static void test_windows_of_session(void **state)
 {
 	const struct pic_window *v;
@@ -444,7 +447,7 @@ static void test_windows_of_session(void **state)
 
 #define MANY 300000
 
-/* More intervals than are kept: they are all in the sums, and it is reported what that means. */
+/* More intervals than are kept: the sums include all of them, and a note explains it. */
 static void test_too_many_windows(void **state)
 {
 	const struct pic_window *v;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * test_join_buffers: a process's records and its log, of which GHC has not written every
- * capability's buffer yet. What the program did is written down once, for both.
+ * test_join_buffers: a process's records and its eventlog, in which GHC has not yet written every
+ * capability's buffer. Both are generated from the same calls.
  */
 #include "eventlog_writer.h"
 #include "intake/tap.h"
@@ -9,13 +9,13 @@
 #include "test_timeline_kit.h"
 
 #define MS     UINT64_C(1000000)
-#define WALL   UINT64_C(1700000000000000000) /* when CLOCK_MONOTONIC was 0 */
+#define WALL   UINT64_C(1700000000000000000) /* wall clock when CLOCK_MONOTONIC was 0 */
 #define BEGIN  (1000 * MS)
 #define UNTIL  (1200 * MS)
 #define OFFSET (500 * MS) /* CLOCK_MONOTONIC - the log's time */
 #define CALLS  40
 
-/* Call number i of the Haskell thread that runs on a capability; it runs for the rest. */
+/* Call number i of the Haskell thread of a capability, which runs for the rest of the time. */
 static uint64_t call_start(unsigned cap, unsigned i)
 {
 	return BEGIN + 10 * MS + i * 4 * MS + i * i * 1000 + cap * 300000;
@@ -55,7 +55,7 @@ static void put_records(struct kit *kit)
 
 /* ── the log ─────────────────────────────────────────────────────────────────────────────── */
 
-/* Each leads a collection of its own; both threads are made by the first capability. */
+/* Each capability leads a collection of its own; the first one creates both threads. */
 static void write_begin(struct writer *w, unsigned cap)
 {
 	uint64_t at = BEGIN - OFFSET + (1 + cap) * MS;
@@ -85,7 +85,7 @@ static void write_cap(struct writer *w, unsigned cap, bool empty)
 
 enum buffer { WRITTEN, UNWRITTEN, EMPTY };
 
-/* Of a program that runs on: it has no end mark. */
+/* The log of a program that is still running: it has no end mark. */
 static int make_log(enum buffer second)
 {
 	struct writer w = {0};
@@ -146,7 +146,7 @@ static void join(enum buffer second, double calls, double caps, bool missing)
 	assert_int_equal(is_missing(t, "the buffer of capability 1 in the eventlog"), missing);
 	assert_int_equal(t->gc.known && !t->gc.inferred, second != UNWRITTEN);
 	assert_int_equal(t->gc.count, second == WRITTEN ? 2 : second == EMPTY);
-	/* what the records have of the second thread's calls stays */
+	/* the second thread's calls in the records are kept */
 	lane = lane_by(t, LANE_HASKELL, 2);
 	if (second != EMPTY)
 		assert_in_range(lane->states_ns[HS_SAFE_CALL], CALLS * 2 * MS - CALLS * 1000,
@@ -156,25 +156,25 @@ static void join(enum buffer second, double calls, double caps, bool missing)
 	close(fd);
 }
 
-/* All is there, and agrees. */
+/* The log is complete and agrees. */
 static void t_written(void **state)
 {
 	(void)state;
 	join(WRITTEN, 1, 1, false);
 }
 
-/* What the log cannot have yet is no disagreement. */
+/* Events that GHC cannot have written yet do not count as disagreement. */
 static void t_unwritten(void **state)
 {
 	(void)state;
 	join(UNWRITTEN, 1, 1, true);
 }
 
-/* The buffer is there, and has none of what the records have: that is one. */
+/* The buffer is written but has nothing of what the records have: a disagreement. */
 static void t_empty(void **state)
 {
 	(void)state;
-	/* of the first thread it has the capability of each call and sample */
+	/* for the first thread it has the capability of each call and sample */
 	join(EMPTY, 0.5, 2.0 / 3, false);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The kernel's table of functions, and which of its frames are the probes' own. */
+/* The kernel's table of functions, and which kernel frames are the probes' own. */
 #include "intake/intake_priv.h"
 #include "names/kallsyms.h"
 #include "names/names.h"
@@ -48,7 +48,7 @@ static void test_find(void **state)
 	kallsyms__free(s);
 }
 
-/* kernel.kptr_restrict: every address is 0. */
+/* With kernel.kptr_restrict every address is 0. */
 static void test_hidden(void **state)
 {
 	struct kallsyms *s;
@@ -76,7 +76,7 @@ static void test_damaged(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		assert_int_equal(read_text(texts[i], &s), -EBADMSG);
-	/* a module's name that is none */
+	/* not a valid module name */
 	assert_int_equal(read_text("ffffffff81000000 T x\t[\n", &s), 0);
 	assert_string_equal(kallsyms__find(s, 0xffffffff81000000, &module), "x");
 	kallsyms__free(s);
@@ -109,10 +109,10 @@ static void assert_kernel(struct names_kernel kernel, uint64_t no, bool early)
 	assert_int_equal(kernel.early, early);
 }
 
-/* The table is read again for what may have come since, and once a minute at most. */
+/* The table is read again for modules loaded since, at most once a minute. */
 static void test_read_again(void **state)
 {
-	/* above all of the kernel's own, and below */
+	/* above all of the kernel's own addresses, and below */
 	const uint64_t module = 0xfffffffffffff000, own = 0xffffffff80000000;
 	const uint64_t second = 1000000000, now = 1000 * second;
 	struct names_kernel kernel;
@@ -215,7 +215,7 @@ static void test_stacks(void **state)
 	kit_new(&kit);
 	namer.ctx = &kit;
 	assert_int_equal(intake__add_target(kit.in, &info, &namer, T0, 0), 0);
-	/* asleep in a safe call: what the tracepoint called is not seen */
+	/* asleep in a safe call: the functions called by the tracepoint are not shown */
 	mk_off(&r, 1, T0 + 100, T0 + 900, T0 + 1000, WIRE_WHERE_SAFE_CALL, KERNEL(5), KERNEL(3),
 	       KERNEL(4), KERNEL(1), KERNEL(2), CIP(CFN(4)), FR(WIRE_FRAME_SITE, SITE(4)),
 	       RET(HS(4)), STOP);
@@ -223,7 +223,7 @@ static void test_stacks(void **state)
 	r.off.ip = CFN(4);
 	r.off.site = SITE(4);
 	put(&kit, &r);
-	/* on the CPU, in Haskell code that faults: it stays Haskell code */
+	/* on the CPU, in Haskell code with a page fault: it counts as Haskell code */
 	mk_sample(&r, 1, T0 + 2000, WIRE_WHERE_HASKELL, HS(1), KERNEL(4), KERNEL(1), IP(HS(1)),
 		  RET(HS(2)), STOP);
 	r.h.tgid = PID + 1;

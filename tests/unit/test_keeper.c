@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The keeper, with pipes for links: the other end shows whether anybody still holds one. */
+/* The keeper, with pipes instead of links: the other end shows whether anybody still holds one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -20,7 +20,7 @@
 #include "kernel/keeper_priv.h"
 #include "kernel/kernel_priv.h"
 
-/* Far longer than anything here takes on a machine that does other things as well. */
+/* Far longer than anything here takes on a busy machine. */
 #define PATIENCE_MS 60000
 
 struct link {
@@ -42,7 +42,7 @@ static struct link hold(struct keeper *k, enum keep_kind kind)
 
 	assert_int_equal(keeper__hold(k, kind, l.theirs, &l.id), 0);
 	assert_true(l.id != 0);
-	/* it was closed here */
+	/* closed in this process */
 	assert_int_equal(fcntl(l.theirs, F_GETFD), -1);
 	return l;
 }
@@ -75,7 +75,7 @@ static void test_holds_and_drops(void **state)
 	assert_true(keeper__works(k));
 	keeper__free(k);
 	assert_false(is_held(&c, 0));
-	/* nothing is left of it */
+	/* no child is left */
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);
 	close(a.mine);
@@ -96,7 +96,7 @@ static void test_discards(void **state)
 	close(l.mine);
 }
 
-/* More than the socket takes at once, and each of them can be dropped. */
+/* More than the socket holds at once, and each can be dropped. */
 static void test_many(void **state)
 {
 	enum { N = 2000 };
@@ -112,7 +112,7 @@ static void test_many(void **state)
 
 		assert_true(fd >= 0);
 		err = keeper__hold(k, KEEP_PROBE, fd, &links[i].id);
-		/* as many as it may have open */
+		/* as many as it can have open */
 		if (err)
 			assert_int_equal(err, -EMFILE);
 		if (err)
@@ -132,7 +132,7 @@ static void test_many(void **state)
 	close(fds[0]);
 }
 
-/* While the loop turns nothing is taken off; then the probes, then the rest. */
+/* Nothing is taken off while the loop turns; after that the probes, then the rest. */
 static void test_watches(void **state)
 {
 	struct link probe, rest, later;
@@ -151,7 +151,7 @@ static void test_watches(void **state)
 	assert_int_equal(keeper__times_taken(k), 0);
 	assert_false(is_held(&probe, PATIENCE_MS));
 	assert_true(keeper__times_taken(k) >= 1);
-	/* what is given to it then stays until the next time */
+	/* what is handed over then stays until the next time */
 	later = hold(k, KEEP_PROBE);
 	keeper__drop(k, probe.id, &number);
 	assert_true(keeper__await(k, number));
@@ -164,7 +164,7 @@ static void test_watches(void **state)
 	close(later.mine);
 }
 
-/* The daemon is killed, and another process still has its descriptors. */
+/* The daemon is killed, while another process still has its descriptors. */
 static void test_outlives_nobody(void **state)
 {
 	int fds[2], hangs[2];
@@ -183,7 +183,7 @@ static void test_outlives_nobody(void **state)
 		close(fds[0]);
 		if (keeper__new(&k) || keeper__hold(k, KEEP_REST, fds[1], &id))
 			_exit(1);
-		/* this one has the socket to the keeper too */
+		/* this process has the keeper's socket too */
 		if (fork() == 0) {
 			close(hangs[1]);
 			_exit(read(hangs[0], &c, 1) != 0);
@@ -212,7 +212,7 @@ static void test_is_gone(void **state)
 	(void)state;
 	assert_int_equal(keeper__new(&k), 0);
 	kept = hold(k, KEEP_REST);
-	/* its pid: the only child */
+	/* the keeper is the only child */
 	snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
 	f = fopen(path, "re");
 	if (!f || !fgets(name, sizeof(name), f))
@@ -227,7 +227,7 @@ static void test_is_gone(void **state)
 		assert_non_null(fgets(name, sizeof(name), f));
 		fclose(f);
 	}
-	/* it does not listen to what ends the daemon */
+	/* signals that end the daemon do not end the keeper */
 	kill(pid, SIGTERM);
 	kill(pid, SIGINT);
 	assert_true(is_held(&kept, 300));
@@ -255,7 +255,7 @@ static pid_t only_child(void)
 	return (pid_t)strtol(children, NULL, 10);
 }
 
-/* Whether this process's only child has the descriptor by which the kernel keeps its account. */
+/* Returns true if this process's only child has the descriptor that enables BPF statistics. */
 static bool child_has_account(void)
 {
 	char path[64], target[64];
@@ -307,7 +307,7 @@ static void test_account(void **state)
 	keeper__free(k);
 }
 
-/* Nobody waits for one that is late; it does what it was asked for last. */
+/* A late keeper is not waited for; it does what was last requested. */
 static void test_late_account(void **state)
 {
 	uint64_t on = 0, off = 0;
@@ -317,7 +317,7 @@ static void test_late_account(void **state)
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(keeper__new(&k), 0);
-	/* once this is done it has given up its rights, and has its name */
+	/* after this it has given up its rights and has its name */
 	account(k, false);
 	assert_int_equal(kill(only_child(), SIGSTOP), 0);
 	assert_int_equal(keeper__account(k, true, &on), 0);
@@ -332,7 +332,8 @@ static void test_late_account(void **state)
 	keeper__free(k);
 }
 
-/* The events are of the CPU, and what this process may not open has the kernel's own answer. */
+/* The events are for the given CPU, and where this process may not open one, the result is the
+ * kernel's own error. */
 static void test_opens_events(void **state)
 {
 	uint64_t before = 0, after = 0;
@@ -347,7 +348,7 @@ static void test_opens_events(void **state)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		/* nobody may open one for a CPU without rights */
+		/* without rights a process cannot open an event for a CPU */
 		if (caps__reduce_to(0))
 			_exit(3);
 		fd = cpu_event__open_here(CPU_EVENT_CLOCK, 0, 1000000000);
@@ -370,7 +371,7 @@ static void test_opens_events(void **state)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	/* a CPU that no machine has */
+	/* a CPU that does not exist on any machine */
 	assert_int_equal(keeper__open_event(k, CPU_EVENT_CLOCK, 1 << 20, 1000000000),
 			 cpu_event__open_here(CPU_EVENT_CLOCK, 1 << 20, 1000000000));
 	assert_int_equal(keeper__open_event(k, 0, 0, 1000000000), -EINVAL);

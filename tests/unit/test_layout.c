@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The table of offsets against the JSON that it is made from, and against measured values. */
+/* The table of offsets, compared with the JSON that it is generated from and with measured
+ * values. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +28,7 @@
 #field, json, offsetof(struct layout, field), sizeof(((struct layout *)0)->field)  \
 	}
 
-/* Independent of the generator's own list: a field that it mixes up shows here. */
+/* Independent of the generator's own list, so that a mixed-up field is detected. */
 static const struct {
 	const char *field, *json;
 	size_t offset, size;
@@ -170,7 +171,7 @@ static void test_table_is_the_json(void **state)
 	cJSON_Delete(json);
 }
 
-/* Measured on live processes and read in GHC's sources, not taken from the JSON. */
+/* Measured on live processes and taken from GHC's sources, not from the JSON. */
 static void test_measured_values(void **state)
 {
 	struct layout l;
@@ -218,7 +219,7 @@ static void test_unknown_versions(void **state)
 	bool known = true;
 
 	(void)state;
-	/* a point release to come, a development version, the release after a branch */
+	/* a future point release, a development version, the release after a branch */
 	assert_int_equal(layout__find("9.12.9", true, false, LAYOUT_CLK, &l, &known), 0);
 	assert_false(known);
 	assert_int_equal(layout__find("9.12.2", true, false, LAYOUT_CLK, &near, &known), 0);
@@ -226,7 +227,7 @@ static void test_unknown_versions(void **state)
 	assert_memory_equal(&l, &near, sizeof(l));
 	assert_int_equal(layout__find("9.15.20260101", true, false, LAYOUT_NOCLK, &l, &known), 0);
 	assert_false(known);
-	/* 9.9 was what became 9.10: nearest at or below is 9.8.4 */
+	/* 9.9 became 9.10: the nearest release at or below it is 9.8.4 */
 	assert_int_equal(layout__find("9.9.20240101", true, false, LAYOUT_CLK, &l, &known), 0);
 	assert_false(known);
 	assert_int_equal(l.wire.tso_why_blocked, 34);
@@ -234,7 +235,7 @@ static void test_unknown_versions(void **state)
 	assert_int_equal(layout__find("8.8.4", true, false, LAYOUT_CLK, &l, &known), 0);
 	assert_false(known);
 	assert_int_equal(l.wire.tso_id_size, 4);
-	/* of 9.0 there is one Task only, nor does an unknown one of its series have another */
+	/* 9.0 has only one Task layout, and an unknown release of that series has no other */
 	assert_int_equal(layout__find("9.0.2", true, false, LAYOUT_NOCLK, &l, &known), -ENOENT);
 	assert_int_equal(layout__find("9.0.9", true, false, LAYOUT_NOCLK, &l, &known), -ENOENT);
 }
@@ -258,7 +259,7 @@ static void test_generator(void **state)
 {
 	(void)state;
 	assert_int_equal(system("scripts/gen-layouts --check"), 0);
-	/* the headers of the GHC that is installed give what the JSON has of it */
+	/* the headers of the installed GHC must give the same offsets as the JSON */
 	if (system("ghc --version >/dev/null 2>&1") != 0)
 		skip();
 	assert_int_equal(

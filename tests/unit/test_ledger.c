@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Ledgers of many lines: those of threads that ended become one account. */
+/* Ledgers of many lines: merging those of threads that ended into one account. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +11,8 @@
 
 #define OWNERS 3000
 
-/* There are more lines than places in the table of recent ones, so that lines of different owners
- * share them. With the address sanitizer this fails if one that is gone is still there. */
+/* There are more lines than places in the table of recent ones, so that lines of different
+ * owners share places. With the address sanitizer this fails if the table keeps a freed line. */
 static void test_merge(void **state)
 {
 	const struct ledger_opts opts = {0};
@@ -30,7 +30,7 @@ static void test_merge(void **state)
 	assert_non_null(l->recent);
 	assert_int_equal(ledger__merge_owners(l, to, OWNERS), 0);
 	assert_int_equal(HASH_COUNT(l->table), OWNERS);
-	/* what comes later finds the lines that stayed */
+	/* later bookings find the merged lines */
 	for (uint32_t i = 0; i < OWNERS; i++)
 		assert_int_equal(ledger__off(l, 0, 1, 1 + i, 10), 0);
 	assert_int_equal(HASH_COUNT(l->table), OWNERS);

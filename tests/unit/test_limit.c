@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Limits: which one is named where something failed for it. */
+/* Limits: which one is named if something failed because of it. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +40,7 @@ static void test_groups(void **state)
 	assert_true(limit__cgroup_memory(dir, "0::/\n") == UINT64_MAX);
 	assert_true(limit__cgroup_memory(dir, "0::/none\n") == UINT64_MAX);
 	assert_int_equal(limit__cgroup_memory(dir, "0::/a\n"), 60000000);
-	/* what holds for the group above it */
+	/* limited by the group above it */
 	assert_int_equal(limit__cgroup_memory(dir, "0::/a/b\n"), 60000000);
 	assert_int_equal(limit__cgroup_memory(dir, "0::/a/c"), 50000000);
 	assert_true(limit__cgroup_memory(dir, "4:memory:/\n2:cpu:/a\n") == UINT64_MAX);

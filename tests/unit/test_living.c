@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a look finds in lists of Haskell threads. */
+/* What a look finds in the lists of Haskell threads. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -34,7 +34,7 @@ static int look(struct living_heap *h, struct target_living **ret_living)
 	return err;
 }
 
-/* The ids and reasons that it finds, from the lowest id on. */
+/* Fails unless it finds these ids and reasons, sorted by id. */
 static void assert_found(struct living_heap *h, const struct target_living_thread *want, size_t n)
 {
 	uint64_t before = time__monotonic_ns();
@@ -66,7 +66,7 @@ static void assert_torn(struct living_heap *h)
 	free(living);
 }
 
-/* Those that have not ended, of all generations, whatever the runtime's way and release. */
+/* Finds threads that have not ended, in all generations, whatever the runtime's way and release. */
 static void test_found(void **state)
 {
 	static const struct {
@@ -96,7 +96,7 @@ static void test_found(void **state)
 	}
 }
 
-/* One is reported once, whatever the order in which the lists have it. */
+/* A thread is reported once, whatever its order in the lists. */
 static void test_twice(void **state)
 {
 	static const struct target_living_thread want[] = {{.id = 3, .why_blocked = 6}};
@@ -110,7 +110,7 @@ static void test_twice(void **state)
 	free(h);
 }
 
-/* As one begins the lists are taken away. */
+/* At the begin of a collection the lists are taken away. */
 static void test_under_way(void **state)
 {
 	struct living_heap *h = living_heap(GENS, 384);
@@ -123,7 +123,8 @@ static void test_under_way(void **state)
 	free(h);
 }
 
-/* The first of all finds no blocks; later on old_threads has what has ended. */
+/* During the first collection there are no old blocks; after that, old_threads has the ended
+ * threads. */
 static void test_first(void **state)
 {
 	struct living_heap *h = living_heap(GENS, 384);
@@ -147,7 +148,7 @@ static void *end_collection(void *heap)
 	return NULL;
 }
 
-/* Its end is waited for. */
+/* The look waits for the end of a collection. */
 static void test_ends(void **state)
 {
 	struct living_heap *h = living_heap(GENS, 384);
@@ -166,13 +167,13 @@ static void test_ends(void **state)
 
 struct collector {
 	struct living_heap *heap;
-	unsigned oldest; /* of the generations that are collected */
+	unsigned oldest; /* oldest generation that is collected */
 	_Atomic unsigned n_threads;
 	unsigned after_us;
 	atomic_bool stops;
 };
 
-/* All threads of a generation live, and come to the older one's list, each in front of it. */
+/* All threads of a generation survive and are prepended to the older generation's list. */
 static void move_all(struct living_heap *h, unsigned no)
 {
 	uint8_t *from = living_gen(h, no) + HEAP_GEN_THREADS;
@@ -203,7 +204,7 @@ static void collect(struct collector *c, uint32_t over)
 		living_old_blocks(c->heap, no, 0);
 }
 
-/* A new thread, and a collection, some thousand times a second. */
+/* Adds a thread and collects, several thousand times a second. */
 static void *run_collector(void *ctx)
 {
 	struct collector *c = ctx;
@@ -234,7 +235,7 @@ static void end_collector(struct collector *c, pthread_t thread)
 	free(c->heap);
 }
 
-/* Finds those that there were before, or, where that is not certain, nothing. */
+/* Must find all threads that existed before, or nothing if a result is not certain. */
 static void look_for_all(struct collector *c, bool certain)
 {
 	struct target_living *living;
@@ -259,9 +260,9 @@ static void look_for_all(struct collector *c, bool certain)
 }
 
 /*
- * While many threads are read, the youngest generation is collected often: that moves none of them,
- * and each that comes to them is found. A collection of the older one moves them all: none is
- * missed for that.
+ * While many threads are read, the youngest generation is collected often: this moves none of them,
+ * and each thread that is added is found. A collection of the older generation moves them all, and
+ * none may be missed because of it.
  */
 static void test_collected(void **state)
 {
@@ -286,7 +287,7 @@ static void *begin_collection(void *ctx)
 	return NULL;
 }
 
-/* One that begins when all has been found, and does not end, is not waited for. */
+/* A collection that begins after everything was found, and does not end, is not waited for. */
 static void test_goes_on(void **state)
 {
 	struct collector c = {.heap = living_heap(GENS, 384)};
@@ -316,12 +317,12 @@ static void test_torn(void **state)
 	first = living_add(h, 0, 11, RUNS, 1);
 	living_add_some(h);
 	tso = living_add(h, 0, 10, RUNS, 1);
-	/* at something else than what ends the other list; at nothing */
+	/* ends in something other than the lists' end closure; ends in NULL */
 	link_to(tso, h->tables[1]);
 	assert_torn(h);
 	link_to(tso, NULL);
 	assert_torn(h);
-	/* in a circle, at once or later on, of those that live and of others */
+	/* circular at once or later, among live threads and others */
 	link_to(tso, tso);
 	assert_torn(h);
 	((uint8_t *)tso->words)[AT_WHAT_NEXT] = COMPLETE;
@@ -343,7 +344,7 @@ static void test_hostile(void **state)
 	(void)state;
 	living_add_some(h);
 	assert_int_equal(target__take_living(&h->target, &living), -EINVAL);
-	/* no array; one without an end; one whose generations have no size */
+	/* not an array; circular; generations of size 0 */
 	living_put(living_gen(h, 0) + HEAP_GEN_TO, living_addr(living_gen(h, 1)) + 160);
 	assert_refused(h, -EFAULT);
 	living_put(living_gen(h, 0) + HEAP_GEN_TO, living_addr(living_gen(h, 1)));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Messages that nobody reads: they wait for a moment, and are counted. */
+/* Messages that nobody reads: each waits for a moment, then is dropped and counted. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 
 #define PREFIX "safescoped: "
 
-/* Standard error is a pipe meanwhile; its reader gets what there is. */
+/* Replaces standard error by a pipe that is read without blocking. */
 struct pipe_of {
 	int ends[2], kept;
 };
@@ -37,7 +37,7 @@ static void restore(struct pipe_of *p)
 	fd__close(&p->ends[1]);
 }
 
-/* How many lines there are to read; *ret_last is the last one. */
+/* The number of lines that can be read; *ret_last is the last one. */
 static unsigned read_lines(struct pipe_of *p, char ret_last[256])
 {
 	static char text[1 << 20];
@@ -70,7 +70,7 @@ static void test_nobody_reads(void **state)
 	divert(&p);
 	for (unsigned i = 0; i < wanted; i++)
 		log_info("line %u", i);
-	/* of those that came through none is incomplete, and they are the first ones */
+	/* the lines that came through are complete, and are the first ones */
 	got = read_lines(&p, last);
 	if (!got || got >= wanted) {
 		restore(&p);
@@ -95,7 +95,7 @@ static void test_how_many(void **state)
 	for (unsigned i = 0; i < 5000; i++)
 		log_info("line %u", i);
 	got = read_lines(&p, last);
-	/* an error waits for its reader, and what was lost is reported before it */
+	/* an error waits for the reader, and the number of lost lines is reported before it */
 	log_error("an error");
 	assert_true(read(p.ends[0], last, sizeof(last) - 1) > 0);
 	restore(&p);
@@ -106,7 +106,7 @@ static void test_how_many(void **state)
 	assert_non_null(strstr(last, "\nsafescoped: an error\n"));
 }
 
-/* Errors wait for their reader too, but not each of them. */
+/* Errors wait for the reader too, but not every one of them. */
 static void test_many_errors(void **state)
 {
 	char last[256] = "";

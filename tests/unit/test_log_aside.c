@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * test_log_aside: logs and reports that a process without rights has read. What comes of them is
- * what this process would have made of them, and what such a process could hand over instead is
- * refused.
+ * test_log_aside: logs and reports read by a process without rights. The result must be the same as
+ * when read in this process, and forged results are refused.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -114,7 +113,7 @@ static struct log_models *read_here(int fd)
 
 /* ── the same comes of it ────────────────────────────────────────────────────────────────── */
 
-/* Without what a reading costs, which is never the same. */
+/* Without the cost of reading, which varies. */
 static char *report(const struct join_log *in)
 {
 	const struct timeline_opts opts = {.start_unix_ns = 1, .haskell_lanes = true};
@@ -183,7 +182,7 @@ static void test_joined(void **state)
 	assert_string_equal(a, b);
 	free(a);
 	free(b);
-	/* a cost centre is found by its number and by its names, as in the tree that was read */
+	/* a cost centre is found by its number and by its names, as in the original tree */
 	for (int i = 0; i < 2; i++) {
 		struct cctree *t = el_profile__tree(i ? aside->profile : here->profile);
 		uint32_t at, by_name = cctree__find_cc(t, "fib", "Main", NULL);
@@ -295,10 +294,10 @@ static void test_what_it_is(void **state)
 
 struct asked {
 	unsigned times, enough;
-	int kill; /* a signal for the reader, at that */
+	int kill; /* signal to send to the reader then */
 };
 
-/* The only child that there is. */
+/* The only child. */
 static pid_t reader(void)
 {
 	FILE *f = fopen("/proc/thread-self/children", "re");
@@ -368,7 +367,7 @@ static void test_reader_dies(void **state)
 	close(fds[1]);
 }
 
-/* A file is read whole or not at all. */
+/* A file is read completely or not at all. */
 static void test_file_is_stopped(void **state)
 {
 	struct asked asked = {.enough = 1};
@@ -377,7 +376,7 @@ static void test_file_is_stopped(void **state)
 	int fd = log_file();
 
 	(void)state;
-	/* nothing but holes: long enough that it is asked */
+	/* sparse, and long enough that the stop callback is called */
 	assert_int_equal(ftruncate(fd, (off_t)1 << 33), 0);
 	assert_int_equal(log_alone__read(&how, fd, &read), -ECANCELED);
 	close(fd);
@@ -385,7 +384,7 @@ static void test_file_is_stopped(void **state)
 
 /* ── what a taken-over reader could hand over ────────────────────────────────────────────── */
 
-/* All of a log's message, cut short anywhere, or with bytes of it changed: refused, or good. */
+/* A log's message, truncated anywhere or with changed bytes: it is refused or still valid. */
 static void test_changed_messages(void **state)
 {
 	int fd = log_file();
@@ -426,7 +425,7 @@ static void test_changed_messages(void **state)
 	close(fd);
 }
 
-/* What is asked for is a joined log's message, or that of a log alone. */
+/* Either a joined log's message or that of a log alone is expected; the other is refused. */
 static void test_wrong_message(void **state)
 {
 	const struct log_part all = {0};
@@ -442,7 +441,7 @@ static void test_wrong_message(void **state)
 	u = message_end(&msg);
 	assert_int_equal(log_models__unpack(&u, NULL, &m), 0);
 	log_models__free(m);
-	/* a byte more */
+	/* one byte too many */
 	PACK(&msg.p, (uint8_t){0});
 	u = message_end(&msg);
 	assert_int_equal(log_models__unpack(&u, NULL, &m), -EBADMSG);
