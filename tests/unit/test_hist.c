@@ -46,7 +46,7 @@ static void test_slots_adjoin(void **state)
 		hist__bounds(slot, &low, &high);
 		assert_int_equal(low, next);
 		assert_true(high > low);
-		/* A slot's width is within the error bound that the report prints. */
+		/* A slot's middle is off by at most the error bound that the report prints. */
 		if (slot + 1 < WIRE_HIST_SLOTS)
 			assert_true((high - low) * 8 <= low);
 		next = high;
