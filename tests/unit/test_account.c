@@ -112,10 +112,10 @@ static bool accounts_of(uid_t maker, const char *map, const uid_t want[4])
 }
 
 /*
- * In a user namespace the visible ids are whatever was mapped there: the account is that of the
- * namespace's maker, and in a container that root made, the one that the container's first user is
- * mapped to. A nested namespace whose processes map no ids does not give anybody an account of his
- * own.
+ * In a user namespace the visible ids are whatever was mapped there. The account is that of the
+ * namespace's maker; in a container that root made, it is the id that the container's first id maps
+ * to. If no process is left in the outermost namespace to show that mapping, the account is -2,
+ * which all such containers share, so that nobody gains an account of his own.
  */
 static void test_account(void **state)
 {

@@ -136,8 +136,8 @@ static void candidates_wait_for_time(void **state)
 }
 
 /* A user who has filled all the places that he may have leaves some for other users, whether
- * waiting is for room, for descriptors or for time; whatever he has beyond his reduced share by
- * then goes on waiting. */
+ * waiting is for room, for descriptors or for time; whatever he then has beyond his reduced
+ * share goes on waiting. */
 static void candidates_wait_by_user(void **state)
 {
 	static bool (*const waits[])(struct candidates *, struct candidate *, uint64_t) = {

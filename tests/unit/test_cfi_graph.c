@@ -32,8 +32,8 @@ struct compared {
 	uint64_t agree, differ, other, end;
 };
 
-/* Compares rules; where the caller's frame pointer has been popped, its saved copy may still
- * count. */
+/* True if the rules agree; where the caller's frame pointer has been popped, the compiler's rule
+ * may still refer to its saved copy. */
 static bool same_rule(uint32_t ours, uint32_t theirs)
 {
 	return WIRE_CFI_KIND(ours) == WIRE_CFI_KIND(theirs) &&

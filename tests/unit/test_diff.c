@@ -219,7 +219,7 @@ static void test_pairs(void **state)
 	assert_int_equal(diff__new(a, b, NULL, &d), -ENOENT);
 	strcpy(b->programs[1].comm, "made up");
 	b->programs[1].cpu_ns = S;
-	/* without functions */
+	/* the program with that name has no functions */
 	assert_int_equal(diff__new(a, b, NULL, &d), -ENOENT);
 	memset(a->functions, 0, sizeof(a->functions));
 	a->n_functions = 0;

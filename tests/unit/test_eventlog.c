@@ -60,7 +60,8 @@ static void t_order(void **state)
 	assert_int_equal(a.n, 10 * 10 + 101);
 	for (size_t i = 1; i < a.n; i++)
 		assert_true(a.times[i] >= a.times[i - 1]);
-	/* A stream that is held back is in order too; one read promptly counts what came late. */
+	/* A stream that is held back is in order too; with little or no holding back, late
+	 * events are counted. */
 	st = read_stream(w.data, w.len, 100, NULL, &a);
 	assert_int_equal(st.late, 0);
 	st = read_stream(w.data, w.len, 100, &tight, &a);

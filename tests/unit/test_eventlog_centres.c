@@ -221,7 +221,7 @@ static void t_prof_text(void **state)
 	assert_int_equal(cctree__node(tree, 4)->cc, n->cc);
 	assert_int_equal(cctree__kind(tree, 1), CCK_CAF);
 	cctree__free(tree);
-	/* Truncated anywhere, it is refused or read, without errors beyond that. */
+	/* Truncated anywhere, it is either refused or read, and nothing crashes. */
 	for (size_t len = 0; len < strlen(prof_text); len++) {
 		cut = malloc(len + 1);
 		memcpy(cut, prof_text, len);

@@ -88,7 +88,7 @@ static void add_rows(const cJSON *rows, int kind, int n_nodes, struct added *sum
 	}
 }
 
-/* The length of the slices that a lane is drawn with, which are in elements of their own. */
+/* Returns the total length of a lane's drawn slices, which are in elements of their own. */
 static double drawn_ns(char *page, int lane, int n_looks)
 {
 	double sum = 0;

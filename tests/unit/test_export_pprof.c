@@ -143,7 +143,7 @@ static void test_pprof_places(void **state)
 	assert_ptr_equal(mapping_of(p, "Main.fib"), p->mapping[0]);
 	assert_string_equal(p->string_table[p->mapping[0]->build_id], "00ff");
 	assert_int_equal(p->mapping[0]->file_offset, 0x1000);
-	/* the second process's: without samples in it */
+	/* the second process's mapping, in which no address was seen */
 	assert_string_equal(p->string_table[p->mapping[1]->filename], "/bin/evil");
 	assert_int_equal(p->mapping[1]->memory_limit, 0);
 	m = mapping_of(p, "usleep");

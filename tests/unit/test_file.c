@@ -218,7 +218,7 @@ static void t_slots(void **state)
 	assert_false(slots__get(&slots, &key[0], &what));
 	assert_ptr_equal(slots__put(&slots, &key[0], &one), &one);
 	assert_ptr_equal(slots__put(&slots, &key[1], &two), &two);
-	/* has no function to free it */
+	/* this key has no function to free it */
 	assert_ptr_equal(slots__put(&slots, &key[2], &three), &three);
 	/* cached as looked for and not found */
 	assert_null(slots__put(&slots, &key[3], NULL));

@@ -88,7 +88,7 @@ static void test_guard(void **state)
 	no_child_left();
 }
 
-/* Takes longer than the patience for a process that is given only a short wait. */
+/* Takes longer than PATIENCE_SHORT_MS, the wait that remains when patience is used up. */
 static int fn_slow_sum(void *ctx, void *out)
 {
 	struct timespec wait = {.tv_nsec = 300000000};

@@ -373,7 +373,7 @@ static void test_clocks_differ(void **state)
 	assert_true(is_missing(j.t, "its clock and the system's do not match"));
 	assert_false(is_missing(j.t, "of the session in the eventlog"));
 	end_join(&j);
-	/* nor reported alone, if a buffer that is not full may be the cause */
+	/* nor reported as the only cause, if a buffer that is not yet full may be the reason */
 	begin(&j);
 	put(&j.kit, mk_event(&(union rec){0}, WIRE_THREAD_NEW, 7, ATTACH));
 	log_begin(&w);

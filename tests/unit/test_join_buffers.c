@@ -15,7 +15,7 @@
 #define OFFSET (500 * MS) /* CLOCK_MONOTONIC - the log's time */
 #define CALLS  40
 
-/* Call number i of the Haskell thread of a capability, which runs for the rest of the time. */
+/* Start of call number i of a capability's Haskell thread, which runs between its calls. */
 static uint64_t call_start(unsigned cap, unsigned i)
 {
 	return BEGIN + 10 * MS + i * 4 * MS + i * i * 1000 + cap * 300000;

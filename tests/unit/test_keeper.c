@@ -151,7 +151,7 @@ static void test_watches(void **state)
 	assert_int_equal(keeper__times_taken(k), 0);
 	assert_false(is_held(&probe, PATIENCE_MS));
 	assert_true(keeper__times_taken(k) >= 1);
-	/* what is handed over then stays until the next time */
+	/* a probe handed over at this point stays until the next time */
 	later = hold(k, KEEP_PROBE);
 	keeper__drop(k, probe.id, &number);
 	assert_true(keeper__await(k, number));

@@ -110,7 +110,7 @@ static void test_twice(void **state)
 	free(h);
 }
 
-/* At the begin of a collection the lists are taken away. */
+/* At the start of a collection the lists are taken away. */
 static void test_under_way(void **state)
 {
 	struct living_heap *h = living_heap(GENS, 384);
@@ -123,8 +123,8 @@ static void test_under_way(void **state)
 	free(h);
 }
 
-/* During the first collection there are no old blocks; after that, old_threads has the ended
- * threads. */
+/* The very first collection has no old blocks, so old_threads shows that it is going on; after
+ * that, old_threads holds threads that have ended. */
 static void test_first(void **state)
 {
 	struct living_heap *h = living_heap(GENS, 384);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_memory: how much memory a test has had resident at most. After cmocka.h. */
+/* test_memory: the peak resident memory of a test. Include after cmocka.h. */
 #ifndef SAFESCOPED_TEST_MEMORY_H
 #define SAFESCOPED_TEST_MEMORY_H
 
@@ -16,7 +16,7 @@
 #endif
 #endif
 
-/* A line of /proc/self/status in MB. */
+/* The value of a line of /proc/self/status, in MB. */
 static inline size_t status_mb(const char *key)
 {
 	FILE *in = fopen("/proc/self/status", "r");
@@ -32,12 +32,12 @@ static inline size_t status_mb(const char *key)
 	return kb >> 10;
 }
 
-/* What is resident now; from here on the peak, which getrusage reports too, is counted anew. */
+/* Returns the current resident size, in MB, and resets the peak, which getrusage() reports too. */
 static inline size_t memory_begin(void)
 {
 	FILE *out = fopen("/proc/self/clear_refs", "w");
 
-	/* what earlier tests had goes back first */
+	/* first return the memory that earlier tests freed */
 	malloc_trim(0);
 	assert_non_null(out);
 	assert_true(fputs("5", out) >= 0);
@@ -45,7 +45,8 @@ static inline size_t memory_begin(void)
 	return status_mb("VmRSS:");
 }
 
-/* The address sanitizer keeps what was freed. */
+/* Fails if the peak exceeds `before` by limit_mb or more. Only reported with the address
+ * sanitizer, which keeps freed memory. */
 static inline void assert_bounded(size_t before, size_t limit_mb)
 {
 	size_t now = status_mb("VmHWM:");

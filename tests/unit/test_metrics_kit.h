@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the tests of the metrics server share: one with a daemon that turns, and a client. */
+/* Shared by the tests of the metrics server: a server with a daemon whose loop turns, and a
+ * client. */
 #ifndef SAFESCOPED_TEST_METRICS_KIT_H
 #define SAFESCOPED_TEST_METRICS_KIT_H
 
@@ -36,7 +37,7 @@ struct kit {
 	struct metrics_server *server;
 	struct sockaddr_in addr;
 	bool ready, silent; /* silent: the daemon's loop does not turn */
-	const char *text;   /* what is given when it is wanted; NULL: nothing */
+	const char *text;   /* given to the server when it wants a text; NULL: nothing is given */
 	size_t len;
 	uint64_t fresh_ns;
 	unsigned given;
@@ -97,7 +98,7 @@ static inline int teardown(void **state)
 
 /* ── the client ──────────────────────────────────────────────────────────────────────────── */
 
-/* -1: nobody takes it now. */
+/* Returns -1 if nobody accepts at the moment. */
 static inline int try_to_connect(const struct kit *kit)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -126,7 +127,8 @@ static inline bool send_all(int fd, const char *text, size_t len)
 	return true;
 }
 
-/* What comes until its end, while the daemon goes on; NULL: nothing within a minute. */
+/* Reads until the end, for at most a minute, while the daemon's loop turns; returns NULL if
+ * nothing arrives. */
 static inline char *read_all(struct kit *kit, int fd)
 {
 	uint64_t until = time__monotonic_ns() + LONG_NS;
@@ -150,7 +152,7 @@ static inline char *read_all(struct kit *kit, int fd)
 	return got.data;
 }
 
-/* The answer to these bytes; "" if the connection was just ended. */
+/* The answer to these bytes; "" if the connection was closed without one. */
 static inline const char *answer_to(struct kit *kit, const char *request, size_t len)
 {
 	int fd = try_to_connect(kit);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An OTLP request, unpacked by protobuf-c, and what is looked up in it. */
+/* An OTLP request, unpacked by protobuf-c, and lookups in it. */
 #ifndef TEST_OTLP_KIT_H
 #define TEST_OTLP_KIT_H
 
@@ -38,7 +38,7 @@ static inline const char *string_of(const Otlp__ExportRequest *r, int32_t index)
 	return r->dictionary->string_table[index];
 }
 
-/* The process's profile of a type; NULL: it has none. */
+/* The process's profile of that type; NULL if it has none. */
 static inline const Otlp__Profile *profile_of(const Otlp__ExportRequest *r, size_t process,
 					      const char *type)
 {
@@ -57,7 +57,7 @@ static inline const Otlp__Profile *profile_of(const Otlp__ExportRequest *r, size
 	return NULL;
 }
 
-/* NULL: it has no such attribute. */
+/* NULL if there is no such attribute. */
 static inline const Otlp__AnyValue *attribute(const Otlp__ExportRequest *r, const int32_t *indices,
 					      size_t n, const char *key)
 {
@@ -88,7 +88,7 @@ static inline int64_t number_of(const Otlp__ExportRequest *r, const Otlp__Sample
 	return value ? value->int_value : -1;
 }
 
-/* Of the samples whose text attribute `key` (NULL: of all) is that. */
+/* The sum over the samples whose text attribute `key` is `is`; key NULL: over all samples. */
 static inline int64_t sum_of(const Otlp__ExportRequest *r, size_t process, const char *type,
 			     const char *key, const char *is)
 {

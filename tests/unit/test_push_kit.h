@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the tests of --push share: a directory for each. */
+/* Shared by the tests of --push: a directory for each test. */
 #ifndef SAFESCOPED_TEST_PUSH_KIT_H
 #define SAFESCOPED_TEST_PUSH_KIT_H
 
@@ -58,7 +58,7 @@ static inline void put_text(const char *path, const char *text, size_t len)
 	close(fd);
 }
 
-/* How many files wait in a queue. */
+/* The number of files waiting in a queue. */
 static inline size_t count_queued(const char *queue)
 {
 	DIR *d = opendir(in_dir(queue));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the tests of --push's queue share: small files, each of one letter. */
+/* Shared by the tests of --push's queue: small files that consist of a single letter. */
 #ifndef SAFESCOPED_TEST_PUSH_QUEUE_KIT_H
 #define SAFESCOPED_TEST_PUSH_QUEUE_KIT_H
 
 #include "test_push_kit.h"
 
-/* Bytes of a file, and the least room that it takes on any disk's file system. */
+/* The size of a small file in bytes, which is also the least disk space it takes on any file
+ * system. */
 #define SMALL 10
 
 static inline uint64_t disk_bytes(const char *path)
@@ -16,7 +17,7 @@ static inline uint64_t disk_bytes(const char *path)
 	return MAX((uint64_t)st.st_size, (uint64_t)st.st_blocks * 512);
 }
 
-/* What a small file takes of the disk, which is not its size. */
+/* The disk space of a small file, which is not its size. */
 static inline uint64_t of_small(void)
 {
 	char text[SMALL] = "";
@@ -33,13 +34,13 @@ static inline struct queue *open_queue_of(uint64_t max_bytes, size_t max_files)
 	return q;
 }
 
-/* With room for so many small files. */
+/* Opens the queue with room for that many small files. */
 static inline struct queue *open_queue(unsigned files)
 {
 	return open_queue_of(files * of_small(), 1000);
 }
 
-/* Of so many bytes, all of one letter. */
+/* Writes `bytes` bytes, all of the same letter. */
 static inline void put_file(const struct queue *q, uint64_t unix_ns, unsigned n, char letter,
 			    size_t bytes)
 {
@@ -50,7 +51,7 @@ static inline void put_file(const struct queue *q, uint64_t unix_ns, unsigned n,
 	put_text(path, text, bytes);
 }
 
-/* The letter of the first file, which is held then; 0: there is none. */
+/* Holds the first file and returns its letter; 0 if there is none. */
 static inline char hold_at(struct queue *q, uint64_t now)
 {
 	char letter = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Samples of allocation and collections' ends, and what of them is in a picture. */
+/* Samples of allocation and ends of collections, and lookups of what a picture has of them. */
 #ifndef SAFESCOPED_TEST_TIMELINE_ALLOC_H
 #define SAFESCOPED_TEST_TIMELINE_ALLOC_H
 
@@ -9,7 +9,7 @@
 #define MS 1000000ULL
 #define MB 1000000ULL
 
-/* A sample of capability `cap`: h(leaf), called from h(0). */
+/* A sample on capability `cap`: h(leaf), called from h(0). */
 static inline void put_alloc(struct kit *kit, uint64_t ns, uint32_t cap, uint32_t reason,
 			     unsigned leaf)
 {
@@ -52,7 +52,8 @@ static inline struct heap_end end_of(uint64_t ns, uint64_t number, uint64_t a, u
 	return r;
 }
 
-/* What both capabilities have allocated by then, and large objects among it. */
+/* What each of the two capabilities has allocated by then (a, b), and how much of that in large
+ * objects. */
 static inline void put_heap(struct kit *kit, uint64_t ns, uint64_t number, uint64_t a, uint64_t b,
 			    uint64_t large)
 {
@@ -89,7 +90,7 @@ static inline uint64_t self_of(const struct picture *pic, const struct pic_targe
 	return 0;
 }
 
-/* By time it is as much. */
+/* The bytes of all rows, which must equal those of all spans. */
 static inline uint64_t rows_of(const struct pic_target *t)
 {
 	uint64_t bytes = 0, spans = 0;

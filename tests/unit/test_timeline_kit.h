@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the timeline tests share: a namer over made-up addresses, records, and the checks. */
+/* Shared by the timeline tests: a namer for made-up addresses, records, and checks. */
 #ifndef SAFESCOPED_TEST_TIMELINE_KIT_H
 #define SAFESCOPED_TEST_TIMELINE_KIT_H
 
@@ -17,7 +17,8 @@
 #include "picture/picture.h"
 #include "timeline/timeline.h"
 
-/* Made-up addresses: the class in the sixth hex digit, the function in the fourth and fifth. */
+/* Made-up addresses: the sixth hex digit is the kind, the fifth and fourth are the function's
+ * number. */
 #define HS(n)	(0x100000ULL + (n)*0x1000ULL)
 #define CFN(n)	(0x200000ULL + (n)*0x1000ULL)
 #define SIGRET	0x2fe000ULL /* where signal handlers return to */
@@ -25,9 +26,9 @@
 #define GCFN(n) (0x400000ULL + (n)*0x1000ULL)
 #define SITE(n) (0x500000ULL + (n)*0x1000ULL)
 #define UPD	0x600000ULL /* stg_upd_frame */
-#define CMM	0x601000ULL /* the same without a symbol */
+#define CMM	0x601000ULL /* the runtime's Cmm code without a symbol */
 #define NEAR(n) (0x700000ULL + (n)*0x1000ULL)
-#define NO_SITE 0x5ff000ULL /* nothing is known of it */
+#define NO_SITE 0x5ff000ULL /* an address about which nothing is known */
 
 #define FR(kind, addr) ((uint64_t)(kind) << WIRE_FRAME_KIND_SHIFT | (addr))
 #define IP(a)	       FR(WIRE_FRAME_HS_IP, a)
@@ -37,17 +38,17 @@
 #define CALLED(a)      FR(WIRE_FRAME_HS_CALL, a)
 
 #define PID 100
-#define T0  1000000ULL /* the attach */
+#define T0  1000000ULL /* time of attaching */
 #define END 2000000ULL
 
 struct kit {
 	struct timeline *tl;
-	struct intake *in;	   /* the timeline's */
-	const struct picture *pic; /* the timeline's */
-	unsigned named;		   /* calls of the namer */
-	bool hurried;		   /* it has no time for what it says */
-	bool alike;		   /* and then all has one name */
-	bool no_sites;		   /* it has no time for sites */
+	struct intake *in;	   /* owned by the timeline */
+	const struct picture *pic; /* owned by the timeline */
+	unsigned named;		   /* number of calls of the namer */
+	bool hurried;		   /* the namer has no time: names are partial */
+	bool alike;		   /* while hurried, all addresses get the same name */
+	bool no_sites;		   /* the namer has no time for call sites */
 	char strings[64][32];
 	unsigned n_strings;
 };
@@ -83,7 +84,7 @@ static inline void kit_name(void *ctx, uint64_t frame, struct code_name *ret)
 	*ret = (struct code_name){
 		.module = "", .package = "", .file = "prog", .src = "", .source = NAME_EXACT};
 	if (frame >> WIRE_FRAME_KIND_SHIFT == WIRE_FRAME_CALLEE) {
-		/* a call through a register: what it calls is not known */
+		/* a call through a register: the callee is unknown */
 		ret->name = "[indirect]";
 		ret->source = NAME_NONE;
 		return;
@@ -121,7 +122,7 @@ static inline void kit_name(void *ctx, uint64_t frame, struct code_name *ret)
 	}
 }
 
-/* The call site n is in function h(n) and calls c(n) of libc.so. */
+/* Call site n is in function h(n) and calls c(n) of libc.so. */
 static inline int kit_site(void *ctx, uint64_t addr, struct target_site *ret)
 {
 	struct kit *kit = ctx;
@@ -212,7 +213,7 @@ static inline void rec_head(union rec *r, unsigned type, pid_t tid, uint64_t ns,
 	r->h.size = (uint32_t)size;
 }
 
-/* Frames, leaf first, up to a 0; the stack is complete. */
+/* Appends frames, leaf first, until a 0; the stack is complete. */
 static inline void rec_frames(union rec *r, struct wire_stack *stack, size_t fixed, va_list args)
 {
 	uint64_t frame;
@@ -297,7 +298,7 @@ static inline void put(struct kit *kit, const union rec *r)
 	assert_int_equal(intake__record(kit->in, r, r->h.size), 0);
 }
 
-/* The va_list ends: the last argument of mk_sample, mk_off and mk_call. */
+/* The end of the variable arguments of mk_sample(), mk_off() and mk_call(). */
 #define STOP ((uint64_t)0)
 
 static inline struct snap_thread kit_snap(pid_t tid, unsigned where, char state)
@@ -319,7 +320,7 @@ static inline void put_snap(struct kit *kit, struct snap_thread *threads, size_t
 
 /* ── checks ──────────────────────────────────────────────────────────────────────────────── */
 
-/* Every nanosecond has a state, in the totals and in the slices. */
+/* Every nanosecond of the lane has a state; adds the slices' time per state to ret_by_state. */
 static inline void check_slices(const struct picture *pic, const struct pic_lane *lane,
 				uint64_t *ret_by_state)
 {
@@ -343,8 +344,8 @@ static inline void check_slices(const struct picture *pic, const struct pic_lane
 }
 
 /*
- * Whether a state's slices are as long as its time: what ran is divided by samples, and of Haskell
- * threads with it unsafe calls that may have run.
+ * True if a state's slices add up exactly to its time. Time on the CPU is divided by samples, and
+ * for Haskell threads so is the time of unsafe calls that may have been running.
  */
 static inline bool is_drawn_exactly(enum lane_kind kind, unsigned state)
 {
@@ -376,7 +377,7 @@ static inline void check_lane(const struct picture *pic, const struct pic_lane *
 			on_cpu += lane->states_ns[i];
 	}
 	assert_int_equal(sum, lane->end_ns - lane->start_ns);
-	/* of many threads there is an account only */
+	/* the lane of many threads has an account only */
 	if (lane->kind == LANE_THREAD && !lane->tid)
 		return;
 	check_slices(pic, lane, by_state);
@@ -408,7 +409,7 @@ static inline const struct pic_target *finish(struct kit *kit)
 	return picture__target(kit->pic, 0);
 }
 
-/* By tid, number of the capability, id of the Haskell thread. */
+/* Finds a lane by its tid, capability number or Haskell thread id, depending on the kind. */
 static inline const struct pic_lane *lane_by(const struct pic_target *t, enum lane_kind kind,
 					     uint64_t id)
 {
@@ -458,7 +459,8 @@ static inline void check_slice(const struct picture *pic, const struct pic_lane 
 	assert_string_equal(stack_text(pic, lane->slices[i].stack), stack);
 }
 
-/* The one target of the window up to `at`, which is freed by picture__free(). */
+/* The only target in the window up to `at`, NULL if there is none; the caller frees the window
+ * by picture__free(). */
 static inline const struct pic_target *kit_window(struct kit *kit, uint64_t at,
 						  struct picture **ret_pic)
 {
