@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_mem: a child that reads the memory of one process, and can do nothing else. */
+/* test_mem: a child that can read the memory of one process, and do nothing else. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -23,7 +23,7 @@
 #define SANITIZED 0
 #endif
 
-/* Not even a zombie; one that was killed is given time to die. */
+/* No child is left, not even as a zombie; a killed one is given time to die. */
 static void no_child_left(void)
 {
 	while (confine__reap())
@@ -53,14 +53,14 @@ static int fn_read(void *ctx, void *out)
 	o->read = mem__read_u64(w->pid, w->addr, &o->value);
 	o->at_null = mem__read(w->pid, 8, here, 8);
 	o->high = mem__read(w->pid, 1ULL << 63, here, 8);
-	/* it ends in what is not mapped */
+	/* the end of the range is not mapped */
 	o->whole = mem__read(w->pid, w->addr & ~4095ULL, here, sizeof(here));
 	o->by_pid = process_vm_readv(w->other, &to, 1, &from, 1, 0) < 0 ? errno : 0;
 	o->open_file = open("/etc/passwd", O_RDONLY) < 0 ? errno : 0;
 	return 0;
 }
 
-/* A page of its own with a page that is not mapped behind it. */
+/* Maps a page that is followed by an unmapped one; returns a pointer into it. */
 static uint64_t *lone_page(uint64_t value)
 {
 	uint64_t *page =
@@ -82,7 +82,7 @@ static void test_guard_of_memory(void **state)
 	(void)state;
 	w.pid = waiting_process();
 	w.other = waiting_process();
-	/* so that it is not our own memory, of which the child has a copy */
+	/* clear our own copy, which the child inherits: the value must come from the process */
 	*ours = 0;
 	assert_int_equal(mem__guard(w.pid, GUARD_MEMORY, 5000, fn_read, &w, sizeof(*got), &out), 0);
 	got = out;
@@ -97,7 +97,7 @@ static void test_guard_of_memory(void **state)
 	}
 	mem__guard_free(out, sizeof(*got));
 	end_process(w.pid);
-	/* of one that has ended there is no memory, and the child may do with what else it has */
+	/* after the process has ended its memory cannot be read, though the child still runs */
 	assert_int_equal(mem__guard(w.pid, GUARD_MEMORY, 5000, fn_read, &w, sizeof(*got), &out), 0);
 	got = out;
 	assert_int_equal(got->read, -ESRCH);
@@ -107,7 +107,7 @@ static void test_guard_of_memory(void **state)
 	no_child_left();
 }
 
-/* It becomes another program once the descriptor is there: that one is not read. */
+/* A process that execs once its memory has been opened: the new program's memory is not read. */
 static void test_memory_of_another_program(void **state)
 {
 	uint64_t value;
@@ -125,7 +125,7 @@ static void test_memory_of_another_program(void **state)
 		_exit(1);
 	}
 	assert_int_equal(mem__open(pid, &fd), 0);
-	/* the address is the child's too, as it was forked */
+	/* the child is a fork, so the same address is valid there */
 	assert_int_equal(pread(fd, &value, sizeof(value), (off_t)(uintptr_t)fds), sizeof(value));
 	assert_int_equal(write(fds[1], "x", 1), 1);
 	while (pread(fd, &value, sizeof(value), (off_t)(uintptr_t)fds) > 0)

@@ -22,7 +22,7 @@ static struct member *add(struct members *set, pid_t pid, bool ready)
 	return m;
 }
 
-/* It stays open until the member is set ended, or the set is freed. */
+/* The descriptor stays open until the member is set ended or the set is freed. */
 static int own_pidfd(void)
 {
 	int fd = -1;
@@ -31,7 +31,7 @@ static int own_pidfd(void)
 	return fd;
 }
 
-/* The live ones are those of `want` that are not NULL, in that order. */
+/* The set's live members are the entries of `want` that are not NULL, in that order. */
 static void check_live(const struct members *set, struct member *const *want, size_t n)
 {
 	const struct member *m = NULL;
@@ -51,7 +51,7 @@ static void check_live(const struct members *set, struct member *const *want, si
 	assert_int_equal(members__count_starting(set), starting);
 }
 
-/* Members come and go in an order that repeats nothing; their pids come again. */
+/* Members come and go in pseudo-random order, and pids are used again. */
 static void members_come_and_go(void **state)
 {
 	struct member *live[4000] = {0}, *of_pid[PIDS] = {0};
@@ -82,7 +82,7 @@ static void members_come_and_go(void **state)
 					live[i] = NULL;
 			members__set_ended(set, of_pid[p]);
 			assert_false(of_pid[p]->live);
-			/* once more changes nothing */
+			/* ending a member twice changes nothing */
 			members__set_ended(set, of_pid[p]);
 			close(pidfds[p]);
 			assert_null(members__find_live(set, (pid_t)(1000 + p)));
@@ -94,7 +94,7 @@ static void members_come_and_go(void **state)
 	check_live(set, live, n);
 	assert_int_equal(members__count(set), n);
 	assert_true(n > 1000);
-	/* all that ever joined stay, where they are */
+	/* members stay in the set, at their places, after they have ended */
 	for (size_t i = 0; i < n; i++)
 		assert_true(!live[i] || members__at(set, i) == live[i]);
 	members__free(set);
@@ -103,7 +103,7 @@ static void members_come_and_go(void **state)
 			close(pidfds[p]);
 }
 
-/* Three processes, two of which end: these are reported until their members are set ended. */
+/* Two of three processes end: they are reported until their members are set ended. */
 static void members_whose_processes_exit(void **state)
 {
 	struct pollfd ends = {.events = POLLIN};
@@ -200,7 +200,7 @@ static void counters_are_left_until_they_are_taken(void **state)
 		for (int i = 0; i < 3; i++)
 			seen[i] = members__take_left(set);
 		assert_null(members__take_left(set));
-		/* of two of the same pid once */
+		/* two members with the same pid are reported once */
 		assert_ptr_equal(seen[0], m[0]);
 		assert_ptr_equal(seen[1], m[2]);
 		assert_null(seen[2]);
@@ -223,7 +223,7 @@ static void counters_of_no_member(void **state)
 	assert_true(members__any_left_counters(set));
 	assert_true(members__has_left_counters(set, 10));
 	assert_false(members__has_left_counters(set, 11));
-	/* the pid is a member's now: they are its own */
+	/* another member has the pid: the counters are its own */
 	m = add(set, 10, true);
 	assert_int_equal(members__set_live(set, m, pidfd), 0);
 	assert_false(members__has_left_counters(set, 10));
@@ -234,7 +234,7 @@ static void counters_of_no_member(void **state)
 	close(pidfd);
 }
 
-/* The last ones stay, and those of which something is held. */
+/* The last released members are kept, and so are those that are still in use. */
 static void released_members_go(void **state)
 {
 	struct members *set;
@@ -260,7 +260,7 @@ static void released_members_go(void **state)
 	members__free(set);
 }
 
-/* Where few descriptors may be open: the greedy get half of what others leave, and are counted. */
+/* With few descriptors: a greedy user gets half of what others leave, and refusals are counted. */
 static void one_users_members_leave_room(void **state)
 {
 	struct rlimit limit, few;
@@ -290,7 +290,7 @@ static void one_users_members_leave_room(void **state)
 	assert_int_equal(members__refused(set, 0)->uid, 1000);
 	assert_int_equal(members__refused(set, 0)->n, 2);
 	assert_null(members__refused(set, 1));
-	/* at a cut those stay that wait */
+	/* a cut keeps those that are still waiting */
 	assert_int_equal(members__refused(set, 0)->lately, 2);
 	members__cut_refused(set, 0, 1);
 	assert_int_equal(members__refused(set, 0)->lately, 1);

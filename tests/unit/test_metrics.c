@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Metrics of recorded sessions: counters that never sink, wherever a session is cut and whenever it
- * is read, and that add up to what its picture has.
+ * Metrics of recorded sessions: counters never decrease, wherever a session is cut and whenever it
+ * is read, and they add up to what the session's picture has.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -38,7 +38,7 @@ static void at(void *ctx, struct timeline *tl, uint64_t ns, bool last)
 
 	if (!w->set) {
 		timeline__set_figures(tl, metrics__take, w->m);
-		/* one that has ended when it is first seen is not shown */
+		/* a process that has already ended when it is first seen is not shown */
 		assert_int_equal(timeline__figures(tl, ns), 0);
 	}
 	w->set = true;
@@ -81,7 +81,7 @@ static struct replay *replay(const char *name, const struct replay_hooks *hooks)
 	return r;
 }
 
-/* What the metrics have when the session is over. */
+/* Returns the metrics at the end of the session. */
 static struct scraped watch(const char *name, uint64_t window_ns, uint64_t every_ns,
 			    struct watched *ret_watched)
 {
@@ -101,7 +101,7 @@ static struct scraped watch(const char *name, uint64_t window_ns, uint64_t every
 	return end;
 }
 
-#define ROUNDED 1e-8 /* a sum of doubles */
+#define ROUNDED 1e-8 /* relative error of a sum of doubles */
 
 static uint64_t lanes_ns(const struct picture *pic, enum lane_kind kind, unsigned state)
 {
@@ -116,7 +116,7 @@ static uint64_t lanes_ns(const struct picture *pic, enum lane_kind kind, unsigne
 	return ns;
 }
 
-/* `more`: so many seconds may be shown that turned out to be of another state. */
+/* more: seconds that may be shown in excess, as they turned out later to be of another state. */
 static void check_states(const struct scraped *s, const struct picture *pic, enum lane_kind kind,
 			 bool off_only, double more)
 {
@@ -167,8 +167,8 @@ static void check_events(const struct scraped *s, const struct picture *pic)
 }
 
 /*
- * Without readings: the parts that are over add up to the session. (A replay's first record comes
- * with all windows before it: they are long enough to have none of the session.)
+ * Without readings in between, the closed parts add up to the session. (A replay's first record
+ * comes after all windows before it; the windows are long enough for none to come that early.)
  */
 static void parts_add_up(void **state)
 {
@@ -185,7 +185,9 @@ static void parts_add_up(void **state)
 			struct scraped end = watch(names[k], windows[i], 0, &w);
 
 			assert_true(windows[i] ? w.windows > 0 : !w.windows);
-			/* how time on the CPU is divided each window estimates by its own samples
+			/*
+			 * each window divides time on the CPU by its own samples, which is an
+			 * estimate
 			 */
 			check_states(&end, pic, LANE_THREAD, windows[i] != 0, 0);
 			if (!windows[i])
@@ -197,7 +199,9 @@ static void parts_add_up(void **state)
 	}
 }
 
-/* Read at any time, with cuts and without: no counter sinks, and at the end it is all there. */
+/*
+ * Read at any time, with cuts and without: no counter decreases, and at the end they are complete.
+ */
 static void readings_never_sink(void **state)
 {
 	static const uint64_t windows[] = {0, 500 * MS, 61 * MS};
@@ -213,9 +217,11 @@ static void readings_never_sink(void **state)
 
 			assert_true(w.readings >= 2);
 			check_events(&end, pic);
-			/* a capture does not have threads' states at the readings, as a session
-			 * has: what they do since their last record is guessed, and what was too
-			 * much stays until the sums have caught up */
+			/*
+			 * unlike a session, a capture has no thread states at the readings: what
+			 * threads have done since their last record is guessed, and an excess stays
+			 * until the sums have caught up
+			 */
 			check_states(&end, pic, LANE_THREAD, true, 100);
 			scraped_free(&end);
 		}
@@ -253,7 +259,7 @@ static void readings_change_nothing(void **state)
 	replay__free(watched);
 }
 
-/* Without the probes on collections the heap's last numbers are not shown as if they held now. */
+/* Without the probes on collections the heap's last values are not shown as current ones. */
 static void heap_without_probes(void **state)
 {
 	static const char *const gauges[] = {"safescoped_heap_live_bytes",

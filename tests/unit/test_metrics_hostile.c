@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Clients that mean the metrics server no good: all others are served. */
+/* Clients that attack the metrics server: all others are still served. */
 #include "test_metrics_kit.h"
 
 static uint64_t resident_kb(pid_t pid)
@@ -25,7 +25,7 @@ static size_t open_fds(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	dir = opendir(path);
-	/* an ordinary user may not look */
+	/* an ordinary user may not read the directory */
 	if (!dir)
 		return 0;
 	while (readdir(dir))
@@ -34,7 +34,7 @@ static size_t open_fds(pid_t pid)
 	return n;
 }
 
-/* Where more connections wait than the kernel keeps it drops some: who is dropped comes again. */
+/* The kernel drops connections beyond its backlog, so a client may have to try again. */
 static bool is_served_soon(struct kit *kit)
 {
 	uint64_t until = time__monotonic_ns() + LONG_NS;
@@ -45,7 +45,7 @@ static bool is_served_soon(struct kit *kit)
 	return true;
 }
 
-/* As many as there is room for: none of them makes room for another one. */
+/* As many connections as there is room for: none of them is closed in favour of another one. */
 static void as_many_as_there_may_be(void **state)
 {
 	static const char request[] = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -55,7 +55,7 @@ static void as_many_as_there_may_be(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
 		fds[i] = try_to_connect(kit);
 		assert_true(fds[i] >= 0);
-		/* each comes by itself */
+		/* one at a time */
 		usleep(1000);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
@@ -68,7 +68,7 @@ static void as_many_as_there_may_be(void **state)
 	}
 }
 
-/* No request is ever finished: whoever has one is served all the same, and they are hung up on. */
+/* Requests that are never finished: complete ones are still served, and the others are closed. */
 static void slow_requests(void **state)
 {
 	static const char half[] = "GET /metrics HTTP/1.1\r\nHost: ";
@@ -93,7 +93,7 @@ static void slow_requests(void **state)
 
 			if (fds[i] < 0)
 				continue;
-			/* a byte now and then keeps nothing alive */
+			/* a byte now and then does not keep a connection open */
 			(void)!send(fds[i], "x", 1, MSG_NOSIGNAL);
 			if (recv(fds[i], &byte, 1, 0) >= 0 || errno != EAGAIN)
 				fd__close(&fds[i]);
@@ -107,7 +107,7 @@ static void slow_requests(void **state)
 	assert_int_equal(status_of(get(kit, "/metrics")), 200);
 }
 
-/* Large texts that nobody reads, each another one. */
+/* Large texts that nobody reads, a different one for each connection. */
 static void slow_readers(void **state)
 {
 	static const char request[] = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -128,8 +128,7 @@ static void slow_readers(void **state)
 			send_all(fds[i], request, strlen(request));
 		turn(kit);
 	}
-	/* one that takes its time may have to make room for those that come after it, and comes
-	 * again */
+	/* a slow client may lose its place to later ones, and has to try again */
 	while (strlen(body_of(get(kit, "/metrics"))) != len)
 		assert_true(time__monotonic_ns() < until);
 	assert_true(is_served_soon(kit));
@@ -169,7 +168,7 @@ static void ten_thousand_connections(void **state)
 	after = resident_kb(pid);
 	assert_true(most <= SERVER_CONNECTIONS + 16);
 #ifndef __SANITIZE_ADDRESS__
-	/* what the allocator keeps of as many connections as there may be */
+	/* kB that the allocator keeps after the maximum number of connections */
 	assert_true(after < before + 4096);
 #endif
 	(void)before;
@@ -190,7 +189,7 @@ static void garbage(void **state)
 			bytes[k] = (char)rand_r(&seed);
 		if (i % 2)
 			memcpy(bytes, "GET /metrics HTTP/1.1\r\n", MIN(len, (size_t)23));
-		/* so that there is an end in any case */
+		/* ensures that the request line ends */
 		bytes[len - 1] = '\n';
 		{
 			int fd = try_to_connect(kit);
@@ -203,7 +202,7 @@ static void garbage(void **state)
 			close(fd);
 		}
 		status = status_of(kit->answer ? kit->answer : "");
-		/* 200: what came after the first line was headers, after all */
+		/* 200 if what follows the first line happens to be valid headers */
 		assert_true(status == 0 || status == 200 || status >= 400);
 	}
 	assert_int_equal(status_of(get(kit, "/metrics")), 200);

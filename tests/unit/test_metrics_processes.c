@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Metrics of processes that are made up: who is shown, what stays of the others, bounds, labels. */
+/* Metrics of made-up processes: which are shown, what remains of the others, bounds, labels. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,10 @@ static void give(struct metrics *m, uint32_t no, pid_t pid, uint64_t haskell_ns,
 
 static void estimates_that_sink(void **state)
 {
-	/* of the part that goes on (negative: it is over), and what is shown then */
+	/*
+	 * ms: of the part that goes on (negative: of a closed part); shown: the counter after that,
+	 * in s
+	 */
 	static const struct {
 		int ms;
 		double shown;
@@ -51,7 +54,7 @@ static void estimates_that_sink(void **state)
 	metrics__free(m);
 }
 
-/* What turns out to be another state's time is not counted twice, and no sum sinks. */
+/* Time that turns out to be another state's is not counted twice, and no sum decreases. */
 static void estimates_that_move(void **state)
 {
 	/* of the part that goes on, in ms: what is taken for Haskell code, collecting and idle */
@@ -108,7 +111,7 @@ static void stale_processes_go(void **state)
 	assert_true(near(value_of(&s, HASKELL), 11 * MS, EXACT));
 	scraped_free(&s);
 	metrics__forget_stale(m, 1000 + METRICS_STALE_NS - 1);
-	/* still given, since the session has it in its picture */
+	/* still reported, since it is in the session's picture */
 	give(m, 0, 1, 0, true, false);
 	s = scrape(m);
 	assert_non_null(find(&s, HASKELL));
@@ -134,11 +137,10 @@ static bool is_shown_at(struct metrics *m, uint64_t now_ns)
 	return shown;
 }
 
-/* However late anybody asks, its time begins at its end. */
+/* The time until an ended process goes stale counts from its end, however late metrics are read. */
 static void stale_since_the_end(void **state)
 {
-	/* when the first text after the end is asked for, and for how long it is there from then on
-	 */
+	/* the time from the end to the first reading after it */
 	static const uint64_t late_ns[] = {0, 1, METRICS_STALE_NS - 1, METRICS_STALE_NS,
 					   10 * METRICS_STALE_NS};
 	const uint64_t end_ns = 5000 * MS;
@@ -155,7 +157,7 @@ static void stale_since_the_end(void **state)
 		f.ended = true;
 		f.ended_ns = end_ns;
 		metrics__take(m, &f, i % 2);
-		/* a reading that had begun by then */
+		/* a reading that had begun before the end */
 		assert_true(is_shown_at(m, end_ns - 1));
 		assert_int_equal(is_shown_at(m, end_ns + late_ns[i]),
 				 late_ns[i] < METRICS_STALE_NS);
@@ -164,7 +166,7 @@ static void stale_since_the_end(void **state)
 	}
 }
 
-/* The same pid, another program: never two series of the same name. */
+/* The same pid with another program: never two series of the same name. */
 static void another_program(void **state)
 {
 	struct metrics *m;
@@ -175,7 +177,7 @@ static void another_program(void **state)
 	give(m, 0, 1, 10 * MS, false, false);
 	give(m, 0, 1, 10 * MS, true, false);
 	give(m, 1, 1, 3 * MS, false, false);
-	/* the one before is still in the session's picture */
+	/* the previous program is still in the session's picture */
 	give(m, 0, 1, 10 * MS, true, false);
 	s = scrape(m);
 	assert_true(near(value_of(&s, HASKELL), 3 * MS, EXACT));
@@ -195,7 +197,7 @@ static void only_so_many_processes(void **state)
 	s = scrape(m);
 	assert_true(sum_of(&s, "safescoped_target_info", "") == METRICS_MAX_TARGETS);
 	scraped_free(&s);
-	/* those that end make room */
+	/* ended processes make room */
 	give(m, 3, 4, MS, true, false);
 	give(m, 5000, 5001, MS, false, false);
 	s = scrape(m);
@@ -206,7 +208,7 @@ static void only_so_many_processes(void **state)
 	metrics__free(m);
 }
 
-/* pid 1 to 9999 are one user's, 10000 to 19999 another one's, and so on. */
+/* Pids 1 to 9999 belong to one user, 10000 to 19999 to the next one, and so on. */
 static uid_t user_of_pid(void *ctx, pid_t pid)
 {
 	(void)ctx;
@@ -234,7 +236,7 @@ static double hidden_of(struct metrics *m)
 	return n;
 }
 
-/* One user's processes take no room that another one's need. */
+/* One user's processes do not use up the room of another's. */
 static void users_share_the_room(void **state)
 {
 	const unsigned n = METRICS_MAX_TARGETS + 100;
@@ -253,7 +255,7 @@ static void users_share_the_room(void **state)
 	assert_true(shown_of(m, "pid=\"10000\"") == 1);
 	give(m, 2 * n, 20000, MS, false, false);
 	assert_true(shown_of(m, "pid=\"20000\"") == 1);
-	/* all are given again and again: who has his place keeps it */
+	/* all are reported repeatedly: a process that has a place keeps it */
 	for (unsigned k = 0; k < 3; k++) {
 		struct scraped s;
 
@@ -274,7 +276,7 @@ static void users_share_the_room(void **state)
 		assert_true(sum_of(&s, "safescoped_target_info", "pid=\"20000\"") == 1);
 		scraped_free(&s);
 	}
-	/* what has ended goes first, whoever has more */
+	/* an ended process gives way first, even to a user who has more */
 	give(m, 2 * n, 20000, MS, true, false);
 	give(m, 2 * n + 1, 30000, MS, false, false);
 	assert_true(shown_of(m, "pid=\"20000\"") == 0);
@@ -282,7 +284,7 @@ static void users_share_the_room(void **state)
 	metrics__free(m);
 }
 
-/* Programs that begin and end by the thousand leave nothing. */
+/* Thousands of short-lived programs leave nothing behind. */
 static void short_lives(void **state)
 {
 	struct metrics *m;
@@ -305,7 +307,7 @@ static void find_nasty_place(void *ctx, pid_t pid, struct metrics_place *ret_pla
 	*ret_place = (struct metrics_place){.container = "", .pod = "p", .service = "a\"b\\c\n"};
 }
 
-/* The reader above refuses what is not escaped. */
+/* The parser above rejects what is not escaped. */
 static void names_of_any_bytes(void **state)
 {
 	static const char *const names[] = {"a\"b",	    "a\\", "a\nb", "\xff\xfe",
@@ -340,7 +342,7 @@ static void names_of_any_bytes(void **state)
 
 /* ── the daemon ──────────────────────────────────────────────────────────────────────────── */
 
-/* Two that differ beyond what a process's name may have are two. */
+/* URLs that differ only beyond the length of a process's name have separate series. */
 static void pushes_by_url(struct metrics *m)
 {
 	char url[METRICS_MAX_LABEL + 1];
@@ -379,7 +381,7 @@ static void own_numbers(void **state)
 	metrics__set_labelled(m, METRICS_LOST, cause, 5);
 	s = scrape(m);
 	assert_true(value_of(&s, "safescoped_lost_total{cause=\"lost \\\"ring\\\"\"}") == 5);
-	/* a gauge sinks, and a counter, which may be estimated, does not */
+	/* a gauge may decrease; a counter does not, even if it is an estimate */
 	assert_true(value_of(&s, "safescoped_targets") == 5);
 	assert_true(near(value_of(&s, "safescoped_bpf_seconds_total"), 1500000000 + METRICS_BPF_NS,
 			 EXACT));
@@ -389,7 +391,7 @@ static void own_numbers(void **state)
 	assert_true(sum_of(&s, "safescoped_push_delivered_total", "") == 0);
 	scraped_free(&s);
 	pushes_by_url(m);
-	/* of those there are so many only */
+	/* the number of labels is limited */
 	for (unsigned i = 0; i < 3 * METRICS_MAX_LABELLED; i++) {
 		char label[16];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The endpoint as clients see it, over real sockets: what is answered, and what a hostile client
- * can do to it. The test is the daemon, and the client.
+ * The endpoint as clients see it, over real sockets: its answers, and what a hostile client can do
+ * to it. The test plays both the daemon and the client.
  */
 #include "test_metrics_kit.h"
 
@@ -21,7 +21,7 @@ static void health_and_readiness(void **state)
 {
 	struct kit *kit = *state;
 
-	/* the daemon has not come to its loop */
+	/* the daemon has not reached its loop */
 	kit->silent = true;
 	assert_int_equal(status_of(get(kit, "/healthz")), 503);
 	assert_int_equal(status_of(get(kit, "/readyz")), 503);
@@ -33,7 +33,7 @@ static void health_and_readiness(void **state)
 	kit->ready = true;
 	turn(kit);
 	assert_int_equal(status_of(get(kit, "/readyz")), 200);
-	/* it hangs */
+	/* the daemon hangs */
 	kit->silent = true;
 	usleep((SERVER_STALLED_NS + SECOND_NS) / 1000);
 	assert_int_equal(status_of(get(kit, "/healthz")), 503);
@@ -52,7 +52,7 @@ static void the_text_when_it_is_wanted(void **state)
 	assert_string_equal(body_of(answer), "a 1\n");
 	assert_non_null(strcasestr(answer, "\r\nContent-Type: text/plain; version=0.0.4"));
 	assert_int_equal(kit->given, 1);
-	/* fresh for a while: the daemon is not asked */
+	/* the text is still fresh: the daemon is not asked */
 	kit->text = "a 2\n";
 	assert_string_equal(body_of(get(kit, "/metrics")), "a 1\n");
 	assert_int_equal(kit->given, 1);
@@ -72,7 +72,7 @@ static void a_new_text_for_each(void **state)
 	assert_int_equal(kit->given, 50);
 }
 
-/* The largest there may be, and one that is too large. */
+/* The largest text that is allowed, and one that is too large. */
 static void large_texts(void **state)
 {
 	struct kit *kit = *state;
@@ -104,7 +104,7 @@ static void without_a_text(void **state)
 
 	kit->text = NULL;
 	assert_int_equal(status_of(get(kit, "/metrics")), 503);
-	/* it has waited for one */
+	/* the server waited for a newer text first */
 	assert_true(time__monotonic_ns() - began >= SECOND_NS);
 }
 
@@ -120,7 +120,7 @@ static enum MHD_Result answer_with(void *served, struct MHD_Connection *connecti
 										    : MHD_NO;
 }
 
-/* What is answered with a text of this age, where it is too late to wait for another one. */
+/* The status with a text of this age, when it is too late to wait for another one. */
 static int status_at(uint64_t age_ns, uint64_t fresh_ns)
 {
 	struct served served = {.text = MHD_create_response_from_buffer(4, (void *)(size_t) "a 1\n",
@@ -145,7 +145,7 @@ static int status_at(uint64_t age_ns, uint64_t fresh_ns)
 	return status;
 }
 
-/* Where reading takes long there is no other one for as long as it is fresh. */
+/* If reading takes long, the text is served for as long as it is fresh. */
 static void old_texts(void **state)
 {
 	(void)state;
@@ -218,7 +218,7 @@ static void addresses(void **state)
 		assert_false(metrics_server__is_address(bad[i]));
 }
 
-/* A port alone is this host's only: the kernel says where it listens. */
+/* A port alone listens on the loopback address only, according to the kernel. */
 static void loopback_only(void **state)
 {
 	struct kit *kit = *state;
@@ -240,8 +240,10 @@ static bool connects(int family, const void *addr, socklen_t len)
 	return done;
 }
 
-/* In a network of its own, where the kernel's default is that IPv6 is not IPv4, too. 2: there can
- * be none. */
+/*
+ * Runs in a network namespace of its own, where the kernel's default is that an IPv6 socket does
+ * not take IPv4. Returns 2 if there can be no such namespace.
+ */
 static int take_both(void)
 {
 	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -268,7 +270,7 @@ static int take_both(void)
 	return !connects(AF_INET6, &v6, sizeof(v6)) || !connects(AF_INET, &v4, sizeof(v4));
 }
 
-/* "[::]" is all addresses: a cluster's pods have those of either kind, or of both. */
+/* "[::]" is all addresses: a cluster's pods have IPv4 addresses, IPv6 addresses, or both. */
 static void all_addresses(void **state)
 {
 	pid_t pid = fork();
@@ -295,7 +297,7 @@ static void port_in_use(void **state)
 	assert_int_equal(metrics_server__open(address, &second), -EADDRINUSE);
 }
 
-/* The process that answered may still have the socket then. */
+/* The port can be taken again though the process that answered may still have the socket. */
 static void port_is_free_at_once(void **state)
 {
 	struct kit *kit = *state;
@@ -324,7 +326,7 @@ static void socket_with_a_path(void **state)
 	snprintf(path, sizeof(path), "%s/socket", dir);
 	snprintf(address, sizeof(address), "unix:%s", path);
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
-	/* what a killed daemon left */
+	/* a socket left behind by a killed daemon */
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	close(fd);
@@ -344,7 +346,7 @@ static void socket_with_a_path(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
-/* It is not ours, whatever it is. */
+/* An existing file that is not a socket is left alone. */
 static void path_of_a_file(void **state)
 {
 	char path[] = "/tmp/test_metrics.XXXXXX", address[64];
@@ -380,7 +382,7 @@ static void it_has_no_rights(void **state)
 	free(text);
 }
 
-/* The daemon is told once, and goes on. */
+/* The daemon gets the error once, and goes on. */
 static void it_ends(void **state)
 {
 	struct kit *kit = *state;
@@ -400,7 +402,7 @@ static void it_ends(void **state)
 	assert_true(metrics_server__give(kit->server, "a 1\n", 4, 0) < 0);
 }
 
-/* Nobody reads the daemon's messages: it does not wait, and gets its errors. */
+/* Nobody reads the daemon's messages: it does not block, and gets an error. */
 static void it_hangs(void **state)
 {
 	struct kit *kit = *state;

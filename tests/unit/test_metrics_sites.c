@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Metrics of safe calls by their places: which have series, what is shown of them, bounds. */
+/* Metrics of safe calls by call site: which sites have series, what is shown of them, bounds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,9 +26,9 @@ static double count_of(const struct scraped *s, unsigned n)
 }
 
 /*
- * As many places as there are slots have series; the others are one. Which ones are the busiest
- * changes, and what all series grow by, one that is new from 0, are the calls since: none of them
- * sinks, and none is counted twice.
+ * There are as many series as slots; all other sites share one. The set of the busiest sites
+ * changes. All series together grow by the calls since the last reading, and a new one grows from
+ * 0: none decreases, and no call is counted twice.
  */
 static void busiest_places(void **state)
 {
@@ -50,7 +50,7 @@ static void busiest_places(void **state)
 		uint64_t calls = 0, grown = 0;
 		unsigned used = 0;
 
-		/* each has its time in which it is busy */
+		/* each site has a time in which it is the busiest */
 		for (unsigned i = 0; i < SITES; i++) {
 			unsigned n = (unsigned)rand_r(&seed) % (step / 50 % SITES == i ? 90 : 3);
 
@@ -90,7 +90,7 @@ static void busiest_places(void **state)
 	sites__free(&sites);
 }
 
-/* The first ones are those that are busiest then. */
+/* The first sites with series are those that are busiest at the first reading. */
 static void first_places(void **state)
 {
 	struct figures_site v[SITES] = {0};
@@ -125,7 +125,7 @@ static void first_places(void **state)
 	metrics__free(m);
 }
 
-/* Two places in files of odd names, of which only the offsets differ, stay two. */
+/* Two sites in files of odd names stay distinct if only their offsets differ. */
 static void places_of_odd_names(void **state)
 {
 	struct figures_site v[2] = {0};
@@ -156,7 +156,7 @@ static void places_of_odd_names(void **state)
 	metrics__free(m);
 }
 
-/* A file that is mapped twice has two series of one place. */
+/* A file that is mapped twice has two series for one place. */
 static void places_of_one_name(void **state)
 {
 	struct figures_site v[2] = {0};
@@ -186,7 +186,7 @@ static void places_of_one_name(void **state)
 	metrics__free(m);
 }
 
-/* The longest there may be has room. */
+/* The longest possible text fits. */
 static void longest_text(void **state)
 {
 	struct figures_site v[SITES] = {0};
@@ -210,7 +210,7 @@ static void longest_text(void **state)
 		v[i].wall_ns = UINT64_MAX / 64;
 	}
 	for (unsigned i = 0; i < METRICS_MAX_TARGETS; i++) {
-		/* the beginning of its file's name */
+		/* a prefix of the file's name: the whole file name is shown */
 		struct pic_target t =
 			target_of((pid_t)i + 1, "\x1f\x1f\x1f\x1f\x1f\x1f\x1f\x1f\x1f\x1f\x1f\x1f"
 						"\x1f\x1f\x1f");

@@ -53,7 +53,7 @@ static void test_between(void **state)
 	assert_at(runs, 0x100, "base", "GHC.List");
 	assert_at(runs, 0x200, "base", "GHC.List");
 	assert_at(runs, 0x41f, "base", "GHC.List");
-	/* of either module */
+	/* could be of either module */
 	assert_nothing_at(runs, 0x420);
 	assert_nothing_at(runs, 0x7ff);
 	assert_at(runs, 0x800, "base", "GHC.Maybe");
@@ -61,7 +61,7 @@ static void test_between(void **state)
 	module_runs__free(runs);
 }
 
-/* C code and the runtime's lie among a module's own; neither ends it. */
+/* C code and the runtime's code lie within a module's range; neither ends it. */
 static void test_others_among(void **state)
 {
 	struct module_runs *runs = runs_new();
@@ -78,7 +78,7 @@ static void test_others_among(void **state)
 	module_runs__free(runs);
 }
 
-/* A package of the same module's name is another one; a hash is not part of a package's name. */
+/* The same module in another package is a different one; a hash is not part of a package's name. */
 static void test_packages(void **state)
 {
 	struct module_runs *runs = runs_new();

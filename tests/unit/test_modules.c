@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The modules of a file without symbols: a small program that this test lays out as GHC does, and
- * what a reader may hand back.
+ * The modules of a file without symbols: a small program laid out as GHC does it, and the checks of
+ * what a confined reader hands back.
  */
 #include <elf.h>
 #include <errno.h>
@@ -29,11 +29,11 @@
 #define FUN_STATIC   14
 #define THUNK_STATIC 21
 
-/* An executable of three segments, filled from their beginnings. */
+/* An executable with three segments, each filled from its start. */
 struct world {
 	uint8_t bytes[FILE_SIZE];
 	uint64_t text, rodata, data;
-	uint64_t module_info, name_info; /* GHC.Types.Module's, TrNameS's */
+	uint64_t module_info, name_info; /* of GHC.Types.Module and TrNameS */
 };
 
 static uint8_t *at(struct world *w, uint64_t vaddr)
@@ -56,7 +56,7 @@ static uint64_t string(struct world *w, const char *s)
 	return here;
 }
 
-/* An info table and `words` words of code; where the code begins. */
+/* Puts an info table and `words` words of code; returns the code's address. */
 static uint64_t code(struct world *w, uint32_t type, uint64_t extra, unsigned words)
 {
 	uint64_t here;
@@ -72,7 +72,7 @@ static uint64_t code(struct world *w, uint32_t type, uint64_t extra, unsigned wo
 
 static uint64_t con(struct world *w, const char *description)
 {
-	/* relative to the code, which is three words on */
+	/* relative to the code, which begins after the three words of the info table */
 	uint64_t offset = string(w, description) - (w->text + 24);
 
 	return code(w, CONSTR_2_0, offset & 0xffffffff, 1);
@@ -87,7 +87,7 @@ static uint64_t function(struct world *w, unsigned words)
 	return here;
 }
 
-/* Code at `from` refers to `to`. */
+/* Makes the code at `from` refer to `to`. */
 static void refer(struct world *w, uint64_t from, uint64_t to)
 {
 	uint32_t v = (uint32_t)to;
@@ -153,7 +153,7 @@ static struct world *world_new(void)
 	return w;
 }
 
-/* GHC.Types comes last, as the packages that others need do. */
+/* GHC.Types comes last, as packages do that others depend on. */
 static void put_types(struct world *w)
 {
 	uint64_t module = w->module_info, name = w->name_info;
@@ -162,7 +162,7 @@ static void put_types(struct world *w)
 	tr_module(w, "ghc-prim", "GHC.Types");
 	w->module_info = con(w, "ghc-prim:GHC.Types.Module");
 	w->name_info = con(w, "ghc-prim:GHC.Types.TrNameS");
-	/* the closures were written before their info tables' place was known */
+	/* the closures were written before the addresses of their info tables were known */
 	for (uint64_t d = DATA; d < w->data; d += 8) {
 		uint64_t v;
 
@@ -174,7 +174,7 @@ static void put_types(struct world *w)
 	}
 }
 
-/* In one step, or in two. */
+/* Alternates between reading in one step and in two. */
 static struct modules *read_modules(struct world *w)
 {
 	static bool in_two;
@@ -206,7 +206,7 @@ static void assert_module(const struct modules *m, uint64_t vaddr, const char *p
 	assert_true(hit.base <= vaddr);
 }
 
-/* Constructors end a module: what follows is the next one's. */
+/* Constructors end a module: the code after them is the next module's. */
 static void test_constructors(void **state)
 {
 	struct world *w = world_new();
@@ -235,13 +235,13 @@ static void test_constructors(void **state)
 	assert_int_equal(modules__find(m, b, &hit), 0);
 	assert_false(hit.uncertain);
 	assert_int_equal(hit.base, b - 24);
-	/* nothing is behind the last one */
+	/* there is nothing after the last one */
 	assert_int_equal(modules__find(m, w->text + 8, &hit), -ENOENT);
 	modules__free(m);
 	free(w);
 }
 
-/* Two modules without constructors are parted where no reference crosses. */
+/* Two modules without constructors are separated where no reference crosses. */
 static void test_references(void **state)
 {
 	uint64_t one[6], two[6];
@@ -276,7 +276,7 @@ static void test_references(void **state)
 	free(w);
 }
 
-/* Without $trModule a module may be missing in front of the constructors. */
+/* Without $trModule there may be another module in front of the constructors. */
 static void test_collected(void **state)
 {
 	struct world *w = world_new();
@@ -297,14 +297,13 @@ static void test_collected(void **state)
 	free(w);
 }
 
-/* An instruction's address, as a number or relative to what follows it. */
+/* Puts an instruction's address operand, absolute or relative to the instruction's end. */
 static void address(struct world *w, uint64_t from, uint64_t to, bool relative)
 {
 	refer(w, from, relative ? to - (from + 4) : to);
 }
 
-/* lea to(%rip),%REG or mov $to,%REG of seven bytes, which ends with the address; reg: 2 rdx, 7 rdi.
- */
+/* A 7-byte lea to(%rip),%REG or mov $to,%REG, which ends with the address; reg: 2 rdx, 7 rdi. */
 static void load(struct world *w, uint64_t from, unsigned reg, uint64_t to, bool relative)
 {
 	const uint8_t lea[] = {0x48, 0x8d, (uint8_t)(0x05 | reg << 3)},
@@ -326,9 +325,10 @@ static void set_entry(struct world *w, uint64_t entry)
 enum main_is { AFTER_MAIN, IN_FRONT, OF_C };
 
 /*
- * A program of which nothing has Main's name. Its entry loads the address of main(), and before it
- * another one, as a number in the middle of which something has the address of Haskell code. main()
- * lies after Main, or in front of all code, and runs a closure of Main's; or it is C's own.
+ * A program in which nothing bears Main's name. Its entry point loads the address of main(). Before
+ * that comes an instruction with an immediate that happens to contain the address of a decoy, which
+ * loads the address of a Haskell closure. main() lies after Main or in front of all code, and runs
+ * a closure of Main's; or it is a C program's.
  */
 static struct modules *read_program(struct world *w, enum main_is where, bool relative,
 				    uint64_t ret_functions[3])
@@ -363,7 +363,7 @@ static struct modules *read_program(struct world *w, enum main_is where, bool re
 	return read_modules(w);
 }
 
-/* What is before main() is the program's, and the last of it Main's. */
+/* The modules before main() are the program's, and the last of them is Main. */
 static void test_main(void **state)
 {
 	(void)state;
@@ -375,7 +375,7 @@ static void test_main(void **state)
 
 		assert_module(m, functions[0], "own-1.0-exe", "Main");
 		assert_int_equal(modules__find(m, functions[0], &hit), 0);
-		/* a module without a mark may be there */
+		/* there may be a module without a mark */
 		assert_true(hit.uncertain);
 		assert_module(m, functions[1], "own-1.0-exe", "Main");
 		assert_int_equal(modules__find(m, functions[1], &hit), 0);
@@ -386,7 +386,7 @@ static void test_main(void **state)
 	}
 }
 
-/* C's main() that starts no closure shows nothing, nor does one in front of Main. */
+/* A C main() that starts no closure proves nothing, and neither does one in front of Main. */
 static void test_other_main(void **state)
 {
 	(void)state;
@@ -402,7 +402,7 @@ static void test_other_main(void **state)
 	}
 }
 
-/* A header may have any entry. */
+/* A header may have any entry address. */
 static void test_entries(void **state)
 {
 	static const uint64_t entries[] = {
@@ -435,11 +435,11 @@ static void test_entries(void **state)
 	}
 }
 
-/* A module of which a program has no more than a pattern match that fails, between two others. */
+/* A module that is known only by a failing pattern match, between two others. */
 static void test_source(void **state)
 {
 	static const struct {
-		const char *text, *module; /* module NULL: the next one's */
+		const char *text, *module; /* module NULL: the next module is found */
 	} cases[] = {
 		{"src/Foo/Bar.hs:(1,2)-(3,4)|function f", "Foo.Bar"},
 		{"Foo.hs:1:2-3|x", "Foo"},
@@ -470,7 +470,7 @@ static void test_source(void **state)
 		m = read_modules(w);
 		assert_module(m, f + 8, "p", cases[i].module ? cases[i].module : "B");
 		assert_module(m, g + 64, "p", "B");
-		/* another module may be there as well */
+		/* there may be another module as well */
 		assert_int_equal(modules__find(m, f + 8, &hit), 0);
 		assert_true(hit.uncertain);
 		modules__free(m);
@@ -478,7 +478,10 @@ static void test_source(void **state)
 	}
 }
 
-/* A function that was inlined takes its places along: they name nothing on both sides of a mark. */
+/*
+ * An inlined function brings its source places along: if they occur on both sides of a mark, they
+ * name no module.
+ */
 static void test_inlined_source(void **state)
 {
 	struct world *w = world_new();
@@ -552,7 +555,7 @@ static void test_descriptions(void **state)
 	strtab__free(tab);
 }
 
-/* What a child that was taken over may hand back. */
+/* What a compromised child may hand back. */
 static void test_check(void **state)
 {
 	const struct modules_raw good[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What code is called, and of which class it is, by this test's own file and addresses. */
+/* The names and classes of code, in this test's own executable and at its addresses. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,8 +21,8 @@
 #include "wire.h"
 
 /*
- * Code without unwind rows and without a symbol of its own, and what a signal handler returns to.
- * The return address is after a nop, as in glibc.
+ * Code without unwind rows and without a symbol of its own, and a signal handler's return address,
+ * which is preceded by a nop as in glibc.
  */
 __asm__(".text\n"
 	".balign 16\n"
@@ -71,7 +71,7 @@ static struct code_name name(struct fixture *f, enum wire_frame_kind kind, uint6
 	return n;
 }
 
-/* Without rows and without a symbol: where it ran decides. */
+/* Without rows and without a symbol the frame's kind decides. */
 static void test_class_without_rows(void **state)
 {
 	struct fixture f;
@@ -83,13 +83,13 @@ static void test_class_without_rows(void **state)
 	assert_int_equal(name(&f, WIRE_FRAME_C_IP, bare_at).code, CODE_C);
 	assert_int_equal(name(&f, WIRE_FRAME_C_RET, bare_at).code, CODE_C);
 	end(&f);
-	/* the kernel side did not know either */
+	/* the kernel side could not tell either */
 	make(&f, false);
 	assert_int_equal(name(&f, WIRE_FRAME_C_IP, bare_at).code, CODE_HASKELL);
 	end(&f);
 }
 
-/* What has rows is C wherever it was met. */
+/* Code that has rows is C, whatever the frame's kind. */
 static void test_class_with_rows(void **state)
 {
 	struct fixture f;
@@ -111,7 +111,7 @@ static void test_signal_return(void **state)
 	assert_int_equal(name(&f, WIRE_FRAME_C_RET, return_at).code, CODE_C);
 	assert_string_not_equal(name(&f, WIRE_FRAME_C_RET, return_at + 1).name,
 				NAMES_SIGNAL_RETURN);
-	/* a thread may be at either of its two instructions, or in the system call */
+	/* a thread may be at either of the two instructions, or in the system call */
 	assert_string_equal(name(&f, WIRE_FRAME_C_IP, return_at).name, NAMES_SIGNAL_RETURN);
 	assert_string_equal(name(&f, WIRE_FRAME_C_IP, return_at + 7).name, NAMES_SIGNAL_RETURN);
 	assert_string_equal(name(&f, WIRE_FRAME_C_IP, return_at + 9).name, NAMES_SIGNAL_RETURN);
@@ -121,7 +121,7 @@ static void test_signal_return(void **state)
 	end(&f);
 }
 
-/* While its info table map cannot be read, a process's names are not its last ones. */
+/* While a process's info table map cannot be read, its names are not final. */
 static void test_map_later(void **state)
 {
 	struct fixture f;
@@ -131,14 +131,14 @@ static void test_map_later(void **state)
 	names_pause__begin(&f.names->ipe_pause, time__monotonic_ns(), -ETIMEDOUT);
 	assert_true(name(&f, WIRE_FRAME_HS_IP, bare_at).partial);
 	assert_int_equal(f.names->ipe_images, 0);
-	/* until it is clear that this will not change */
+	/* until that is accepted as permanent */
 	for (int n = 1; n < NAMES_PAUSE_LASTING; n++)
 		names_pause__begin(&f.names->ipe_pause, time__monotonic_ns(), -ETIMEDOUT);
 	assert_false(name(&f, WIRE_FRAME_HS_IP, bare_at).partial);
 	end(&f);
 }
 
-/* Ever new texts take no more room than so many of them, and those that were given hold. */
+/* An endless supply of names takes up bounded room, and names that were handed out stay valid. */
 static void test_ever_new(void **state)
 {
 	const uint32_t max = 300000;
@@ -156,7 +156,7 @@ static void test_ever_new(void **state)
 		last = name(&f, WIRE_FRAME_ELIDED, i);
 		snprintf(was, sizeof(was), "%s", last.name);
 		most = MAX(most, strtab__count(f.names->strings));
-		/* in use all the time */
+		/* stays in use all the time */
 		if (i % 1000 == 0)
 			first = name(&f, WIRE_FRAME_HS_IP, (uintptr_t)test_ever_new + 1);
 	}
@@ -192,7 +192,7 @@ static struct kallsyms *kallsyms_of(const char *text)
 	return syms;
 }
 
-/* A module that comes when its neighbour's names are known already: the next table has it. */
+/* A module that is loaded after the names around it were looked up: the next table has it. */
 static void test_module_later(void **state)
 {
 	struct kallsyms *first = kallsyms_of("ffffffff81000000 T own\n"
@@ -215,7 +215,7 @@ static void test_module_later(void **state)
 	n = name(&f, WIRE_FRAME_KERNEL, KERNEL_MODULE);
 	assert_string_equal(n.name, "before");
 	assert_true(n.partial);
-	/* the same table has no more */
+	/* the same table has no more to offer */
 	assert_true(name(&f, WIRE_FRAME_KERNEL, KERNEL_MODULE).partial);
 	the_kernel = (struct names_kernel){.syms = second, .no = 2, .early = true};
 	kallsyms__free(first);
@@ -223,7 +223,7 @@ static void test_module_later(void **state)
 	assert_string_equal(n.name, "later");
 	assert_string_equal(n.file, "b");
 	assert_false(n.partial);
-	/* nobody has to ask for it any more */
+	/* the kernel's symbols need not be read again */
 	kernel_asked = 0;
 	assert_string_equal(name(&f, WIRE_FRAME_KERNEL, KERNEL_MODULE).name, "later");
 	assert_string_equal(name(&f, WIRE_FRAME_KERNEL, KERNEL_OWN).name, "own");

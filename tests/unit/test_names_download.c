@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What code is called while its symbols are asked for, when that fails, and once they are there: by
- * a file that is compiled here. The server is this test's.
+ * The names of code while its symbols are being downloaded, when that fails, and once they are
+ * there: on a file that is compiled here. The server is simulated.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,12 +28,12 @@
 #include "refused_open.h"
 
 static struct {
-	int err; /* 0: it is at `path` */
+	int err; /* 0: the file is at `path` */
 	char path[PATH_MAX];
 	unsigned asked;
 } server;
 
-/* Takes the place of the room's own. */
+/* Replaces the function of the debuginfod room. */
 int debuginfod__find(struct debuginfod *debuginfod, uid_t account, const char *build_id,
 		     char ret_path[PATH_MAX])
 {
@@ -46,10 +46,10 @@ int debuginfod__find(struct debuginfod *debuginfod, uid_t account, const char *b
 	return server.err;
 }
 
-/* How long one has waited. */
+/* Seconds by which the clock has been advanced. */
 static time_t ahead_s;
 
-/* The library's calls come here, too. */
+/* Replaces the C library's function, for calls from libraries too. */
 int clock_gettime(clockid_t clock, struct timespec *ret_ts)
 {
 	int err = (int)syscall(SYS_clock_gettime, clock, ret_ts);
@@ -82,7 +82,7 @@ static uint64_t address_of(const struct fixture *f)
 	return addr;
 }
 
-/* False: there is no compiler. */
+/* Returns false if there is no compiler. */
 static bool make(struct fixture *f)
 {
 	struct names_of of = {.images = &f->images, .rts = &f->rts, .debuginfod = (void *)&server};
@@ -131,7 +131,7 @@ static struct code_name name(struct fixture *f)
 	return n;
 }
 
-/* A server that is down at first gives names all the same, with lines, once it is up. */
+/* A server that is down at first provides names, with lines, once it is up. */
 static void test_fails_at_first(void **state)
 {
 	static const int errs[] = {-EAGAIN, -EIO, -ETIMEDOUT, -EDQUOT};
@@ -153,7 +153,7 @@ static void test_fails_at_first(void **state)
 	assert_false(n.partial);
 	assert_int_equal(n.source, NAME_DWARF);
 	assert_non_null(strstr(n.src, "a.c:"));
-	/* it is asked no more */
+	/* it is not asked again */
 	server.asked = 0;
 	assert_string_equal(name(&f).name, "ours");
 	f.addr++;
@@ -162,8 +162,10 @@ static void test_fails_at_first(void **state)
 	end(&f);
 }
 
-/* No server has it: it is not asked for before an hour has passed. Code that is named then has a
- * better name, and what was named by then stays. */
+/*
+ * No server has the file: it is not asked for again before an hour has passed. Code that is named
+ * after that has a better name; earlier names stay.
+ */
 static void test_has_not(void **state)
 {
 	struct code_name n;
@@ -187,7 +189,7 @@ static void test_has_not(void **state)
 	file->download_ns = time__monotonic_ns();
 	assert_string_equal(name(&f).name, n.name);
 	assert_int_equal(server.asked, 1);
-	/* while it comes */
+	/* while the download is running */
 	server.err = -EAGAIN;
 	f.addr++;
 	assert_true(name(&f).partial);
@@ -199,7 +201,10 @@ static void test_has_not(void **state)
 	end(&f);
 }
 
-/* What came could not be opened or read just then: it is, after a pause, unless it is broken. */
+/*
+ * A downloaded file that could not be opened or read is tried again after a pause, unless it is
+ * broken.
+ */
 static void test_read_later(void **state)
 {
 	static const int errs[] = {EMFILE, ENFILE, ENOMEM};
@@ -215,10 +220,10 @@ static void test_read_later(void **state)
 		refuse(NULL, 0);
 		assert_string_not_equal(n.name, "ours");
 		assert_int_equal(server.asked, i + 1);
-		/* at first there is something to expect */
+		/* at first there is hope for a better name */
 		assert_int_equal(n.partial, i < NAMES_PAUSE_LASTING - 1);
 		assert_false(f.rts.image->file->download_over);
-		/* not before the pause is over, whatever has become of it */
+		/* not before the pause is over, even though the file is readable */
 		assert_string_not_equal(name(&f).name, "ours");
 		assert_int_equal(server.asked, i + 1);
 		ahead_s += NAMES_PAUSE_NS / 1000000000 << i;
@@ -229,7 +234,7 @@ static void test_read_later(void **state)
 	assert_false(n.partial);
 	assert_int_equal(n.source, NAME_DWARF);
 	end(&f);
-	/* a broken one is not read again */
+	/* a broken file is not read again */
 	if (!make(&f))
 		skip();
 	refuse(server.path, ENOEXEC);
@@ -239,7 +244,7 @@ static void test_read_later(void **state)
 	end(&f);
 }
 
-/* A process that has the file at this place. */
+/* A process that has the file at the path `at`. */
 static void map_at(struct fixture *f, struct file_cache *cache, const char *path, const char *at)
 {
 	struct names_of of = {.images = &f->images, .rts = &f->rts};
@@ -253,8 +258,10 @@ static void map_at(struct fixture *f, struct file_cache *cache, const char *path
 	assert_int_equal(names__new(&of, &f->names), 0);
 }
 
-/* What is found by where another process has the file takes the place of the names that the first
- * one made without it, for both. */
+/*
+ * A debug file found by one process's path of the file replaces the names that another process made
+ * without it, for both.
+ */
 static void test_another_place(void **state)
 {
 	struct fixture f, first = {0}, second = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is tried again of a file that could not be read, and what is not. */
+/* What is retried for a file that could not be read, and what is not. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 static const struct slot_key one, another;
 
-/* What there was no time for at all is asked for at once, and what is broken never. */
+/* What there was no time for at all is retried at once; what is broken never is. */
 static void test_errors(void **state)
 {
 	static const struct {
@@ -38,13 +38,13 @@ static void test_errors(void **state)
 		names.incomplete = false;
 		assert_int_equal(names__waits(&names, &slots, &one), cases[i].waits);
 		assert_int_equal(names.incomplete, cases[i].waits);
-		/* each has a pause of its own */
+		/* every user of the slots has a pause of its own */
 		assert_false(names__waits(&names, &slots, &another));
 		slots__free(&slots);
 	}
 }
 
-/* After several in a row the names that are made without it are good enough. */
+/* After several failures in a row, the names made without it are accepted as final. */
 static void test_lasting(void **state)
 {
 	struct names names = {0};
@@ -63,8 +63,7 @@ static void test_lasting(void **state)
 	slots__free(&slots);
 }
 
-/* A child that was killed is followed by another one, after a pause; nothing follows what is over.
- */
+/* A killed child is followed by another one, after a pause; a finished job is not repeated. */
 static void test_job(void **state)
 {
 	struct file_jobs all = {.what = "nothing"};
@@ -93,7 +92,10 @@ static void test_job(void **state)
 	assert_false(names.incomplete);
 }
 
-/* Each pause is longer than the last one, up to an hour; after long peace they begin anew. */
+/*
+ * Each pause is longer than the previous one, up to an hour; after a long quiet time they start
+ * over.
+ */
 static void pauses(void **state)
 {
 	const uint64_t min = NAMES_PAUSE_NS, max = NAMES_PAUSE_MAX_NS;
@@ -117,7 +119,7 @@ static void pauses(void **state)
 	names_pause__begin(&p, now, -ETIMEDOUT);
 	assert_int_equal(names_pause__now(&p, now + min - 1), -EBUSY);
 	assert_int_equal(names_pause__now(&p, now + min), 0);
-	/* an answer between two of them ends the row */
+	/* a success in between ends the series of failures */
 	for (int n = 0; n < 3 * NAMES_PAUSE_LASTING; n++) {
 		now += min;
 		names_pause__begin(&p, now, -EIO);

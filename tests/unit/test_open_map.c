@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A mapping that is gone by the time that its file is opened: the file is found by its path, which
- * may lead to a server that does not answer. */
+/*
+ * A mapping that is gone by the time its file is opened: the file is found by its path, which may
+ * lead to a server that does not answer.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -25,11 +27,11 @@
 #include "process/proc.h"
 #include "temp_dir.h"
 
-/* How long the server holds an answer back, and what is far from it. */
+/* How long the server delays an answer, and a time that is well below that. */
 #define HELD_MS 12000
 #define SOON_NS 6000000000ULL
 
-/* Of a process of its own mounts, where `fs` is mounted. False: it may not. */
+/* Mounts `fs` in a mount namespace of its own; returns false if that is not permitted. */
 static bool mounted(const char *fs, const char *options)
 {
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
@@ -37,7 +39,7 @@ static bool mounted(const char *fs, const char *options)
 	return mount("test", dir, fs, 0, options) == 0;
 }
 
-/* That no process has mapped any more. */
+/* A map entry of a file that no process maps any more. */
 static struct proc_map map_of(const char *path, const struct stat *st)
 {
 	return (struct proc_map){.start = 0x1000,
@@ -79,7 +81,7 @@ static void found_by_its_path(void **state)
 	assert_true(got.st_dev == st.st_dev && got.st_ino == st.st_ino);
 	close(fd);
 
-	/* another file has its name */
+	/* another file has that name */
 	map.ino++;
 	assert_int_equal(open_map(&map, &fd), -ESTALE);
 	map.path = dir;
@@ -105,7 +107,7 @@ static void answer(int fd, const struct fuse_in_header *in, int err, const void 
 	(void)!write(fd, &out, out.head.len);
 }
 
-/* Until it is unmounted. */
+/* Serves until the file system is unmounted. */
 static void *serve(void *ctx)
 {
 	static union {
@@ -155,7 +157,7 @@ static void not_waited_for(void **state)
 	began = time__monotonic_ns();
 	assert_int_equal(open_map(&map, &fd), -EREMOTEIO);
 	assert_true(time__monotonic_ns() - began < SOON_NS);
-	/* who waits there cannot die before it has its answer */
+	/* a process that waits there cannot die before it gets its answer */
 	for (int i = 0; i < 3000 && confine__reap(); i++)
 		poll(NULL, 0, 10);
 	assert_int_equal(confine__reap(), 0);

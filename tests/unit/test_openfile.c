@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which of a process's open files are its own, of a child that has all kinds of them. */
+/* Which of a process's open files are its own, tried on a child that has all kinds of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +50,7 @@ static void make(struct files *f)
 	strcpy(f->dir, FOLDER);
 	assert_non_null(mkdtemp(f->dir));
 	f->both = open_at(f, "own", O_RDWR | O_CREAT);
-	/* in some containers nothing is known to be local */
+	/* in some containers no file system is known to be local */
 	origin__of(0, f->both, (uid_t)-1, &origin);
 	if (origin.reach == ORIGIN_FOREIGN)
 		skip();
@@ -145,7 +145,7 @@ static void test_another_user(void **state)
 	}
 	assert_int_equal(read(pipes[0], &ready, 1), 1);
 	check_rights(&f, pid);
-	/* root opened it for the process: what it holds is root's all the same */
+	/* root opened it for the process: the content is still root's */
 	assert_int_equal(open_file__own(pid, f.others, &fd), -EPERM);
 	assert_int_equal(fd, -1);
 	kill(pid, SIGKILL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The table of options, and what a configuration file's lines are. */
+/* The table of options, and the lines of a configuration file. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,11 +16,11 @@
 
 static bool by_itself(int key)
 {
-	/* looked at by the command line's parser */
+	/* handled by the command line's parser */
 	return key == OPT_CHECK_CONFIG || key == OPT_COMPLETION || key == 'h';
 }
 
-/* Whatever the value is, some file knows the option. */
+/* Every option is handled by some source file, whatever its value. */
 static void test_every_row_is_handled(void **state)
 {
 	static struct options o;
@@ -45,7 +45,7 @@ static void test_rows_are_unique(void **state)
 		char doc[64];
 
 		assert_non_null(first);
-		/* another name for it */
+		/* an alias of the first row */
 		if (first != row) {
 			snprintf(doc, sizeof(doc), "as --%s", first->name);
 			assert_string_equal(row->doc, doc);
@@ -134,7 +134,7 @@ static void test_limits(void **state)
 	free(text);
 }
 
-/* What only a session that ends can have makes a configuration none of a daemon. */
+/* An option that only a session with an end can have shows that a configuration is no daemon's. */
 static void test_daemon(void **state)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which files may be probed, by the texts of mountinfo files. */
+/* Which files may be probed, according to texts of mountinfo files. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,13 +56,15 @@ static void by_type(void **state)
 	reach_is(host, 99, ORIGIN_FOREIGN, "");
 }
 
-/* What users bring is mounted nosuid, and one mount that is not so is enough. */
+/*
+ * File systems that users bring are mounted nosuid; one mount without it is enough to be trusted.
+ */
 static void by_flags(void **state)
 {
 	(void)state;
 	reach_is(host, 30, ORIGIN_LOCAL, "tmpfs");
 	reach_is(host, 40, ORIGIN_OWNED, "ext4");
-	reach_is(host, 39, ORIGIN_FOREIGN, "ext4"); /* nobody knows what is behind the loop */
+	reach_is(host, 39, ORIGIN_FOREIGN, "ext4"); /* what backs the loop device is unknown */
 }
 
 static void overlays(void **state)
@@ -74,11 +76,11 @@ static void overlays(void **state)
 	reach_is(host, 35, ORIGIN_FOREIGN, "overlay");
 	reach_is(host, 36, ORIGIN_OWNED, "overlay");
 	reach_is(host, 37, ORIGIN_FOREIGN, "overlay");
-	/* /home/u/far is not where /home/u/farther is */
+	/* /home/u/far is not a prefix directory of /home/u/farther */
 	reach_is(host, 42, ORIGIN_OWNED, "overlay");
 }
 
-/* A process with mounts of its own: what it mounted itself the host does not have. */
+/* A process with mounts of its own: what it mounted itself is not mounted on the host. */
 static void own_mounts(void **state)
 {
 	static const char own[] =
@@ -99,7 +101,7 @@ static void own_mounts(void **state)
 	reach_is("", 500, ORIGIN_FOREIGN, "");
 }
 
-/* A file that others may write, or another user owns, is for one process only. */
+/* A file that others may write, or that another user owns, is probed for one process only. */
 static void by_owner(void **state)
 {
 	char path[] = "/var/tmp/test_origin.XXXXXX";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* OTLP profiles, unpacked by protobuf-c: what they add up to, and what refers to what. */
+/* OTLP profiles, unpacked by protobuf-c: their sums, and their references. */
 #include "test_otlp_kit.h"
 
 /* ── what refers to what ─────────────────────────────────────────────────────────────────── */
@@ -37,7 +37,7 @@ static void check_code(const Otlp__ProfilesDictionary *d)
 	}
 }
 
-/* Place 0 of each table is the zero value. */
+/* Entry 0 of each table is the zero value. */
 static void check_zeros(const Otlp__ProfilesDictionary *d)
 {
 	assert_string_equal(d->string_table[0], "");
@@ -145,16 +145,16 @@ static void test_head(void **state)
 	assert_string_equal(string_of(r, samples->sample_type->unit_strindex), "count");
 	assert_int_equal(samples->period, 1000000000 / 99);
 	assert_string_equal(string_of(r, samples->period_type->type_strindex), "cpu");
-	/* what was not sampled has no period */
+	/* a type that is not sampled has no period */
 	assert_null(off->period_type);
 	assert_int_equal(off->period, 0);
 	otlp__export_request__free_unpacked(r, NULL);
 }
 
 /*
- * What Pyroscope files a profile under, by its newProfileBuilder() and profileType()
- * (pkg/ingester/otlp/convert.go). "": its ValidateLabels() refuses that, and the rest of the
- * request with it.
+ * The name under which Pyroscope files a profile, after its newProfileBuilder() and profileType()
+ * (pkg/ingester/otlp/convert.go). "": its ValidateLabels() rejects the profile, and with it the
+ * rest of the request.
  */
 static const char *filed_under(const Otlp__ExportRequest *r, const Otlp__Profile *p)
 {
@@ -213,7 +213,7 @@ static void test_pyroscope_takes_all(void **state)
 	check_filed(0, "samples");
 }
 
-/* The same profile has the same id; another one, or another host's, has another. */
+/* Equal profiles have the same id; a different profile, or another host's, has a different one. */
 static void test_ids(void **state)
 {
 	Otlp__ExportRequest *a = render(&service, &plain), *b = render(&service, &plain),
@@ -227,8 +227,10 @@ static void test_ids(void **state)
 	otlp__export_request__free_unpacked(b, NULL);
 	otlp__export_request__free_unpacked(c, NULL);
 }
-/* Where the probes on collections came off, what was allocated is of the time before, and no other
- * profile is. */
+/*
+ * If the probes on collections came off, the profile of allocation covers only the time before, and
+ * no other profile is affected.
+ */
 static void check_observed(uint64_t observed_ns)
 {
 	static const struct pic_alloc_row rows[] = {{.stack = 1, .bytes = 4096}};
@@ -358,7 +360,7 @@ static void test_division(void **state)
 	otlp__export_request__free_unpacked(r, NULL);
 }
 
-/* Whatever is divided, the sum stays what it was. */
+/* Dividing a row does not change the sum. */
 static void test_division_is_exact(void **state)
 {
 	static const uint64_t all[] = {1, 2, 3, 66, 101, 997, UINT64_C(0x0fffffffffffffff)};

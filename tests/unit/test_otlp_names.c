@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whom and what OTLP profiles name: the process as a resource, and the code. */
+/* Names in OTLP profiles: the process as a resource, and the code. */
 #include "test_otlp_kit.h"
 
 static const char *resource_text(const Otlp__ExportRequest *r, size_t process, const char *key)
@@ -30,7 +30,7 @@ static void test_resource(void **state)
 	otlp__export_request__free_unpacked(nowhere, NULL);
 }
 
-/* A service's suffix is no part of its name; whose manager it has is. */
+/* A service is named without its suffix, and with the manager that it belongs to. */
 static void test_services(void **state)
 {
 	static const struct {
@@ -130,7 +130,7 @@ static void test_frames(void **state)
 	otlp__export_request__free_unpacked(r, NULL);
 }
 
-/* What other people wrote is text that may be shown. */
+/* Text from other people is sent as text that is safe to show. */
 static void test_hostile_text(void **state)
 {
 	Otlp__ExportRequest *r = render(&hostile, &plain);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Output files: whole or not at all, for their owner only, through no link.
- */
+/* Output files: complete or absent, readable by their owner only, and not written through links. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +23,7 @@
 
 #define NOBODY ((uid_t)-1)
 
-/* A directory of its own for each test; the test runs in it. */
+/* Makes a directory for each test, which runs in it. */
 static int enter(void **state)
 {
 	char *dir = strdup("/tmp/safescoped-test-XXXXXX");
@@ -96,7 +94,7 @@ static void test_commit(void **state)
 	umask(0);
 	assert_int_equal(outfile__open("a", NOBODY, NOBODY, &out), 0);
 	fputs("whole", outfile__stream(out));
-	/* Before the commit there is nothing that could be left. */
+	/* Before the commit there is no entry that could be left behind. */
 	assert_int_equal(count_entries(), 0);
 	assert_int_equal(outfile__commit(out), 0);
 	assert_file("a", "whole");
@@ -128,7 +126,7 @@ static void test_replaces(void **state)
 	snprintf(path, sizeof(path), "%s/a", (const char *)*state);
 	assert_int_equal(outfile__open(path, NOBODY, NOBODY, &out), 0);
 	fputs("new", outfile__stream(out));
-	/* The directory was opened: where the process goes afterwards does not matter. */
+	/* The directory is held open: changing the working directory makes no difference. */
 	assert_int_equal(chdir("/"), 0);
 	assert_int_equal(outfile__commit(out), 0);
 	assert_int_equal(chdir(*state), 0);
@@ -167,7 +165,7 @@ static void test_a_long_name(void **state)
 	char name[300];
 
 	(void)state;
-	/* As long as a name may be: the temporary one must not be longer. */
+	/* The longest possible name: that of the temporary file must not be longer. */
 	memset(name, 'x', 255);
 	name[255] = '\0';
 	assert_int_equal(outfile__open(name, NOBODY, NOBODY, &out), 0);
@@ -181,7 +179,7 @@ static void test_a_long_name(void **state)
 	assert_int_equal(count_entries(), 1);
 }
 
-/* A link that appears where the destination will be is replaced, not followed. */
+/* A link that appears at the destination meanwhile is replaced, not followed. */
 static void test_a_link_put_there_meanwhile(void **state)
 {
 	struct outfile *out;
@@ -217,7 +215,7 @@ static void put_link(const char *target, const char *path, uid_t owner)
 	assert_int_equal(lchown(path, owner, owner), 0);
 }
 
-/* The links on the way: ours lead there, other people's do not, wherever they are in the path. */
+/* Links in the path: our own are followed, other users' are not, wherever they are in the path. */
 static void test_links_on_the_way(void **state)
 {
 	static const char *const refused[] = {"theirs/a", "x/../theirs/./a", "ours/../theirs/a",
@@ -254,7 +252,7 @@ static void test_links_on_the_way(void **state)
 	assert_int_equal(outfile__open("ours/none/a", NOBODY, NOBODY, &out), -ENOENT);
 	assert_null(out);
 	assert_int_equal(access("x/a", F_OK), -1);
-	/* the user who ran sudo may use links of their own */
+	/* the links of the user who ran sudo are followed */
 	assert_int_equal(outfile__open("theirs/a", 4242, 4242, &out), 0);
 	assert_int_equal(outfile__commit(out), 0);
 	assert_int_equal(unlink("x/a"), 0);
@@ -262,7 +260,7 @@ static void test_links_on_the_way(void **state)
 	assert_int_equal(unlink("deep/theirs"), 0);
 }
 
-/* Whatever ends the program in the middle of writing: nothing is left. */
+/* However the program dies while writing, nothing is left behind. */
 static void test_killed(void **state)
 {
 	struct outfile *out;
@@ -346,7 +344,7 @@ static void test_disk_full(void **state)
 	assert_int_equal(count_entries(), 1);
 }
 
-/* Another place would help as little as this one. */
+/* Without descriptors another place is not tried, as it would not help. */
 static void test_no_descriptors(void **state)
 {
 	struct rlimit limit, none;
@@ -430,7 +428,7 @@ static void test_own_directories(void **state)
 	(void)state;
 	assert_int_equal(mkdir("a", 0700), 0);
 	assert_int_equal(open_own_dir("a"), 0);
-	/* what is not there is made, the last one for us alone */
+	/* missing directories are created, the last one for us alone */
 	assert_int_equal(open_own_dir("a/b//c/"), 0);
 	assert_int_equal(stat("a/b/c", &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0700);
@@ -452,7 +450,7 @@ static void test_own_directories(void **state)
 	assert_int_equal(open_own_dir("a"), -EPERM);
 }
 
-/* So many seconds ago nobody wrote to it any more. */
+/* Creates a file that was last written `age_s` seconds ago. */
 static void make_old(const char *name, time_t age_s, uid_t uid)
 {
 	const struct timespec at = {.tv_sec = time(NULL) - age_s}, times[2] = {at, at};
@@ -465,7 +463,7 @@ static void make_old(const char *name, time_t age_s, uid_t uid)
 	close(fd);
 }
 
-/* What killed writers left goes, and nothing else. */
+/* What killed writers left behind is removed, and nothing else. */
 static void test_sweep(void **state)
 {
 	static const char old[] = ".safescoped-0123456789abcdef0123456789abcdef",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where output goes, and what it may take the place of. */
+/* Where output goes, and what it may replace. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What was so at the same time, and when a capability was idle: against counting moment by moment.
+/*
+ * States that coincided, and the times when a capability was idle: compared with counting unit by
+ * unit.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +13,7 @@
 
 #include "lanes/lanes_priv.h"
 
-#define UNIT  UINT64_C(150000) /* ns; a capability that is idle for seven is idle for long */
+#define UNIT  UINT64_C(150000) /* ns; seven idle units count as a long idle time */
 #define UNITS 600
 #define CAPS  3
 #define LONG  1000000
@@ -24,7 +26,7 @@ static unsigned any(unsigned n)
 	return (unsigned)(seed >> 33) % n;
 }
 
-/* States in runs of up to `most` units. */
+/* Fills v with states, in runs of up to `most` units. */
 static void fill(uint8_t *v, const uint8_t *states, unsigned n, unsigned most)
 {
 	for (unsigned i = 0; i < UNITS;) {
@@ -35,7 +37,7 @@ static void fill(uint8_t *v, const uint8_t *states, unsigned n, unsigned most)
 	}
 }
 
-/* From `at` on, as long as nothing changes and at most to `until`. */
+/* The slice from `at` to the next change, or to `until` if that is earlier. */
 static struct pic_slice run_at(const uint8_t *v, unsigned at, unsigned until)
 {
 	unsigned end = at;
@@ -149,7 +151,7 @@ static void test_overlaps(void **state)
 		want = count(&s);
 		assert_true(want.cap_wait_ns && want.idle_wait_ns && want.starved_ticks);
 		add(&s, &o);
-		/* in parts, of which none begins at a change */
+		/* in steps, none of which begins at a change */
 		for (unsigned at = 37; at < UNITS; at += 100)
 			assert_int_equal(overlaps__advance(&o, &s.seen, at * UNIT + UNIT / 3, true),
 					 0);
@@ -188,7 +190,7 @@ static uint64_t long_after(const uint8_t *v, uint64_t from, uint64_t end)
 	return UINT64_MAX;
 }
 
-/* Questions about what is not forgotten, while it grows and after parts of it have gone. */
+/* Queries of what has not been forgotten, while it grows and after parts of it were dropped. */
 static void test_idle(void **state)
 {
 	static const uint8_t states[] = {CS_HASKELL, CS_IDLE};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_pack: the parts of a model's message that whoever sends it could have chosen. */
+/* test_pack: the parts of a model's message that a hostile sender could choose. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,7 @@ static void test_slices(void **state)
 #undef REFUSED
 }
 
-/* A bool is a byte that is 0 or 1, and nothing else may be read as one. */
+/* A bool is a byte of 0 or 1, and nothing else may be read as one. */
 static void test_flags(void **state)
 {
 	(void)state;
@@ -145,7 +145,7 @@ static void test_texts(void **state)
 		assert_int_equal(unpack__strings(&u, tab), tables[i].err);
 		strtab__free(tab);
 	}
-	/* one with a NUL in it, and one that is longer than all that there is */
+	/* a text with a NUL inside, and one that is longer than the message */
 	msg.p.len = 0;
 	pack__text(&msg.p, "abc");
 	msg.p.data[5] = 0;
@@ -185,7 +185,7 @@ static int try_match(uint64_t start, uint64_t end, uint64_t tick, uint64_t gc)
 	return err;
 }
 
-/* Clocks are compared by signed differences: none may overflow. */
+/* Clocks are compared by signed differences, which must not overflow. */
 static void test_match(void **state)
 {
 	const uint64_t latest = INT64_MAX / 2, never = UINT64_MAX;
@@ -197,7 +197,7 @@ static void test_match(void **state)
 	assert_int_equal(try_match(1, latest + 1, 1, 1), -EBADMSG);
 	assert_int_equal(try_match(1, 2, never, 1), -EBADMSG);
 	assert_int_equal(try_match(1, 2, 1, never), -EBADMSG);
-	/* what a log says of such times is left out where it is read */
+	/* such times are left out when a log is read */
 	assert_int_equal(el_match__new(NULL, &match), 0);
 	assert_int_equal(el_match__on_call(match, 1, 5, 6, 0, 0), 0);
 	assert_int_equal(el_match__on_call(match, 1, 5, never, 0, 0), 0);

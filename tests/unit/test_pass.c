@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Messages with descriptors between two processes, the ill-formed ones too. */
+/* Messages with descriptors between two processes, including ill-formed ones. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -72,7 +72,7 @@ static void test_with_and_without(void **state)
 	fd__close(&file);
 }
 
-/* Of a message that is refused no descriptor stays open. */
+/* No descriptor of a refused message stays open. */
 static void test_refused(void **state)
 {
 	struct ends *ends = *state;
@@ -87,14 +87,14 @@ static void test_refused(void **state)
 	assert_int_equal(pass__take(ends->b, bytes, 8, MSG_DONTWAIT, &got), -EBADMSG);
 	assert_int_equal(pass__take(ends->b, bytes, 8, MSG_DONTWAIT, &got), -EBADMSG);
 	assert_int_equal(got, -2);
-	/* the lowest free number is as it was */
+	/* the lowest free descriptor number is unchanged */
 	got = dup(file);
 	assert_int_equal(got, next);
 	fd__close(&got);
 	fd__close(&file);
 }
 
-/* More descriptors than one are not what this process sends. */
+/* A message with more than one descriptor, which this process never sends. */
 static void test_two_descriptors(void **state)
 {
 	struct ends *ends = *state;

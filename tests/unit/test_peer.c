@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A confined process that may use the network, by what it can and cannot do. */
+/* What a confined process that may use the network can and cannot do. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -28,7 +28,7 @@
 
 #define LONG_MS 60000
 
-/* 0: it worked; else the error. */
+/* 0 if the attempt worked, else the error. */
 struct findings {
 	int connect, unix_socket, packet_socket, sctp_socket, bind;
 	int thread, namespace, exec, trace, kill_parent;
@@ -127,7 +127,7 @@ static void look(void *ctx, int in, int out)
 	(void)in;
 	if (write(out, &f, sizeof(f)) != sizeof(f))
 		_exit(1);
-	/* it ends: that is seen */
+	/* the process ends, which the daemon must notice */
 }
 
 static void make_folder(char path[64])
@@ -154,7 +154,7 @@ static void remove_folder(const char *path)
 	assert_int_equal(rmdir(path), 0);
 }
 
-/* Its version; a kernel without it has none. */
+/* Whether the kernel has Landlock, by asking for its version. */
 static bool find_landlock(void)
 {
 	return syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) >= 1;
@@ -218,7 +218,7 @@ static void test_what_it_can_do(void **state)
 	}
 	if (getuid() == 0)
 		assert_true(f.uid >= 65534);
-	/* its end is seen */
+	/* the peer's end is noticed */
 	wait_readable(peer);
 	assert_int_equal(confine_peer__take(peer, &f, sizeof(f)), -EPIPE);
 	confine_peer__free(peer);
@@ -238,7 +238,7 @@ static void echo(void *ctx, int in, int out)
 			_exit(1);
 }
 
-/* Both send when they like; the daemon's end never waits; freed is gone. */
+/* Both sides send at any time; the daemon's side never blocks; a freed peer is gone. */
 static void test_messages(void **state)
 {
 	const struct confine how = {
@@ -255,7 +255,7 @@ static void test_messages(void **state)
 		assert_int_equal(confine_peer__take(peer, text, sizeof(text)), 0);
 		assert_memory_equal(text, "abc", 3);
 	}
-	/* each is read as it was written, whatever is in the pipe */
+	/* messages keep their boundaries, whatever else is in the pipe */
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(confine_peer__send(peer, "ab", 2, -1, 0), 0);
 	for (int i = 0; i < 2; i++) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A process that has the network, or connections, and was taken over: it neither holds up the
- * daemon nor gets out. */
+/*
+ * A compromised process with network access, or with connections: it can neither hold up the daemon
+ * nor escape.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +30,7 @@
 #include "listening.h"
 
 #define LONG_MS 60000
-/* How long the last close of the connection waits, and what is far from it. */
+/* The time that the last close of the connection blocks, and one that is well below it. */
 #define LINGER_S 8
 #define SOON_NS	 3000000000ULL
 
@@ -65,13 +67,13 @@ static void all_have_died(void)
 
 /* ── a descriptor whose last close waits ─────────────────────────────────────────────────── */
 
-/* What it has of the connection; where it comes from. */
+/* How the process gets a connection. */
 struct source {
-	int listen_fd; /* -1: it connects */
+	int listen_fd; /* -1: it connects to `to` */
 	struct sockaddr_in to;
 };
 
-/* How setting options, and sending, went. */
+/* The results of setting options and of sending; 0 or the error. */
 struct sent {
 	int linger, high_bits, protocol, no_delay, by_in, by_out;
 };
@@ -88,7 +90,7 @@ static int connection_of(const struct source *s)
 	return fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) ? -1 : fd;
 }
 
-/* Closes its own copy of a connection that has more to send than the other side takes. */
+/* Closes its own copy of a connection that has more to send than the other side accepts. */
 static void send_connection(void *ctx, int in, int out)
 {
 	static char bytes[65536];
@@ -99,7 +101,7 @@ static void send_connection(void *ctx, int in, int out)
 	if (fd < 0)
 		_exit(1);
 	sent.linger = error_of(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
-	/* the kernel takes ints */
+	/* the kernel's parameters are ints */
 	sent.high_bits = error_of(syscall(SYS_setsockopt, fd, SOL_SOCKET | 1L << 32,
 					  SO_LINGER | 1L << 32, &linger, sizeof(linger)));
 	sent.protocol = error_of(setsockopt(fd, IPPROTO_TCP, TCP_ULP, "smc", 3));
@@ -132,7 +134,7 @@ static void holds_nobody_up(uint32_t keep)
 				 0);
 	}
 	assert_int_equal(confine_peer__start(&how, send_connection, &source, &peer), 0);
-	/* where it may set SO_LINGER its own close waits */
+	/* if it may set SO_LINGER, its own close blocks */
 	wait_readable(peer);
 	began = time__monotonic_ns();
 	next_message(peer, &sent, sizeof(sent));
@@ -212,7 +214,7 @@ static void pairs_of_streams_only(void **state)
 	(void)state;
 	if (SANITIZED)
 		skip();
-	/* an abstract name: no right to any file is needed */
+	/* an abstract address: no permission on any file is needed */
 	snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, "safescoped-test-%d", getpid());
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
@@ -238,7 +240,7 @@ struct copies {
 	int32_t pid; /* of the copy; 0: none */
 };
 
-/* One that stays as long as it can. */
+/* Tries to fork, and to make the copy live as long as it can. */
 static void try_copies(struct copies *c, int out)
 {
 	pid_t pid;
@@ -308,7 +310,7 @@ static void no_copy(void **state)
 	}
 }
 
-/* The one copy that it may have makes none itself, and goes with it. */
+/* The only copy that the process may make cannot fork itself, and dies with it. */
 static void one_copy_that_goes(void **state)
 {
 	const struct confine how = {
@@ -328,7 +330,7 @@ static void one_copy_that_goes(void **state)
 	assert_int_equal(kill(c.pid, 0), 0);
 	confine_peer__free(peer);
 	all_have_died();
-	/* who has adopted it waits for it when it likes */
+	/* the process that adopted it reaps it at some point */
 	for (; i < 1000 && kill(c.pid, 0) == 0; i++)
 		poll(NULL, 0, 10);
 	assert_true(i < 1000);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_pool: a confined server for each user, and how long users are waited for in a turn. */
+/*
+ * test_pool: a confined server for each user, and the time that each user is waited for in a turn.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +40,7 @@ static bool runs(pid_t pid)
 	return proc__stat(pid, 0, &st) == 0 && st.state != 'Z' && st.state != 'X';
 }
 
-/* One that was killed takes a while to end where processors are busy. */
+/* On a busy machine a killed child takes a while to end. */
 static bool ends(pid_t pid)
 {
 	for (int i = 0; runs(pid) && i < LONG_MS; i++)
@@ -46,13 +48,13 @@ static bool ends(pid_t pid)
 	return !runs(pid);
 }
 
-/* *ret_pid: of the child that answered. Returns how many questions it has had. */
+/* Returns the number of questions that the child has had; *ret_pid: the child that answered. */
 static uint32_t who(struct confine_pool *p, uid_t user, pid_t *ret_pid)
 {
 	uint32_t got[2] = {0, 0};
 	size_t len;
 
-	/* how long users are waited for in a turn is another test's subject */
+	/* the time limit for a turn is tested elsewhere */
 	confine__new_turn();
 	assert_int_equal(confine_pool__ask(p, user, "x", 1, LONG_MS, 60000000000ULL, got, &len), 0);
 	assert_int_equal(len, sizeof(got));
@@ -76,14 +78,14 @@ static void a_child_for_each_user(void **state)
 	assert_int_not_equal(first, second);
 	assert_int_equal(who(p, 1, &again), 2);
 	assert_int_equal(again, first);
-	/* one that ends is its user's matter alone */
+	/* a child that dies affects only its own user */
 	confine__new_turn();
 	assert_int_equal(confine_pool__ask(p, 1, "crash", 5, LONG_MS, 60000000000ULL, got, &len),
 			 -EIO);
 	assert_true(ends(first));
 	assert_int_equal(who(p, 2, &again), 2);
 	assert_int_equal(again, second);
-	/* of more users than there is room for, who was asked about the longest ago gives way */
+	/* if there are more users than places, the least recently used child gives way */
 	for (uid_t user = 3; user < 3 + CONFINE_POOL_USERS - 1; user++) {
 		assert_int_equal(who(p, user, &again), 1);
 		if (user == 3)
@@ -116,7 +118,7 @@ static bool has_tiny(pid_t pid)
 	return found;
 }
 
-/* What the daemon had mapped when a child began does not stay mapped for as long as that lives. */
+/* What the daemon had mapped when a child started is not kept mapped for the child's lifetime. */
 static void no_files_are_kept(void **state)
 {
 	static const struct confine_service service = {
@@ -173,7 +175,7 @@ static size_t fn_work(void *ctx, const void *question, size_t len, void *answer)
 	return 1;
 }
 
-/* Work that takes less than an honest question may is nobody's to give without end. */
+/* Work that takes less time than an honest question may cannot be had without end, either. */
 static void many_that_work(void **state)
 {
 	static const struct confine_service service = {
@@ -187,24 +189,24 @@ static void many_that_work(void **state)
 	(void)state;
 	assert_int_equal(confine_pool__new(&service, NULL, &p), 0);
 	confine__new_turn();
-	/* the first answer has the child's beginning in it */
+	/* the first answer includes the start of the child */
 	assert_int_equal(confine_pool__ask(p, honest, "x", 1, LONG_MS, HONEST_NS, answer, &len), 0);
 	confine__new_turn();
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(
 			confine_pool__ask(p, honest, "x", 1, LONG_MS, HONEST_NS, answer, &len), 0);
-	/* after the first one, which has the child's beginning in it, 400 ms of each count */
+	/* each counts with 400 ms, except for the first, which includes the start of the child */
 	while (confine__may_wait(busy) && n++ < 20) {
 		int err = confine_pool__ask(p, busy, "work", 4, LONG_MS, HONEST_NS, answer, &len);
 
-		/* where processors are busy the work may take longer than he is waited for */
+		/* on a busy machine the work may take longer than its user is waited for */
 		assert_true(!err || err == -ETIMEDOUT);
 	}
 	assert_in_range(n, 1, 5);
 	assert_int_equal(confine_pool__ask(p, busy, "x", 1, LONG_MS, HONEST_NS, answer, &len),
 			 -ETIMEDOUT);
 	assert_true(confine__may_wait(honest));
-	/* an answer is waited for as long as its user is */
+	/* an answer is waited for no longer than its user is */
 	confine__waited(slow, CONFINE_TURN_NS - 1, 0);
 	assert_int_equal(confine_pool__ask(p, slow, "slow", 4, LONG_MS, HONEST_NS, answer, &len),
 			 -ETIMEDOUT);
@@ -220,7 +222,7 @@ static int fn_honest(void *ctx, void *out)
 	return 0;
 }
 
-/* Many that are honest, each by itself, are not done in one turn either. */
+/* Many jobs, each of them honest by itself, are not all done in one turn either. */
 static void many_in_a_turn(void **state)
 {
 	struct confine how = {.name = "test", .user = 90003};

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Parsers of /proc's texts on what a hostile process can make them say, and reads of ourselves. */
+/*
+ * Parsers of /proc's texts with what a hostile process can put into them, and reads of this
+ * process.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -32,7 +35,7 @@ static void parse_stat(const char *text, int want_err, const char *want_comm, ch
 		       uint64_t want_ticks)
 {
 	struct proc_stat st;
-	/* exactly as long as the text: a read beyond it is seen by the sanitizer */
+	/* exactly as long as the text, so that the sanitizer detects a read beyond it */
 	char *copy = malloc(strlen(text) + 1);
 	int err;
 
@@ -127,7 +130,7 @@ static void test_maps(void **state)
 	proc_maps__free(&m);
 }
 
-/* Damaged lines are left out; what comes after them is kept. */
+/* Damaged lines are left out; the lines after them are kept. */
 static void test_maps_damaged(void **state)
 {
 	static const char text[] = "2000-1000 r-xp 0 00:00 0 /backwards\n"
@@ -207,7 +210,7 @@ static void test_syscall(void **state)
 	assert_int_equal(proc__parse_syscall("x", 1, &sc), -EINVAL);
 }
 
-/* Ourselves, by a name that tries to break the parser. */
+/* This process, under a name that is meant to break the parser. */
 static void test_self(void **state)
 {
 	struct proc_stat st;
@@ -257,7 +260,7 @@ static void test_self(void **state)
 	assert_int_equal(proc__stat(999999999, 0, &st), -ESRCH);
 }
 
-/* An exec changes nothing of a process but what its program's image shows. */
+/* An exec changes nothing about a process except what describes its program's image. */
 static void test_exec(void **state)
 {
 	struct proc_stat before, now;
@@ -310,7 +313,7 @@ static void test_read(void **state)
 	munmap(page, 4096);
 }
 
-/* The truth is the kernel's: a child's own status, as wait() has it. */
+/* Compares a child's exit status with the one that wait() reports. */
 static void check_exit(int how)
 {
 	int status = 0, want, pidfd;
@@ -325,13 +328,13 @@ static void check_exit(int how)
 	}
 	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	assert_true(pidfd >= 0);
-	/* a zombie stays one */
+	/* the child stays a zombie */
 	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
 	assert_int_equal(proc__exit_status(pid, pidfd, &status), 0);
 	assert_int_equal(waitpid(pid, &want, 0), pid);
 	assert_int_equal(status, want);
 	status = -1;
-	/* gone: newer kernels know it still */
+	/* after the child was reaped: recent kernels still know the status */
 	if (!proc__exit_status(pid, pidfd, &status))
 		assert_int_equal(status, want);
 	close(pidfd);
@@ -350,7 +353,7 @@ static void test_exit_status(void **state)
 	assert_int_equal(proc__parse_exit("", 0, &status), -EINVAL);
 }
 
-/* However small the maximum is, a file that is no larger is read. */
+/* A file that is no larger than the maximum is read, however small the maximum is. */
 static void test_text(void **state)
 {
 	char path[] = "/tmp/test_proc.XXXXXX", *text = NULL;
@@ -389,7 +392,7 @@ static void test_clock(void **state)
 	assert_int_equal(ns, 0);
 	assert_int_equal(clock_of("monotonic      100000 000000007\n", &ns), 0);
 	assert_int_equal(ns, 100000000000007);
-	/* two and a half seconds too late */
+	/* two and a half seconds behind */
 	assert_int_equal(clock_of("monotonic          -3 500000000\n", &ns), 0);
 	assert_true(ns == -2500000000);
 	ns = 1;
@@ -403,7 +406,7 @@ static void test_clock(void **state)
 	assert_int_equal(ns, 1);
 }
 
-/* Its child is in the namespace that the process has asked for; the process itself is not. */
+/* The child is in the time namespace that the process has created; the process itself is not. */
 static void in_own_namespace(int to)
 {
 	static const char offsets[] = "monotonic 5000 0\nboottime 0 0\n";
@@ -422,7 +425,7 @@ static void in_own_namespace(int to)
 	}
 	if (child > 0) {
 		ns[0] = proc__clock_ahead(child, &ns[1]);
-		/* it cannot be seen from in here */
+		/* not visible from inside */
 		ns[2] = proc__clock_ahead(getpid(), &ns[2]);
 		kill(child, SIGKILL);
 		waitpid(child, NULL, 0);
@@ -448,7 +451,7 @@ static void test_clock_ahead(void **state)
 	assert_int_equal(read(ends[0], got, sizeof(got)), sizeof(got));
 	close(ends[0]);
 	waitpid(child, NULL, 0);
-	/* not here, or not for this user */
+	/* no time namespaces here, or not for this user */
 	if (got[3] == -EPERM || got[3] == -EINVAL || got[3] == -EACCES)
 		skip();
 	assert_int_equal(got[3], 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a program is called where that names a service, an application or a series. */
+/* The program's name as it appears as the name of a service, an application or a series. */
 
 #include "metrics/metrics_priv.h"
 #include "otlp.pb-c.h"
@@ -10,7 +10,7 @@
 #include "test_export_kit.h"
 #include "gunzip.h"
 
-/* proc(5): the kernel keeps 15 bytes of a name; the file's is whole. */
+/* The kernel keeps 15 bytes of a process's name (proc(5)); the file's name is complete. */
 #define CUT "payments-gatewa"
 #define API "payments-gateway-api"
 
@@ -28,20 +28,20 @@ static void test_rule(void **state)
 	(void)state;
 	check(CUT, "/app/" API, API);
 	check(CUT, "/app/payments-gateway-worker", "payments-gateway-worker");
-	/* not cut, and those that a program gave itself */
+	/* names that are not cut off, and names that a program gave itself */
 	check(CUT, "/app/" CUT, CUT);
 	check("payments-gatew", "/app/" API, "payments-gatew");
 	check("payments-worker", "/app/" API, "payments-worker");
 	check(CUT, "/payments-gateway/app", CUT);
 	check(CUT "yy", "/app/" API, CUT "yy");
-	/* one that is called so: what the kernel adds is in no path here */
+	/* a file that really has this name: paths here are without the kernel's suffix */
 	check(CUT, "/app/" API " (deleted)", API " (deleted)");
 	check(CUT, "/app/" CUT " (deleted)", CUT " (deleted)");
 	check(CUT, "", CUT);
 	check(CUT, NULL, CUT);
 	check(NULL, "/app/" API, API);
 	check(NULL, NULL, "");
-	/* longer than any file's name is */
+	/* longer than any file name can be */
 	memset(longest + 5, 'a', sizeof(longest) - 6);
 	check("aaaaaaaaaaaaaaa", longest, longest + sizeof(longest) - 256);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Programs that were learnt: what makes room for others, and what is forgotten with its probes. */
+/*
+ * Learnt programs: which of them make room for others, and which are forgotten with their probes.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +26,7 @@ static int setup(void **state)
 {
 	static struct learnt l;
 
-	/* maps are root's */
+	/* only root may create maps */
 	*state = NULL;
 	if (geteuid() != 0)
 		return 0;
@@ -83,14 +85,14 @@ static bool is_learnt(const struct learnt *l, uint64_t ino)
 	return bpf_map_lookup_elem(l->map, &key, &wire) == 0;
 }
 
-/* Each build of a program is another file: those of long ago go. */
+/* Each build of a program is another file: the oldest ones are forgotten. */
 static void t_oldest_goes(void **state)
 {
 	struct learnt *l = get(state);
 
 	for (uint64_t i = 1; i <= 10 * MAX; i++) {
 		assert_int_equal(learn(l, i, ANNA), 0);
-		/* it is in use all the time */
+		/* in use all the time */
 		assert_int_equal(learn(l, 1, ANNA), 0);
 	}
 	assert_true(is_learnt(l, 1));
@@ -98,11 +100,11 @@ static void t_oldest_goes(void **state)
 		assert_true(is_learnt(l, i));
 	assert_false(is_learnt(l, 10 * MAX - MAX / 2 + 1));
 	assert_false(is_learnt(l, 2));
-	/* they take nothing of others */
+	/* another user's programs take nothing away from the first user's */
 	assert_int_equal(learn(l, 5000, BERT), 0);
 	assert_true(is_learnt(l, 5000));
 	assert_true(is_learnt(l, 1));
-	/* nor do others' */
+	/* nor do many of them */
 	for (uint64_t i = 1; i <= 10 * MAX; i++)
 		assert_int_equal(learn(l, 6000 + i, BERT), 0);
 	assert_true(is_learnt(l, 1));
@@ -138,7 +140,7 @@ static void t_probe_gone(void **state)
 	assert_false(is_learnt(l, 1));
 	assert_false(is_learnt(l, 2));
 	assert_true(is_learnt(l, 3));
-	/* learnt anew, with others */
+	/* learnt again, with other probes */
 	assert_int_equal(learn_with(l, 3, ANNA, &a, &b), 0);
 	programs__probe_gone(l->programs, &c);
 	assert_true(is_learnt(l, 3));

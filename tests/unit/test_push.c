@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What of --push needs no server, or one that fails: waits, URLs, headers, labels, answers. */
+/*
+ * The parts of --push that need no server, or a failing one: waits, URLs, headers, labels, answers.
+ */
 #include "test_push_kit.h"
 
 #include <arpa/inet.h>
@@ -20,7 +22,7 @@ static void test_backoff(void **state)
 	assert_int_equal(backoff__ns(3, UINT32_MAX, 0), 2 * BACKOFF_FIRST_NS);
 	assert_int_equal(backoff__ns(UINT32_MAX, 0, 0), BACKOFF_MOST_NS);
 	assert_int_equal(backoff__ns(UINT32_MAX, UINT32_MAX, 0), BACKOFF_MOST_NS / 2);
-	/* as long as the server asks for, within reason */
+	/* as long as the server asks for, within limits */
 	assert_int_equal(backoff__ns(1, 7, 30), 30 * s);
 	assert_int_equal(backoff__ns(30, 0, 1), BACKOFF_MOST_NS);
 	assert_int_equal(backoff__ns(1, 0, UINT64_MAX), BACKOFF_ASKED_MOST_NS);
@@ -116,7 +118,7 @@ static void test_labels(void **state)
 	check_query("app", "box",
 		    "name=app%7Bhost%3Dbox%2Cpid%3D42%2Cexe%3Dapp%2Cghc_version%3D9.6.6%7D"
 		    "&from=1767225600&until=1767225661&format=pprof");
-	/* of a replay, and what would end a label, or the query */
+	/* of a replay, and characters that would end a label or the query */
 	check_query("a{b=c}&d,\"\n", NULL,
 		    "name=a_b_c_%26d__%5Cu_a_%7Bpid%3D42%2Cexe%3Dapp%2Cghc_version%3D9.6.6%7D"
 		    "&from=1767225600&until=1767225661&format=pprof");
@@ -258,7 +260,9 @@ static void wait_for(int fd)
 	assert_int_equal(poll(&p, 1, 60000), 1);
 }
 
-/* It sends a file, which gets this answer, or another one if it is `marked`; when it is due then.
+/*
+ * Answers the file that the destination sends with `answer`, or with `to_marked` if the body is
+ * marked; returns when the next attempt is due.
  */
 static uint64_t answer_one(struct destination *d, int server, uint64_t now, const char *answer,
 			   const char *to_marked)
@@ -283,7 +287,7 @@ static uint64_t answer_one(struct destination *d, int server, uint64_t now, cons
 	assert_int_equal(send(fd, answer, strlen(answer), MSG_NOSIGNAL), strlen(answer));
 	close(fd);
 	wait_for(destination__fd(d));
-	/* what it has to wait for is by this time */
+	/* any wait is counted from this time */
 	destination__turn(d, now);
 	return destination__next_due(d);
 }
@@ -304,7 +308,7 @@ static uint64_t refused(const struct destination *d)
 	return stats.refused;
 }
 
-/* The status decides, though the rest of the answer never comes. */
+/* The status decides, even if the rest of the answer never comes. */
 static void test_cut_off_answers(void **state)
 {
 	static const char taken[] = "HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\nsome",
@@ -335,7 +339,9 @@ static void test_cut_off_answers(void **state)
 	close(server);
 }
 
-/* One that fails at whatever it is sent has its time, also once a file has been given up. */
+/*
+ * A server that fails whatever it is sent is given its time, even after a file has been given up.
+ */
 static void test_always_500(void **state)
 {
 	const uint64_t wait = UINT64_C(300000000000);
@@ -353,7 +359,7 @@ static void test_always_500(void **state)
 		assert_true(due >= now + wait);
 		assert_int_equal(refused(d), i / 5);
 	}
-	/* an older one has as many attempts as any other one */
+	/* an older file gets as many attempts as any other one */
 	put_in_queue(d, port, 1);
 	for (unsigned i = 1; i <= 5; i++, now = due) {
 		due = fail_at_one(d, server, now);
@@ -364,8 +370,8 @@ static void test_always_500(void **state)
 }
 
 /*
- * Only one file never arrives, as it takes too long for something on the way: it goes, and the
- * others have not waited for that. While none arrives none goes.
+ * A single file never arrives, as something on the way takes too long: it is dropped, and the
+ * others have not waited for it. As long as no file arrives, none is dropped.
  */
 static void test_one_never_arrives(void **state)
 {
@@ -394,7 +400,7 @@ static void test_one_never_arrives(void **state)
 	destination__stats(d, &stats);
 	assert_int_equal(stats.queued, 9);
 	assert_int_equal(stats.refused, 0);
-	/* one that only has too much to do takes it later */
+	/* a server that is only busy takes the file later */
 	for (n = 0; n < 12; n++) {
 		due = answer_one(d, server, now, yes, busy);
 		now = MAX(due, now + 1);
@@ -414,7 +420,7 @@ static void test_one_never_arrives(void **state)
 	close(server);
 }
 
-/* Nothing can be opened: it does not try again in each turn. */
+/* Nothing can be opened: the destination does not retry in each turn. */
 static void test_no_descriptors(void **state)
 {
 	struct rlimit limit, none = {0};
@@ -429,13 +435,13 @@ static void test_no_descriptors(void **state)
 	destination__turn(d, now);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	assert_int_equal(destination__next_due(d), now + BACKOFF_FIRST_NS);
-	/* it is still there */
+	/* the file is still there */
 	destination__turn(d, now + BACKOFF_FIRST_NS);
 	assert_int_equal(destination__next_due(d), 0);
 	destination__free(d);
 }
 
-/* From here on standard error is a file, until its lines that have `what` are counted. */
+/* Redirects standard error to a file, until count_lines() counts the lines that contain `what`. */
 static int begin_lines(int *ret_kept)
 {
 	int file = open(in_dir("lines"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -462,7 +468,7 @@ static unsigned count_lines(int file, int kept, const char *what)
 	return n;
 }
 
-/* A server is down for long: of what is dropped meanwhile there is a line now and then. */
+/* A server is down for a long time: dropped files are logged only now and then. */
 static void test_full_for_long(void **state)
 {
 	char url[] = "otlp+http://127.0.0.1:9";
@@ -478,14 +484,14 @@ static void test_full_for_long(void **state)
 	file = begin_lines(&kept);
 	for (unsigned i = 1; i <= 301; i++)
 		put_in_queue(d, 9, i);
-	/* the first, the tenth, the hundredth */
+	/* the 1st, the 10th and the 100th */
 	assert_int_equal(count_lines(file, kept, "the queue is full: 1 of its oldest"), 3);
 	destination__stats(d, &stats);
 	assert_int_equal(stats.dropped, 300);
 	destination__free(d);
 }
 
-/* What is wrong with its directory stays so until somebody comes: one line is enough. */
+/* A broken queue directory stays broken until somebody repairs it: one line is enough. */
 static void test_no_queue_for_long(void **state)
 {
 	const char *queue = "queues/otlp+http___127.0.0.1_9";
@@ -506,7 +512,7 @@ static void test_no_queue_for_long(void **state)
 	destination__free(d);
 }
 
-/* Each file is taken but for three profiles of it. */
+/* Each file is accepted except for three of its profiles. */
 static void test_rejected_for_long(void **state)
 {
 	static const char some[] =
@@ -524,7 +530,7 @@ static void test_rejected_for_long(void **state)
 		put_in_queue(d, port, i);
 		answer_one(d, server, i, some, some);
 	}
-	/* of 3, 12 and 102 */
+	/* at 3, 12 and 102 of them */
 	assert_int_equal(count_lines(file, kept, "3 profiles were rejected: old ("), 3);
 	destination__stats(d, &stats);
 	assert_int_equal(stats.delivered, 40);
@@ -544,13 +550,15 @@ static void check_is_bad(struct post *post, int file)
 	close(file);
 }
 
-/* What cannot be read never can be, nor is what a disk's failure left a request: it does not keep
- * the others waiting. */
+/*
+ * A file that can never be read, or that is no valid request after a disk failure, does not hold up
+ * the others.
+ */
 static void test_unreadable(void **state)
 {
 	static const char *const texts[] = {"",		 "body",       "a b\nbody",
 					    "a\r\nbody", "\x7f\nbody", "n\xc3\xa4me\nbody"};
-	/* its size is that of a page; less is there to be read */
+	/* its reported size is a page, but fewer bytes can be read */
 	int file = open("/sys/devices/system/cpu/online", O_RDONLY | O_CLOEXEC);
 	const struct push_headers headers = {.n = 0};
 	struct sockaddr_in addr;

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A window that is more than a collector takes at once: several requests, each whole in itself. */
+/*
+ * A window that is too large for a collector to accept at once: several requests, each complete in
+ * itself.
+ */
 #include "test_push_kit.h"
 
 #include "otlp.pb-c.h"
 #include "test_export_lanes.h"
 #include "gunzip.h"
 
-/* What a collector takes, before it is gzipped: max_request_body_size of its confighttp, of which
- * the default is 20 MiB. */
+/*
+ * The most that a collector accepts, before gzip: max_request_body_size of its confighttp, whose
+ * default is 20 MiB.
+ */
 #define COLLECTOR_TAKES ((size_t)20 << 20)
 
 static uint8_t raw[COLLECTOR_TAKES * 3];
 
-/* *ret_len: of the body before it is gzipped. */
+/* *ret_len: the length of the body before gzip. */
 static Otlp__ExportRequest *unzip(const uint8_t *body, size_t len, size_t *ret_len)
 {
 	Otlp__ExportRequest *r;
@@ -26,7 +31,7 @@ static Otlp__ExportRequest *unzip(const uint8_t *body, size_t len, size_t *ret_l
 
 #define MOST_PROFILES 400
 
-/* What all requests add up to. */
+/* The totals of all requests. */
 struct all {
 	int64_t sums[5];
 	uint8_t ids[MOST_PROFILES][16];
@@ -35,7 +40,7 @@ struct all {
 
 static const char *const types[] = {"samples", "cpu", "off_cpu", "safe_call", "alloc_space"};
 
-/* All that it refers to is in its own dictionary. */
+/* Everything that a stack refers to is in the request's own dictionary. */
 static void check_stack(const Otlp__ProfilesDictionary *d, int32_t index)
 {
 	assert_in_range(index, 0, d->n_stack_table - 1);
@@ -112,7 +117,7 @@ static void write_all(const struct sketch *sketch, uint64_t max_bytes, struct al
 	picture__free(pic);
 }
 
-/* Wherever it is cut, the sums stay what the slices were, and no two profiles are taken for one. */
+/* Wherever a window is cut, the sums equal those of the slices, and no two profiles share an id. */
 static void test_cut_anywhere(void **state)
 {
 	struct pic_lane threads[3];
@@ -140,7 +145,10 @@ static void test_cut_anywhere(void **state)
 		assert_int_equal(all.sums[1], 6 * 37 * MS);
 		assert_int_equal(all.sums[2], 6 * 53 * MS);
 		assert_int_equal(all.sums[3], 6 * 48 * MS);
-		/* at first a stack of a thread in a state in each, of three types at most */
+		/*
+		 * at first each request has one stack of a thread in one state, for three types at
+		 * most
+		 */
 		if (!most)
 			assert_in_range(all.samples, all.requests + 1, 3 * all.requests);
 		else
@@ -163,7 +171,7 @@ static struct pic_stack many_stacks[THREADS * EACH];
 static struct pic_slice many_slices[THREADS][EACH];
 static struct pic_lane many_threads[THREADS];
 
-/* Of one process, whose functions' names alone are 32 MB. */
+/* A process whose functions' names alone take 32 MB. */
 static struct sketch large_one(struct pic_target *target)
 {
 	struct sketch large = lanes;
@@ -231,7 +239,7 @@ static void add_queued(struct all *all)
 	closedir(d);
 }
 
-/* A window in which nothing happened is no request. */
+/* A window in which nothing happened makes no request. */
 static void test_idle_window(void **state)
 {
 	const struct push_to to = {.url = "otlp+http://127.0.0.1:1"};
@@ -272,7 +280,7 @@ static void test_large_window(void **state)
 	assert_int_equal(destination__put(d, pic, &exported), 0);
 	add_queued(&all);
 	assert_true(all.most_bytes < COLLECTOR_TAKES);
-	/* no more of them than there have to be */
+	/* no more requests than necessary */
 	assert_in_range(all.requests, 2, 5);
 	assert_int_equal(all.sums[0], THREADS * EACH);
 	assert_int_equal(all.sums[1], THREADS * EACH * MS);
@@ -283,7 +291,7 @@ static void test_large_window(void **state)
 
 /* ── a large thread ──────────────────────────────────────────────────────────────────────── */
 
-/* What destination.c gives to a request. */
+/* The limit for a request in destination.c. */
 #define REQUEST_TAKES ((size_t)8 << 20)
 #define STACKS	      3600
 #define DEPTH	      1000
@@ -297,7 +305,7 @@ static struct pic_slice deep_slices[STACKS];
 static struct pic_alloc_row deep_rows[STACKS];
 static struct pic_lane deep_thread[1];
 
-/* Of one process with one thread, whose stacks are all different, as what allocated is. */
+/* A process with one thread, whose stacks are all different, and so are those of its allocation. */
 static struct sketch deep_one(struct pic_target *target)
 {
 	struct sketch deep = lanes;
@@ -338,7 +346,7 @@ static struct sketch deep_one(struct pic_target *target)
 	return deep;
 }
 
-/* What it is of is divided, too, and nothing is lost or there twice. */
+/* A single thread and its allocation are divided, too; nothing is lost or sent twice. */
 static void test_large_thread(void **state)
 {
 	struct pic_target target;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What waits in the queue for Pyroscope, and what Pyroscope makes of it. */
+/* What is queued for Pyroscope, and what Pyroscope makes of it. */
 #include "test_push_kit.h"
 
 #include "pprof.pb-c.h"
 #include "test_export_lanes.h"
 #include "gunzip.h"
 
-/* The only file of the queue: its query, and its profile. */
+/* Returns the profile of the only file in the queue, and its query. */
 static Pprof__Profile *queued(char *query, size_t size)
 {
 	static uint8_t file[1 << 20], raw[1 << 22];
@@ -42,7 +42,7 @@ static Pprof__Profile *queued(char *query, size_t size)
 	return p;
 }
 
-/* A server that is not there: what is put stays in the queue. The caller frees. */
+/* Pushes to a server that is not there, so that the file stays in the queue. The caller frees. */
 static Pprof__Profile *push_one(const struct sketch *sketch)
 {
 	const struct push_to to = {.url = "pyroscope+http://127.0.0.1:1"};
@@ -84,8 +84,8 @@ static int64_t sum_of(const Pprof__Profile *p, size_t value)
 /* ── types ───────────────────────────────────────────────────────────────────────────────── */
 
 /*
- * Where Pyroscope files a profile, by the rules of its RawProfile.metricName()
- * (pkg/og/convert/pprof/profile.go), for which "samples" is another name of "cpu".
+ * The name under which Pyroscope files a profile, after its RawProfile.metricName()
+ * (pkg/og/convert/pprof/profile.go), which treats "samples" as "cpu".
  */
 static const char *filed_under(const Pprof__Profile *p)
 {
@@ -132,8 +132,10 @@ static struct pic_slice thread_slices[MANY];
 static struct pic_lane many_threads[MANY], many_tsos[MANY];
 static struct pic_target many_target;
 
-/* So many Haskell threads, a millisecond each, on capabilities by turns; so many of them have one
- * of these labels. */
+/*
+ * MANY Haskell threads, a millisecond each, on alternating capabilities; `labelled` of them have
+ * one of `labels` different labels.
+ */
 static struct sketch threads_of(unsigned labelled, unsigned labels)
 {
 	struct sketch many = lanes;
@@ -164,7 +166,10 @@ static struct sketch threads_of(unsigned labelled, unsigned labels)
 	return many;
 }
 
-/* As Pyroscope's addSampleLabelsToLabelsBuilder() (pkg/pprof) takes them: texts only. */
+/*
+ * Formats a sample's labels as Pyroscope's addSampleLabelsToLabelsBuilder() (pkg/pprof) takes them:
+ * texts only.
+ */
 static void labels_of(const Pprof__Profile *p, const Pprof__Sample *s, char *text, size_t size)
 {
 	size_t at = 0;
@@ -193,7 +198,7 @@ static unsigned series_of(const Pprof__Profile *p)
 	return n;
 }
 
-/* What the samples with this label have of a value; "": those that have none. */
+/* The sum of a value over the samples with this label; "": over those without it. */
 static int64_t labelled(const Pprof__Profile *p, size_t value, const char *key, const char *text)
 {
 	int64_t sum = 0;
@@ -217,7 +222,7 @@ static void check_sums(const Pprof__Profile *p)
 	assert_int_equal(labelled(p, 1, "state", "haskell"), MANY * MS);
 }
 
-/* However many Haskell threads there are, and capabilities. */
+/* There is one series, however many Haskell threads and capabilities there are. */
 static void test_one_series(void **state)
 {
 	const struct sketch many = threads_of(0, 0);
@@ -230,7 +235,7 @@ static void test_one_series(void **state)
 	pprof__profile__free_unpacked(p, NULL);
 }
 
-/* Few labels are those of what the threads do: each of three is that of ten threads. */
+/* A few labels show what threads do: each of the three here is shared by ten threads. */
 static void test_few_labels(void **state)
 {
 	const struct sketch many = threads_of(30, 3);
@@ -247,7 +252,7 @@ static void test_few_labels(void **state)
 	pprof__profile__free_unpacked(p, NULL);
 }
 
-/* Many are those of what they do it for. */
+/* Many labels show only whom or what each thread works for, and make no series. */
 static void test_many_labels(void **state)
 {
 	const struct sketch many = threads_of(MANY, MANY);
@@ -259,7 +264,7 @@ static void test_many_labels(void **state)
 	pprof__profile__free_unpacked(p, NULL);
 }
 
-/* So it is with the names of OS threads. */
+/* The same holds for the names of OS threads. */
 static void test_many_threads(void **state)
 {
 	struct sketch many = threads_of(MANY, MANY);
@@ -282,7 +287,7 @@ static void test_many_threads(void **state)
 	pprof__profile__free_unpacked(p, NULL);
 }
 
-/* A process that only slept is no request; beside it another one is. */
+/* A process that only slept makes no request; another one beside it does. */
 static void test_idle(void **state)
 {
 	struct pic_target targets[2];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The queue of --push: what is sent first, what is kept, what goes where there is too much. */
+/* The queue of --push: the order of sending, what is kept, and what is dropped when it is full. */
 #include "test_push_queue_kit.h"
 
 #include <sys/syscall.h>
@@ -15,7 +15,7 @@ static void test_order(void **state)
 	put_file(q, 9, 1, 'b', SMALL);
 	put_file(q, 9, 0, 'a', SMALL);
 	put_file(q, 1000, 0, 'd', SMALL);
-	/* these are not the queue's */
+	/* not files of the queue */
 	put_text(in_dir("a/queue/notes.txt"), "z", 1);
 	put_text(in_dir("a/queue/00000000000000000000-00000.push.part"), "z", 1);
 	assert_int_equal(mkdir(in_dir("a/queue/00000000000000000000-00000.push"), 0700), 0);
@@ -31,8 +31,7 @@ static void test_order(void **state)
 	queue__free(q);
 }
 
-/* A second file of the same time does not take the place of the first one, which may be on its way.
- */
+/* A second file of the same time does not replace the first one, which may be in transit. */
 static void test_same_time(void **state)
 {
 	struct queue *q = open_queue(20);
@@ -48,7 +47,7 @@ static void test_same_time(void **state)
 	queue__free(q);
 }
 
-/* What is let go without being removed comes again. */
+/* A file that is let go without being removed comes again. */
 static void test_kept(void **state)
 {
 	struct queue *q = open_queue(20);
@@ -61,7 +60,7 @@ static void test_kept(void **state)
 	assert_int_equal(hold_first(q), 'a');
 	queue__let_go(q, false);
 	queue__free(q);
-	/* and in the next session */
+	/* also in the next session */
 	q = open_queue(20);
 	assert_int_equal(take_first(q), 'a');
 	assert_int_equal(hold_first(q), 0);
@@ -82,7 +81,7 @@ static void test_oldest_go(void **state)
 	assert_int_equal(queue__state(q).dropped, 3);
 	assert_int_equal(queue__state(q).n, 2);
 	assert_int_equal(hold_first(q), 'd');
-	/* what is held stays, and whatever comes then goes before it */
+	/* the held file stays, and later ones are dropped before it */
 	put_file(q, 50, 0, 'x', SMALL);
 	put_file(q, 200, 0, 'f', SMALL);
 	assert_int_equal(queue__look(q), 0);
@@ -94,7 +93,7 @@ static void test_oldest_go(void **state)
 	queue__free(q);
 }
 
-/* The newest stays, even if there is no room for it. */
+/* The newest file stays, even if there is no room for it. */
 static void test_too_large(void **state)
 {
 	struct queue *q = open_queue_of(100, 1000);
@@ -137,7 +136,7 @@ static void move(const char *from, const char *to)
 	assert_int_equal(rename(path, in_dir(to)), 0);
 }
 
-/* Whoever removes the directory, or puts another one in its place, has the queue go on there. */
+/* If the directory is removed or replaced, the queue goes on in the one that takes its place. */
 static void test_replaced(void **state)
 {
 	struct queue *q = open_queue(2), *other;
@@ -152,7 +151,7 @@ static void test_replaced(void **state)
 	assert_int_equal(queue__state(q).removed, 1);
 	assert_int_equal(queue__state(q).n, 0);
 	queue__let_go(q, true);
-	/* the bound is that of the new one */
+	/* the limit applies to the replacement */
 	put_file(q, 3, 0, 'c', SMALL);
 	put_file(q, 4, 0, 'd', SMALL);
 	put_file(q, 5, 0, 'e', SMALL);
@@ -177,7 +176,7 @@ static void test_whose(void **state)
 
 	(void)state;
 	assert_int_equal(queue__open(in_dir("a/queue"), 1000, 1000, &other), -EBUSY);
-	/* by a session before, which ends */
+	/* as long as an earlier session has it, which then ends */
 	assert_int_equal(queue__check(in_dir("a/queue")), 0);
 	queue__free(q);
 	assert_int_equal(chmod(in_dir("a/queue"), 0777), 0);
@@ -188,7 +187,7 @@ static void test_whose(void **state)
 	assert_int_equal(queue__open(in_dir("file/queue"), 1000, 1000, &other), -ENOTDIR);
 }
 
-/* What stands in its place now may be gone when it is looked at again. */
+/* Something else in the directory's place may be gone when it is looked at again. */
 static void test_later(void **state)
 {
 	char path[PATH_MAX];
@@ -209,7 +208,7 @@ static void test_later(void **state)
 	queue__free(q);
 }
 
-/* Their times were of a clock that was set back: each new window would be older. */
+/* Files from before the clock was set back: each later window would count as older. */
 static void test_ahead(void **state)
 {
 	uint64_t now = time__realtime_ns(), hour = UINT64_C(3600000000000);
@@ -222,7 +221,7 @@ static void test_ahead(void **state)
 	for (unsigned i = 1; i < 4; i++)
 		put_file(q, now + hour + i, 0, (char)('x' + i), SMALL);
 	put_file(q, now - 2, 0, 'a', SMALL);
-	/* there is room for two besides the one that is held */
+	/* there is room for two besides the held one */
 	assert_int_equal(queue__look(q), 0);
 	assert_int_equal(queue__state(q).dropped, 2);
 	put_file(q, now - 1, 0, 'b', SMALL);
@@ -232,7 +231,7 @@ static void test_ahead(void **state)
 	for (const char *want = "ab"; *want; want++)
 		assert_int_equal(take_first(q), *want);
 	assert_int_equal(hold_first(q), 0);
-	/* the newest of nothing else stays */
+	/* if there is nothing else, the newest of these stays */
 	for (unsigned i = 0; i < 4; i++)
 		put_file(q, now + hour + i, 0, (char)('a' + i), SMALL);
 	queue__free(q);
@@ -242,7 +241,7 @@ static void test_ahead(void **state)
 	queue__free(q);
 }
 
-/* However many there are, in whatever order they are found: the newest stay. */
+/* However many files there are, and in whatever order they are found, the newest ones stay. */
 static void test_many(void **state)
 {
 	struct queue *q = open_queue_of(UINT64_MAX, 3);
@@ -262,7 +261,7 @@ static void test_many(void **state)
 	assert_int_equal(take_first(q), 99);
 	assert_int_equal(take_first(q), 100);
 	assert_int_equal(hold_first(q), 0);
-	/* and when it is opened */
+	/* also when the queue is opened */
 	for (unsigned i = 0; i < 100; i++)
 		put_file(q, 100 + i, 0, (char)i, SMALL);
 	queue__free(q);
@@ -272,7 +271,7 @@ static void test_many(void **state)
 	queue__free(q);
 }
 
-/* Small files take more of the disk than they are long, sparse ones less. */
+/* Small files take up more of the disk than their length, sparse ones less. */
 static void test_disk_space(void **state)
 {
 	struct queue *q = open_queue(20);
@@ -290,7 +289,7 @@ static void test_disk_space(void **state)
 	queue__free(q);
 }
 
-/* What a killed writer left where files have names from the beginning. */
+/* A killed writer's leftover where temporary files have names from the beginning. */
 static void test_left_over(void **state)
 {
 	static const char name[] = "a/queue/.safescoped-0123456789abcdef0123456789abcdef";
@@ -306,7 +305,7 @@ static void test_left_over(void **state)
 	queue__free(q);
 }
 
-/* As of a file system that can only be read: here and below nothing is removed meanwhile. */
+/* While this is set, removing a file fails as on a read-only file system. */
 static bool read_only;
 
 int unlinkat(int at, const char *name, int flags)
@@ -318,7 +317,7 @@ int unlinkat(int at, const char *name, int flags)
 	return (int)syscall(SYS_unlinkat, at, name, flags);
 }
 
-/* What has been delivered is not sent again, even if it cannot be removed. */
+/* A delivered file is not sent again, even if it cannot be removed. */
 static void test_not_removable(void **state)
 {
 	struct queue *q = open_queue(20);
@@ -346,7 +345,7 @@ static void test_not_removable(void **state)
 	queue__free(q);
 }
 
-/* A link goes: nobody else's file is sent. */
+/* A symbolic link is removed: nobody else's file is sent. */
 static void test_link(void **state)
 {
 	const char *first = "a/queue/00000000000000000001-00000.push";
@@ -368,7 +367,7 @@ static void test_link(void **state)
 	queue__free(q);
 }
 
-/* What could not be removed was not dropped, however often it is tried. */
+/* A file that could not be removed does not count as dropped, however often that is tried. */
 static void test_dropped_once(void **state)
 {
 	struct queue *q = open_queue(2);

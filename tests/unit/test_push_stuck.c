@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The queue of --push, where files cannot be opened. */
+/* The queue of --push when files cannot be opened. */
 #include "test_push_queue_kit.h"
 
 #include <sys/syscall.h>
 
-/* 0, or why nothing can be opened to be read meanwhile; of what has `unreadable_name`. */
+/* The error with which opening a file named `unreadable_name` for reading fails; 0: none. */
 static int unreadable;
 static const char *unreadable_name = "";
 
@@ -26,7 +26,7 @@ int openat(int at, const char *name, int flags, ...)
 	return (int)syscall(SYS_openat, at, name, flags, mode);
 }
 
-/* What may be read later stays, whatever is wrong with the disk or its server just now. */
+/* A file that may become readable stays, whatever is wrong with the disk or its server. */
 static void test_unreadable(void **state)
 {
 	static const int errors[] = {EIO, ESTALE, EINTR, EMFILE, ENFILE, ENOMEM, EPERM, EUCLEAN};
@@ -67,7 +67,7 @@ static void end_stuck(void)
 	unreadable = 0;
 }
 
-/* One that can never be opened keeps none waiting, and goes after some attempts. */
+/* A file that can never be opened holds up no other, and is dropped after some attempts. */
 static void test_stuck(void **state)
 {
 	const uint64_t s = UINT64_C(1000000000);
@@ -79,7 +79,7 @@ static void test_stuck(void **state)
 		put_file(q, 1 + i, 0, (char)('a' + i), SMALL);
 	assert_int_equal(queue__look(q), 0);
 	begin_stuck("001-00000.push");
-	/* the others keep their order; at once is one attempt, however often */
+	/* the others keep their order; any number of attempts at one time counts as one */
 	for (int i = 0; i < 20; i++) {
 		assert_int_equal(hold_at(q, now), 'b');
 		queue__let_go(q, false);
@@ -87,7 +87,7 @@ static void test_stuck(void **state)
 	assert_int_equal(hold_at(q, now), 'b');
 	queue__let_go(q, true);
 	assert_int_equal(hold_at(q, now), 'c');
-	/* a look in the middle loses nothing of this */
+	/* a look in between resets nothing */
 	assert_int_equal(queue__look(q), 0);
 	queue__let_go(q, true);
 	assert_int_equal(queue__state(q).n, 2);
@@ -107,7 +107,7 @@ static void test_stuck(void **state)
 	queue__free(q);
 }
 
-/* That others could be opened is not forgotten when it is alone. */
+/* If other files could be opened, that is remembered when the stuck one is alone. */
 static void test_stuck_alone(void **state)
 {
 	const uint64_t s = UINT64_C(1000000000);
@@ -135,7 +135,8 @@ static void test_stuck_alone(void **state)
 	queue__free(q);
 }
 
-/* What passes in time loses nothing; the one to be tried beside the first is the next that can be.
+/*
+ * A temporary error loses nothing; the file to be tried beside the first is the next readable one.
  */
 static void test_stuck_passes(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Files read whole: up to their maximum and not beyond, and however few bytes come at a time. */
+/* Reading whole files: up to the maximum and not beyond, however few bytes come at a time. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #include "base/base.h"
 #include "base/read.h"
 
-/* An open file of so many bytes, each one its place's. */
+/* An open file of this size, in which each byte depends on its offset. */
 static int file_of(size_t size)
 {
 	char path[] = "/tmp/test_read.XXXXXX";
@@ -62,7 +62,7 @@ static void a_file_is_read_up_to_its_maximum(void **state)
 		check_all(sizes[i]);
 }
 
-/* A pipe, whose reader gets what has been written so far. */
+/* Reading a pipe returns everything that has been written, piece by piece, as one text. */
 static void what_comes_in_pieces_is_one_text(void **state)
 {
 	int ends[2], status;

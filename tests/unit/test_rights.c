@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the rest of a session may still do, asked of the kernel. */
+/* What the rest of a session may still do, tried against the kernel. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -15,20 +15,20 @@
 
 #include "session/session_priv.h"
 
-/* Of no process: the kernel's limit is 2^22. */
+/* The pid of no process: the kernel's limit is 2^22. */
 #define NO_PID 0x7ffffff0
 
 #ifndef SANITIZED
 #define SANITIZED 0
 #endif
 
-/* -ESRCH comes from the kernel, and -EPERM from the filter. */
+/* Returns the error: ESRCH comes from the kernel, EPERM from the filter. */
 static int ask(uint64_t request)
 {
 	return syscall(SYS_ptrace, request, NO_PID, 0, 0) < 0 ? errno : 0;
 }
 
-/* 0: just these are left. */
+/* Returns 0 if exactly the expected requests are permitted. */
 static int wrong_request(unsigned traces)
 {
 	static const uint64_t large[] = {
@@ -59,7 +59,7 @@ static int wrong_request(unsigned traces)
 	return 0;
 }
 
-/* The status of a child that has given up its rights. */
+/* The exit status of a child that has given up its rights. */
 static int given_up(unsigned traces)
 {
 	const struct kernel_features features = {0};

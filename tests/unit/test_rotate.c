@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which files of windows are removed: the oldest, all of a window at once, and no others. */
+/* Which windows' files are removed: the oldest, all files of a window at once, and no others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +57,7 @@ static bool is_there(const char *name)
 	return access(path, F_OK) == 0;
 }
 
-/* Five windows of two files, a minute apart, of which the last one begins now. */
+/* Five windows of two files each, a minute apart, of which the last one has just begun. */
 static void make_windows(char names[10][128])
 {
 	static const char *const suffixes[] = {".json", ".folded"};
@@ -127,7 +127,7 @@ static void test_time(void **state)
 	check(&opts, 4);
 }
 
-/* However little is to stay. */
+/* The newest window stays, however little may be kept. */
 static void test_newest(void **state)
 {
 	struct output_opts opts = {.keep_bytes = 1};
@@ -136,7 +136,7 @@ static void test_newest(void **state)
 	check(&opts, 8);
 }
 
-/* The clock was set back by an hour: what has the old time goes first, and not each new one. */
+/* The clock was set back by an hour: files of the future go first, instead of each new one. */
 static void test_ahead(void **state)
 {
 	struct output_opts keep = {.path = dir, .keep = 3};
@@ -147,7 +147,7 @@ static void test_ahead(void **state)
 	for (size_t i = 0; i < 5; i++) {
 		char *name = i < 2 ? ahead[i] : now[i - 2];
 
-		/* those of now are 35, 25 and 15 s old */
+		/* the files with current times are 35, 25 and 15 s old */
 		rotate__time(time__realtime_ns() + (i < 2 ? 3600000000000 : 0) -
 				     (55 - i * 10) * 1000000000,
 			     when);
@@ -174,7 +174,7 @@ static void test_names_sort(void **state)
 	assert_true(strcmp(a, b) < 0);
 }
 
-/* What a killed writer left goes when a session with windows begins there. */
+/* A killed writer's leftover is removed when a session with windows begins in that directory. */
 static void test_left_over(void **state)
 {
 	static const char name[] = ".safescoped-0123456789abcdef0123456789abcdef";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The finder on real programs: compiled here by the installed GHC in all ways, running while they
- * are looked at. Without GHC these tests are skipped.
+ * Finding the runtime in real programs, which are compiled here by the installed GHC in all ways,
+ * and which run while they are examined. Without GHC these tests are skipped.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -69,7 +69,7 @@ static const struct way ways[] = {
 	{"dyn", "-threaded -dynamic", "-N2", "rts_thr_dyn", true, false, false, true, 2},
 	{"p", "-prof", "", "rts_p", false, true, false, false, 1},
 	{"thr_p", "-threaded -prof", "", "rts_thr_p", true, true, false, false, 1},
-	/* strings that may be merged are in a section of their own */
+	/* mold puts mergeable strings into a section of their own */
 	{"mold", "-threaded -optl-fuse-ld=mold", "", "rts_thr", true, false, false, false, 1},
 };
 
@@ -119,7 +119,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Compiles Main.hs, starts it and waits until it says that it is ready. 0 if it cannot be made. */
+/*
+ * Compiles Main.hs, starts it and waits until it prints that it is ready. Returns 0 if it cannot be
+ * compiled.
+ */
 static pid_t start(const struct way *way)
 {
 	char command[1024], exe[256], line[16] = "";
@@ -213,7 +216,7 @@ static void check_names(struct target *t, const struct way *way)
 	assert_string_equal(n.name, "[unmapped]");
 }
 
-/* Of a thread that runs the kernel tells no registers. */
+/* The kernel shows no registers of a running thread. */
 static bool all_asleep(const struct snapshot *s)
 {
 	for (size_t i = 0; i < s->n; i++)
@@ -240,8 +243,8 @@ static int snapshot_of(struct target *t, struct snapshot *ret_snapshot)
 }
 
 /*
- * Without -threaded the runtime's timer wakes the sleeper up to let it sleep again: the snapshot is
- * repeated where it came just then.
+ * Without -threaded the runtime's timer keeps waking the sleeper: the snapshot is repeated if it
+ * came at such a moment.
  */
 static void take_snapshot(struct target *t, struct snapshot *ret_snapshot)
 {
@@ -257,7 +260,7 @@ static void take_snapshot(struct target *t, struct snapshot *ret_snapshot)
 	fail_msg("the program's thread never slept");
 }
 
-/* The thread asleep in test_sleep, as the snapshot shows it. */
+/* Checks how the snapshot shows the thread that sleeps in test_sleep. */
 static void check_snapshot(struct target *t)
 {
 	const struct target_info *info = target__info(t);
@@ -324,9 +327,11 @@ static void check_way(const struct way *way, pid_t pid)
 	assert_true(info->version_known && info->layout_checked);
 	check_probe(&info->suspend, found);
 	check_probe(&info->resume, found);
-	/* the kernel must not have to step: rdi, rsi and the stack are those of the call there */
+	/* the kernel must not have to single-step: rdi, rsi and the stack are those at the call */
 	assert_true(info->suspend.emulated && info->resume.emulated);
-	/* the timer's thread shows the ticks, where there is one and each of them need not count */
+	/*
+	 * the ticker thread shows the ticks, if there is one and not every tick has to be counted
+	 */
 	if (way->threaded && !way->profiled) {
 		assert_int_equal(info->tick.found, FOUND_TICKER);
 	} else if (!way->dynamic) {
@@ -341,7 +346,7 @@ static void check_way(const struct way *way, pid_t pid)
 	}
 	assert_true(info->wire.stgrun_ret != 0);
 	assert_int_equal(info->wire.my_task_tls < 0 || info->wire.my_task_module, way->threaded);
-	/* a library's block is reached through the DTV */
+	/* a library's TLS block is reached through the DTV */
 	assert_int_equal(info->wire.my_task_module != 0, way->threaded && way->dynamic);
 	if (!way->threaded)
 		assert_int_equal(info->wire.main_cap, symbol(t, "MainCapability"));
@@ -375,7 +380,7 @@ static void same_place(const struct target_probe *want, const struct target_prob
 	assert_int_equal(got->offset, want->offset);
 }
 
-/* Without symbols a collection's ends are where the symbols had them; after test_ways. */
+/* Without symbols the end of a collection is found at the same places; runs after test_ways. */
 static void test_gc_without_symbols(void **state)
 {
 	static const char *const names[] = {"v", "thr", "p", "thr_p", "mold"};
@@ -399,7 +404,7 @@ static void test_gc_without_symbols(void **state)
 		assert_int_equal(whole->rts.stats.found, FOUND_SYMTAB);
 		assert_int_equal(bare->rts.stats.found, FOUND_CODE);
 		assert_int_equal(bare->rts.stats.addr, whole->rts.stats.addr);
-		/* only between the threads of a threaded runtime */
+		/* only the threads of a threaded runtime have to be synchronised */
 		if (target__info(whole)->threaded)
 			same_place(&target__info(whole)->gc_sync, &target__info(bare)->gc_sync);
 		target__free(bare);
@@ -407,7 +412,7 @@ static void test_gc_without_symbols(void **state)
 		done++;
 	}
 	assert_true(done >= 2);
-	/* another string: nothing is taken for what it is not */
+	/* with another string nothing is mistaken for the function */
 	snprintf(command, sizeof(command),
 		 "cd %s && sed 's/(Gen: %%2d)/(gen: %%2d)/' thr.bare >thr.other", dir);
 	assert_true(run(command));
@@ -443,7 +448,7 @@ static void test_ways(void **state)
 		check_way(&ways[i], pid);
 		done++;
 	}
-	/* plain and threaded are what every GHC comes with */
+	/* every GHC comes with the plain and threaded ways */
 	assert_true(done >= 3);
 }
 
@@ -492,7 +497,7 @@ static void test_way_names(void **state)
 	check_name_way("rts_thr_p_dyn", true, true, false);
 }
 
-/* What a process that reads a file may say of where its functions are probed. */
+/* What a process that reads a file may hand back about where its functions are probed. */
 static void test_probes_handed_over(void **state)
 {
 	const struct rts_probe good = {.known = true,
@@ -521,7 +526,7 @@ static void test_probes_handed_over(void **state)
 	assert_false(rts__check_read(&rts, NULL));
 }
 
-/* And of what it found in a process's memory. */
+/* What it may hand back about what it found in a process's memory. */
 static void test_check_handed_over(void **state)
 {
 	const uint8_t two = 2;

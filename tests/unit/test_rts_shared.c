@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What of a file's runtime is known to all processes that map it: what each of them can find. */
+/*
+ * What one process's place of a file shows about the file's runtime is known for all processes that
+ * map the file.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -16,7 +19,7 @@
 #include "process/image.h"
 #include "rts/rts.h"
 
-/* Has the strings of a runtime, and a variable of it, which only its symbols show. */
+/* Has the strings of a runtime, and a variable of it that only its symbols show. */
 static const char source[] =
 	"const char text[] = \"\\0009.4.7\\0    (GHC version %s for %s)\\n\\0rts_thr\\0RTS way\";\n"
 	"int rtsConfig[4];\n"
@@ -53,7 +56,9 @@ static int teardown(void **state)
 	return system(command);
 }
 
-/* The file, as a process has it at this place. False: there is no compiler. */
+/*
+ * Maps the file as a process that has it at the path `at`. Returns false if there is no compiler.
+ */
 static bool map_at(struct images *images, struct file_cache *cache, const char *at)
 {
 	char path[64];
@@ -78,7 +83,9 @@ static enum rts_found found_in(const struct images *images)
 	return rts.config.found;
 }
 
-/* Whoever maps it first, from where there is no debug file, spoils nothing for the others. */
+/*
+ * A process that maps the file first, at a place without a debug file, spoils nothing for others.
+ */
 static void another_place(void **state)
 {
 	struct images first, second, third;
@@ -95,7 +102,7 @@ static void another_place(void **state)
 	assert_true(map_at(&second, cache, at));
 	assert_ptr_equal(second.images[0]->file, first.images[0]->file);
 	assert_int_equal(found_in(&second), FOUND_DEBUGFILE);
-	/* it is for all, wherever they have the file */
+	/* the result holds for all, whatever their path of the file */
 	assert_true(map_at(&third, cache, "/elsewhere/linked"));
 	assert_int_equal(found_in(&third), FOUND_DEBUGFILE);
 	assert_int_equal(found_in(&first), FOUND_DEBUGFILE);
@@ -105,7 +112,7 @@ static void another_place(void **state)
 	file_cache__free(cache);
 }
 
-/* Where there is no time to look once more, what is known is known. */
+/* Without time for another look, what is already known is used. */
 static void no_time(void **state)
 {
 	struct images first, second;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Parts of the session room that need no kernel: records that are held back, how often samples are
- * taken. */
+/*
+ * Parts of the session room that need no kernel: records that are held back, and how often samples
+ * are taken.
+ */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,7 +24,7 @@ struct tapped {
 	uint64_t last_ns;
 };
 
-/* What the timeline took: records in the order of their times. */
+/* The timeline must get the records in the order of their times. */
 static void on_input(void *ctx, const struct intake_input *input)
 {
 	struct tapped *t = ctx;
@@ -68,7 +70,7 @@ static void held_until_given(void **state)
 
 	(void)state;
 	tapped_new(&t);
-	/* one that is older than the member is held as well */
+	/* a record from before the member's start is held as well */
 	assert_true(take(&t, T0 - 1));
 	for (unsigned i = 0; i < 100; i++)
 		assert_true(take(&t, T0 + i));
@@ -84,7 +86,7 @@ static void held_until_given(void **state)
 	tapped_free(&t);
 }
 
-/* While the threads are looked at, too. */
+/* Records are held while the threads are looked at, too. */
 static void held_a_second_time(void **state)
 {
 	struct tapped t;
@@ -115,7 +117,7 @@ static void users_are_served(void **state)
 	served__add(served, 7, 12);
 	assert_int_equal(served__of(served, 7), 42);
 	assert_int_equal(served__of(served, 8), 10);
-	/* bounded */
+	/* the number of users is bounded */
 	for (uid_t uid = 1000; uid < 11000; uid++)
 		served__add(served, uid, 1);
 	assert_int_equal(served__of(served, 10999), 1);
@@ -168,7 +170,7 @@ static void held_and_dropped(void **state)
 	held__free(NULL);
 }
 
-/* A record whose length is not what it says is not kept: the timeline judges it. */
+/* A record whose length is not the one in its header is not held: the timeline judges it. */
 static void damaged_records_are_not_held(void **state)
 {
 	struct tapped t;
@@ -189,7 +191,7 @@ static void damaged_records_are_not_held(void **state)
 	tapped_free(&t);
 }
 
-/* What was lost is lost from one window: those after it are complete. */
+/* Records are lost from one window: later windows are complete. */
 static void losses_belong_to_one_window(void **state)
 {
 	struct tapped t;
@@ -217,7 +219,8 @@ static void losses_belong_to_one_window(void **state)
 
 /* ── how often ───────────────────────────────────────────────────────────────────────────── */
 
-/* Of a runtime that is never initialised: five looks a second at first, one in ten seconds later.
+/*
+ * For a runtime that is never initialised: five looks a second at first, one in ten seconds later.
  */
 static void looks_become_rare(void **state)
 {
@@ -233,7 +236,7 @@ static void looks_become_rare(void **state)
 		assert_int_equal(member__wait_ns(UINT_MAX, n), 10000 * ms);
 }
 
-/* How many looks at `percent` it takes until another part of the samples is taken. */
+/* Returns how many looks at a cost of `percent` it takes until the share of samples changes. */
 static unsigned looks_until_next(struct sparing *sp, double percent)
 {
 	uint32_t every = sp->every;
@@ -246,7 +249,10 @@ static unsigned looks_until_next(struct sparing *sp, double percent)
 	return n;
 }
 
-/* Down while it takes too much, up at once only where twice as many would not be too many. */
+/*
+ * The share goes down while the cost is too high, and up at once only if twice as many samples
+ * would not cost too much.
+ */
 static void samples_are_spared(void **state)
 {
 	struct sparing sp = {.every = 1};
@@ -268,7 +274,7 @@ static void samples_are_spared(void **state)
 	assert_int_equal(sp.every, 1);
 }
 
-/* Where half of what it uses does not shrink with the samples, bursts are got over nevertheless. */
+/* If half of the cost does not shrink with the samples, the share still recovers from bursts. */
 static void samples_come_back(void **state)
 {
 	struct sparing sp = {.every = 1};
@@ -278,7 +284,7 @@ static void samples_come_back(void **state)
 	for (int i = 0; i < 3; i++)
 		sparing__next(&sp, 2.0, 1.0);
 	assert_int_equal(sp.every, 8);
-	/* one look that is not calm begins the row anew */
+	/* a single look that is not calm starts the series over */
 	for (int i = 0; i < 9; i++)
 		sparing__next(&sp, 0.5, 1.0);
 	sparing__next(&sp, 0.8, 1.0);
@@ -286,21 +292,21 @@ static void samples_come_back(void **state)
 	assert_int_equal(looks_until_next(&sp, 0.5), 10);
 	assert_int_equal(looks_until_next(&sp, 0.5), 10);
 	assert_int_equal(sp.every, 1);
-	/* all samples are too many for good: that is tried less and less often */
+	/* all samples are always too many: the attempts become rarer and rarer */
 	for (int i = 0; i < 10; i++) {
 		assert_int_equal(looks_until_next(&sp, 1.1), 1);
 		waited = MIN(2 * waited, 640);
 		assert_int_equal(looks_until_next(&sp, 0.6), waited);
 		assert_int_equal(sp.every, 1);
 	}
-	/* until it was not */
+	/* until they were not too many for a while */
 	for (int i = 0; i < 10; i++)
 		sparing__next(&sp, 0.9, 1.0);
 	assert_int_equal(looks_until_next(&sp, 1.1), 1);
 	assert_int_equal(looks_until_next(&sp, 0.6), 10);
 }
 
-/* A window has the longest period of its time, the next one that of its begin. */
+/* A window reports the longest period that it had, and the next one starts with the current one. */
 static void periods_of_windows(void **state)
 {
 	const struct timeline_opts opts = {.frequency_hz = 99, .start_ns = T0};
@@ -326,7 +332,7 @@ static void periods_of_windows(void **state)
 	timeline__free(tl);
 }
 
-/* Readings take a hundredth of the time at most, and however long one took, figures stay recent. */
+/* Readings take a hundredth of the time at most, but figures stay recent, however long one took. */
 static void readings_are_rare_but_bounded(void **state)
 {
 	const uint64_t ms = 1000000;
@@ -342,7 +348,9 @@ static void readings_are_rare_but_bounded(void **state)
 
 /* ── what there was no room for ──────────────────────────────────────────────────────────── */
 
-/* The sentences of the window that ends now, in one text. */
+/*
+ * Ends the window at `at_ns`; its sentences about what is missing must contain the texts in `want`.
+ */
 static void check_window(struct kit *kit, uint64_t at_ns, const char *const *want, size_t n)
 {
 	const struct pic_target *t;
@@ -356,7 +364,7 @@ static void check_window(struct kit *kit, uint64_t at_ns, const char *const *wan
 	picture__free(pic);
 }
 
-/* Each window has who was refused in it, and not before, and what has no room all along. */
+/* A window reports who was refused during it, and not earlier, and what has no room all along. */
 static void refused_in_windows(void **state)
 {
 	struct missing_room room = {.user = {.threads = 5, .calls = 7}};
@@ -368,7 +376,7 @@ static void refused_in_windows(void **state)
 	(void)state;
 	kit_new(&kit);
 	s.in = kit.in;
-	/* others of the user's were, before it joined */
+	/* those refused before it joined were other processes of the user */
 	missing__note_room(&s, &m, &room, false);
 	check_window(&kit, at, NULL, 0);
 	room.user.threads = 6;
@@ -385,7 +393,7 @@ static void refused_in_windows(void **state)
 		     (const char *[]){"10 safe calls of user 1000's", "1 of its mappings have no",
 				      "2 of its mappings have no"},
 		     3);
-	/* fewer: some were unmapped, and its user has an account of his own now */
+	/* lower: some code was unmapped, and its user has another account */
 	room = (struct missing_room){.user.threads = 1};
 	missing__note_room(&s, &m, &room, false);
 	check_window(&kit, at += 1000, NULL, 0);
@@ -398,7 +406,7 @@ static void refused_in_windows(void **state)
 
 /* ── lines about programs ────────────────────────────────────────────────────────────────── */
 
-/* Whether a child that runs this test is reported; its pid is another one each time. */
+/* Whether a child that runs this test is reported; its pid is a different one each time. */
 static bool is_hourly(struct hourly *hourly, const char *why, uint64_t now)
 {
 	pid_t pid = fork();
@@ -415,7 +423,7 @@ static bool is_hourly(struct hourly *hourly, const char *why, uint64_t now)
 	return is_new;
 }
 
-/* A cron job that cannot be profiled has a line an hour, for each reason that is another one. */
+/* A cron job that cannot be profiled is logged once an hour for each distinct reason. */
 static void reported_once_an_hour(void **state)
 {
 	struct hourly hourly = {.n = 0};
@@ -434,7 +442,7 @@ static void reported_once_an_hour(void **state)
 	assert_false(is_hourly(&hourly, "no layout", began + HOURLY_NS));
 }
 
-/* Whoever has many reasons for it does not fill the log, either. */
+/* A program with many different reasons does not fill the log, either. */
 static void reported_no_more_than_its_maximum(void **state)
 {
 	struct hourly hourly = {.n = 0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* When members' Haskell threads are looked up, and which windows a look counts for. */
+/* When members' Haskell threads are looked up, and for which windows a look counts. */
 #include <poll.h>
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 
 #define MS	  1000000ULL
 #define WINDOW_NS (400 * MS)
-/* 50 ms, and 10 ms for the one member; no more than a quarter of the window */
+/* 50 ms, plus 10 ms for the one member; at most a quarter of the window */
 #define LEAD_NS (60 * MS)
 #define MOST_NS (100 * MS)
 
@@ -24,7 +24,7 @@ struct fixture {
 	struct member *m;
 	int pidfd;
 	uint64_t end; /* of the window */
-	size_t given; /* looks, and the threads of the last one that records have */
+	size_t given; /* looks so far; threads: how many threads with records the last one had */
 	size_t threads;
 	uint64_t given_ns;
 };
@@ -40,7 +40,7 @@ static void on_input(void *ctx, const struct intake_input *input)
 	f->threads = input->size / sizeof(struct target_living_thread);
 }
 
-/* Another window begins. */
+/* Starts another window. */
 static void next_window(struct fixture *f)
 {
 	free(f->s.windows);
@@ -100,7 +100,7 @@ static void end(struct fixture *f)
 	timeline__free(f->kit.tl);
 }
 
-/* Begins it, at the end of the lead. */
+/* Starts a look at the end of the lead. */
 static void start(struct fixture *f)
 {
 	living__turn(&f->s, f->end - 1);
@@ -130,21 +130,21 @@ static void test_in_time(void **state)
 	take(&f);
 	assert_non_null(f.m->living.living);
 	assert_in_range(f.m->living.took_ns, 1, 1000 * MS);
-	/* one for each window */
+	/* one look for each window */
 	f.m->living.not_before_ns = 0;
 	living__turn(&f.s, f.end);
 	assert_false(f.m->living.going);
 	living__give(&f.s, f.end);
 	assert_int_equal(f.given, 1);
 	assert_int_equal(f.given_ns, f.end);
-	/* 3: of 9 there was no record, and 4 has ended */
+	/* thread 3: there is no record of 9, and 4 has ended */
 	assert_int_equal(f.threads, 1);
 	living__give(&f.s, f.end);
 	assert_int_equal(f.given, 1);
 	end(&f);
 }
 
-/* The longer it took the last time, the earlier. */
+/* The longer the previous look took, the earlier the next one starts. */
 static void test_lead(void **state)
 {
 	struct fixture f;
@@ -155,7 +155,7 @@ static void test_lead(void **state)
 	assert_int_equal(living__next_due(&f.s, f.end - WINDOW_NS), f.end - LEAD_NS - 20 * MS);
 	f.m->living.took_ns = 1000 * MS;
 	assert_int_equal(living__next_due(&f.s, f.end - WINDOW_NS), f.end - MOST_NS);
-	/* of those that are not looked at none counts */
+	/* members that are not looked at do not count */
 	f.m->living.not_before_ns = f.end;
 	assert_int_equal(living__next_due(&f.s, f.end - WINDOW_NS), f.end - LEAD_NS);
 	f.output.lanes = 0;
@@ -165,7 +165,7 @@ static void test_lead(void **state)
 	end(&f);
 }
 
-/* It is over after its window: it does not count for the next one, but its cost does. */
+/* A look that ends after its window does not count for the next one, but its cost does. */
 static void test_late(void **state)
 {
 	struct fixture f;
@@ -181,7 +181,7 @@ static void test_late(void **state)
 	assert_true(f.m->living.not_before_ns > time__monotonic_ns() - 1000 * MS);
 	living__give(&f.s, f.end);
 	assert_int_equal(f.given, 0);
-	/* the next one has its own */
+	/* the next window has its own look */
 	f.m->living.not_before_ns = 0;
 	start(&f);
 	take(&f);
@@ -190,8 +190,7 @@ static void test_late(void **state)
 	end(&f);
 }
 
-/* After one none comes for a while: the longer, the more CPU time it took, though it found nothing.
- */
+/* After a look there is a pause, which is longer the more CPU time the look took, even in vain. */
 static void test_paused(void **state)
 {
 	struct fixture f;
@@ -201,7 +200,7 @@ static void test_paused(void **state)
 	living_old_blocks(f.heap, 0, 1);
 	start(&f);
 	take(&f);
-	/* it waited for a collection's end, in vain */
+	/* it waited in vain for a collection to end */
 	assert_null(f.m->living.living);
 	assert_int_equal(f.m->living.took_ns, 0);
 	assert_true(f.m->living.not_before_ns > f.m->living.began_ns);
@@ -219,7 +218,7 @@ static void test_paused(void **state)
 	end(&f);
 }
 
-/* Only of those that are profiled, and of which no other look goes on. */
+/* Only members that are profiled and have no other look going on are looked at. */
 static void test_not_now(void **state)
 {
 	struct fixture f;
@@ -237,7 +236,7 @@ static void test_not_now(void **state)
 	f.heap->target.info.layout_checked = false;
 	living__turn(&f.s, f.end - 1);
 	assert_false(f.m->living.going);
-	/* which is given up for this window */
+	/* the look is given up for this window */
 	f.heap->target.info.layout_checked = true;
 	living__turn(&f.s, f.end - 1);
 	assert_false(f.m->living.going);

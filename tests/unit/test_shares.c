@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shares of what there is a limited number of: the greedy stop, and those that come late find room.
- */
+/* Shares of a limited resource: the greedy are stopped, and latecomers find room. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +18,7 @@
 
 enum { ANNA = 1000, BERT = 1001, CARL = 4000000000U, NOBODY = 65534 };
 
-/* Takes new things, numbered from `first`, until one is refused; how many. */
+/* Takes things numbered from `first` until one is refused; returns how many were taken. */
 static uint64_t take_all(struct shares *shares, uid_t uid, uint64_t first, uint64_t bytes)
 {
 	uint64_t n = 0;
@@ -31,7 +30,10 @@ static uint64_t take_all(struct shares *shares, uid_t uid, uint64_t first, uint6
 	return n;
 }
 
-/* What of `max` bytes is in use, by half of what is left for somebody who has nothing. */
+/*
+ * How much of `max` bytes is in use, derived from the half of the rest that a user with nothing
+ * gets.
+ */
 static uint64_t bytes_in_use(const struct shares *shares, uint64_t max)
 {
 	uint64_t half = 0;
@@ -51,7 +53,7 @@ static void t_greedy(void **state)
 	assert_int_equal(take_all(shares, BERT, 10000, 1), 250);
 	assert_int_equal(take_all(shares, CARL, 20000, 1), 125);
 	assert_int_equal(shares__ask(shares, ANNA, 1), -EDQUOT);
-	/* what one lets go of is the others' */
+	/* what one user releases is available to others */
 	for (uint64_t i = 0; i < 500; i++)
 		shares__leave(shares, i, ANNA);
 	assert_int_equal(shares__of(shares, ANNA).things, 0);
@@ -74,7 +76,7 @@ static void t_gone(void **state)
 	assert_int_equal(shares__of(shares, BERT).things, 1);
 	assert_int_equal(shares__of(shares, BERT).bytes, 6);
 	assert_int_equal(bytes_in_use(shares, 1000), 6);
-	/* what is gone is nobody's to leave */
+	/* a thing that is already gone can be released again without effect */
 	shares__leave(shares, 1, ANNA);
 	shares__forget(shares, 1);
 	assert_int_equal(bytes_in_use(shares, 1000), 6);
@@ -96,7 +98,7 @@ static void t_bytes(void **state)
 	shares__free(shares);
 }
 
-/* What others use too is counted once over all, and for each of them. */
+/* A thing that several users share counts once in all, and for each of them. */
 static void t_shared(void **state)
 {
 	struct shares *shares;
@@ -111,7 +113,7 @@ static void t_shared(void **state)
 	assert_int_equal(bytes_in_use(shares, 1000), 50);
 	assert_int_equal(shares__of(shares, BERT).things, 5);
 	assert_int_equal(shares__ask(shares, ANNA, 1), -EDQUOT);
-	/* the thing stays while somebody uses it, and is only theirs */
+	/* the thing stays while somebody uses it, and counts for them alone */
 	shares__leave(shares, 0, ANNA);
 	shares__leave(shares, 0, ANNA);
 	assert_int_equal(shares__of(shares, ANNA).things, 4);
@@ -126,7 +128,7 @@ static void t_shared(void **state)
 	shares__free(NULL);
 }
 
-/* The rule at its boundary, however odd the numbers. */
+/* The rule at its boundary, with odd numbers too. */
 static void t_half(void **state)
 {
 	(void)state;
@@ -134,7 +136,9 @@ static void t_half(void **state)
 		for (uint64_t others = 0; others <= 22; others++)
 			for (uint64_t has = 0; has <= 22; has++)
 				for (uint64_t more = 0; more <= 22; more++) {
-					/* twice of what he then has, and what the others have */
+					/*
+					 * twice what the user would have, plus what the others have
+					 */
 					bool want = others <= max ? 2 * (has + more) + others <= max
 								  : has + more == 0;
 
@@ -150,7 +154,7 @@ static void t_half(void **state)
 	assert_false(wire_share_fits(8, 2, 4, 1));
 }
 
-/* In place of the kernel's: there is nothing in any map. */
+/* Replaces libbpf's function: all maps are empty. */
 int bpf_map_lookup_batch(int fd, void *in, void *out, void *keys, void *values, __u32 *count,
 			 const struct bpf_map_batch_opts *opts)
 {
@@ -164,7 +168,7 @@ int bpf_map_lookup_batch(int fd, void *in, void *out, void *keys, void *values, 
 	return -ENOENT;
 }
 
-/* Calls that were open at the start go by it, too: of an odd number the half is less. */
+/* Calls that were open at the start follow the same rule; half of an odd number is rounded down. */
 static void t_open(void **state)
 {
 	struct kernel *kernel = calloc(1, sizeof(*kernel));
@@ -175,10 +179,10 @@ static void t_open(void **state)
 	kernel->skel = calloc(1, sizeof(*kernel->skel));
 	assert_non_null(kernel->skel);
 	assert_int_equal(users__new(&kernel->users), 0);
-	/* where there is no room they are counted anew */
+	/* when there is no room the calls are counted again */
 	for (uint32_t i = 0; i <= WIRE_MAX_OPEN / 2; i++)
 		assert_int_equal(users__add_open(kernel, 1), 0);
-	/* one is left of them, and they are not counted again in the next second */
+	/* one of them is left, and they are not counted again within the next second */
 	while (n < WIRE_MAX_OPEN && users__add_open(kernel, 2) == 0)
 		n++;
 	assert_int_equal(n, (WIRE_MAX_OPEN - 1) / 2);
@@ -187,7 +191,7 @@ static void t_open(void **state)
 	free(kernel);
 }
 
-/* One that was let in when there was room is not put out, and gets no more. */
+/* A user who was let in while there was room keeps what he has, and gets no more. */
 static void t_over(void **state)
 {
 	struct shares *shares;

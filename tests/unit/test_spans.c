@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* When and where memory was allocated: in bounded memory, nothing is lost of how much and whose. */
+/* When and where memory was allocated: in bounded memory, without losing how much and by whom. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #define THREADS 3
 #define SPANS	5000
 
-/* Each is as long as there is time to the next one. */
+/* Each span lasts until the next one begins. */
 static struct pic_alloc_span span_of(size_t i)
 {
 	return (struct pic_alloc_span){.from_ns = i * MS,
@@ -49,20 +49,20 @@ static void test_bounded(void **state)
 		for (size_t i = 0; i < s.n; i++) {
 			got[s.v[i].tid] += s.v[i].bytes;
 			samples += s.v[i].samples;
-			/* its first sample may end as far from its last one */
+			/* the first sample's end may be that far from the last one's */
 			assert_true(s.v[i].to_ns - s.v[i].from_ns <= s.grain_ns + MS);
 			assert_true(!i || s.v[i - 1].to_ns <= s.v[i].to_ns);
 		}
 		assert_memory_equal(got, want, sizeof(want));
 		assert_int_equal(samples, SPANS);
-		/* nothing is merged that need not be, and nothing without a reason */
+		/* spans are merged only when they have to be */
 		assert_int_equal(s.grain_ns == 0, bounds[b] >= SPANS);
 		assert_true(s.n >= MIN(bounds[b], (size_t)SPANS) / 8);
 		alloc_spans__free(&s);
 	}
 }
 
-/* They differ in more than time. */
+/* Spans that differ in more than time cannot be merged. */
 static void test_no_room(void **state)
 {
 	struct alloc_spans s = {0};
@@ -127,8 +127,11 @@ static void check_span(const struct pic_alloc_span *s, uint64_t from, uint64_t t
 	assert_int_equal(s->tid, tid);
 }
 
-/* From the last collection's end to the request, or as many before as the capability's bytes waited
- * for a sample. One that was stopped is in the thread that held it. */
+/*
+ * A span reaches from the last collection's end to the request, or further back if the capability's
+ * bytes have waited for a sample for more collections. A capability that was stopped belongs to the
+ * thread that held it.
+ */
 static void test_times(void **state)
 {
 	const struct pic_target *t;

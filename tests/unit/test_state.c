@@ -25,8 +25,7 @@ static struct pic_lane judged(uint64_t cpu_ms, uint64_t idle_ms, uint64_t preemp
 	return lane;
 }
 
-/* A worker that waits for events for others most of the time, and does half of the work meanwhile.
- */
+/* A worker that mostly waits for events on behalf of others, but does half of the work as well. */
 static void busy_manager(void **state)
 {
 	(void)state;
@@ -35,12 +34,12 @@ static void busy_manager(void **state)
 	assert_true(judged(40, 3900, 60, 3800).housekeeping);
 }
 
-/* A timer's thread stays one where it has to wait for its CPU longer than for its ticks. */
+/* A ticker thread is still recognised if it waits longer for its CPU than for its ticks. */
 static void preempted_ticker(void **state)
 {
 	(void)state;
 	assert_true(judged(30, 8600, 13000, 8500).housekeeping);
-	/* one that manages nothing and has no CPU is starved */
+	/* a thread that manages nothing and gets no CPU is starved */
 	assert_false(judged(30, 8600, 13000, 0).asleep);
 }
 

@@ -29,7 +29,7 @@ static struct fixture *make(int profiled)
 	image_init(&f->im, 0x4200000000);
 	f->profiled = profiled;
 	f->l = image_layout(profiled);
-	/* a profiled frame's header holds two words more, and its size says so */
+	/* a profiled frame's header has two more words, which its size includes */
 	f->stop = image_info(&f->im, STG_STOP_FRAME, profiled ? 2 : 0);
 	f->upd = image_info(&f->im, STG_UPDATE_FRAME, profiled ? 3 : 1);
 	f->small1 = image_info(&f->im, STG_RET_SMALL, 1 | (0x1 << 6));
@@ -81,7 +81,7 @@ static void assert_frames(struct fixture *f, const u64 *want, u32 n)
 		assert_int_equal(f->frames[i], ret(want[i]));
 }
 
-/* Every type in one stack, leaf to root. */
+/* Every frame type in one stack, leaf to root. */
 static void every_type(int profiled)
 {
 	struct fixture *f = make(profiled);
@@ -97,7 +97,7 @@ static void every_type(int profiled)
 	retry = image_info(im, STG_CATCH_RETRY_FRAME, hdr + 3);
 	stm = image_info(im, STG_CATCH_STM_FRAME, hdr + 2);
 	ann = image_info(im, STG_ANN_FRAME, hdr + 1);
-	/* the large bitmap lies before its info table here: a negative offset */
+	/* here the large bitmap lies before its info table: the offset is negative */
 	bitmap = image_alloc(im, 3);
 	image_put(im, bitmap, 70);
 	big = image_info(im, STG_RET_BIG, 0);
@@ -161,7 +161,7 @@ static void test_every_type_profiled(void **state)
 	every_type(1);
 }
 
-/* Chunk upon chunk; *ret_root is the last, n_frames RET_SMALL frames in each. */
+/* Chains chunks with n_frames RET_SMALL frames in each; returns the leafmost chunk. */
 static u64 chain(struct fixture *f, u32 chunks, u32 n_frames)
 {
 	u64 under = image_info(&f->im, STG_UNDERFLOW_FRAME, 1), below = 0, obj = 0;
@@ -201,7 +201,7 @@ static void test_underflow(void **state)
 	underflow(1);
 }
 
-/* More frames than are kept: the leafmost, a mark with the chunks left out, the last chunk. */
+/* More frames than are kept: the leafmost ones, a mark for the chunks left out, the last chunk. */
 static void deep(int profiled)
 {
 	struct fixture *f = make(profiled);
@@ -214,7 +214,7 @@ static void deep(int profiled)
 	assert_int_equal(s.elided, 3);
 	assert_int_equal(s.turn, 0);
 	assert_int_equal(s.nframes, WIRE_FRAMES_LEAF + 1 + 51);
-	/* 384 frames end in the eighth chunk: it and three whole ones are left out */
+	/* frame 384 is in the eighth chunk: that one and three whole ones are left out */
 	assert_int_equal(f->frames[WIRE_FRAMES_LEAF],
 			 4 | ((u64)WIRE_FRAME_ELIDED << WIRE_FRAME_KIND_SHIFT));
 	assert_int_equal(f->frames[s.nframes - 1], ret(f->stop));
@@ -339,7 +339,7 @@ static void no_end(struct fixture *f, u64 obj)
 {
 	u64 sp = image_sp(&f->im, &f->l, obj);
 
-	/* the last frame reaches to the end, and is no STOP_FRAME */
+	/* the last frame reaches to the end of the stack, but is no STOP_FRAME */
 	image_put(&f->im, sp + 32, f->small3 - 0);
 	image_put(&f->im, sp + 32, image_info(&f->im, STG_RET_SMALL, 2));
 }
@@ -410,7 +410,7 @@ static void test_bad_stack(void **state)
 	free(f);
 }
 
-/* An update frame is followed by the thunk that it will update, if that was asked for. */
+/* An update frame is followed by the thunk that it will update, if this was requested. */
 static void test_updatee(void **state)
 {
 	struct fixture *f = make(0);

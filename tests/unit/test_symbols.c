@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The index of code symbols: on labels of this test's own making, tiny.elf, and a GHC program. */
+/* The index of code symbols: for labels that this test defines, tiny.elf, and a GHC program. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,24 +22,24 @@
 
 #define TINY "tests/data/tiny.elf" /* see tiny.c beside it */
 
-/* Symbols as compilers and assembly leave them. One nop is one byte. */
+/* Symbols as compilers and assembly code leave them. One nop is one byte. */
 __asm__(".text\n"
 	".type tsym_local, @function\n"
 	"tsym_local:\n\t.skip 8, 0x90\n"
 	".size tsym_local, 8\n"
-	".skip 8, 0x90\n" /* after its end, in nobody's */
+	".skip 8, 0x90\n" /* after its end: part of no symbol */
 	".globl tsym_Outer\n.type tsym_Outer, @function\n"
 	"tsym_Outer:\n\t.skip 8, 0x90\n"
-	"tsym_inner_label:\n\t.skip 8, 0x90\n" /* local: the function says more */
+	"tsym_inner_label:\n\t.skip 8, 0x90\n" /* local: the function is a better name */
 	".globl tsym_Inner\n"
 	"tsym_Inner:\n\t.skip 8, 0x90\n" /* global, without size: like StgReturn */
 	".size tsym_Outer, . - tsym_Outer\n"
-	/* one address, four names; the size stands at another than the best */
+	/* one address, four names; the size belongs to another name than the best one */
 	".globl tsym_M_f_info, tsym_M_f_entry, _tsym_alias\n"
 	".type tsym_M_f_entry, @function\n.type _tsym_alias, @function\n"
 	"tsym_M_f_entry:\n_tsym_alias:\ntsym_M_f_info:\ntsym_a_local:\n\t.skip 8, 0x90\n"
 	".size tsym_M_f_entry, 8\n"
-	/* weak and global function of one address */
+	/* a weak and a global function at one address */
 	".globl _tsym_IO_puts\n.weak tsym_puts\n"
 	".type _tsym_IO_puts, @function\n.type tsym_puts, @function\n"
 	"_tsym_IO_puts:\ntsym_puts:\n\t.skip 8, 0x90\n"
@@ -123,7 +123,7 @@ static void not_across_sections(void **state)
 	expect(s, at + 16, "tsym_far", NEAREST);
 	expect(s, at + SYMBOLS_MAX_DISTANCE, "tsym_far", NEAREST);
 	assert_int_equal(symbols__lookup(s, at + SYMBOLS_MAX_DISTANCE + 1, &hit), -ENOENT);
-	/* no code: data, nothing at all */
+	/* not code: data, and nothing at all */
 	assert_int_equal(elf__section(elf, ".data", &sec), 0);
 	assert_int_equal(symbols__lookup(s, sec.vaddr, &hit), -ENOENT);
 	assert_int_equal(symbols__lookup(s, 0, &hit), -ENOENT);
@@ -141,7 +141,7 @@ static void known_file(void **state)
 
 	(void)state;
 	assert_int_equal(symbols__new(elf, &s), 0);
-	/* tiny_string and tiny_tls (0) are in the executable segment, but in no code */
+	/* tiny_string and tiny_tls (0) are in the executable segment, but not in code */
 	assert_int_equal(symbols__count(s), 4);
 	expect(s, 0x480, "tiny_Haskell_info", EXACT);
 	expect(s, 0x482, "tiny_Haskell_info", NEAREST);
@@ -153,7 +153,7 @@ static void known_file(void **state)
 	elf__free(elf);
 }
 
-/* The section table's .symtab entry made nameless: what `strip` leaves. */
+/* With the name of the section table's .symtab entry removed, as `strip` leaves it. */
 static void stripped_and_debug_file(void **state)
 {
 	struct elf_file *elf = NULL, *debug = open_path(TINY);
@@ -193,7 +193,7 @@ static const char ghc_source[] =
 	"main :: IO ()\n"
 	"main = print (spin 10) >> c_usleep 1 >> return ()\n";
 
-/* A real GHC program: names as GHC gives them, unwind rows only where C code is. */
+/* A real GHC program: names as GHC makes them, unwind rows only for C code. */
 static void ghc_program(void **state)
 {
 	char dir[] = "/tmp/test_symbols.XXXXXX", path[64], command[256];
@@ -259,8 +259,10 @@ static void same_heads(const char *path)
 	elf__free(aside);
 }
 
-/* Of what a user namespace's other users own, the one whose namespace it is pays for it. Whose a
- * file is by its owner counts only on a file system that the host mounted. */
+/*
+ * Files owned by other ids of a user namespace are charged to the namespace's user. That root owns
+ * a file counts only on a file system that the host mounted.
+ */
 static void paid_by(void **state)
 {
 	const struct {
