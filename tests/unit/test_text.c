@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Text that is safe to show: what is escaped and what is not, against lists that are not the
- * program's and against glibc's own decoder and its classes of characters.
+ * Text that is safe to show: what is escaped and what is not, compared with lists that are not the
+ * program's own, and with glibc's decoder and character classes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ static void test_what_a_terminal_obeys(void **state)
 	assert_escaped("", "");
 	assert_escaped("plain \\ text", "plain \\ text");
 	assert_escaped("a\tb\nc\033[31m\x7f", "a\\u{9}b\\u{a}c\\u{1b}[31m\\u{7f}");
-	/* CSI of 8 bits: in UTF-8, and as it is */
+	/* 8-bit CSI: in UTF-8, and as a raw byte */
 	assert_escaped("\xc2\x9b"
 		       "31m",
 		       "\\u{9b}31m");
@@ -60,7 +60,7 @@ static void test_what_a_terminal_obeys(void **state)
 
 static void test_every_character(void **state)
 {
-	/* issue's list: bidirectional controls, no width, separators */
+	/* the list: bidirectional controls, zero width, separators */
 	static const uint32_t bad[][2] = {{0x00, 0x1f},	    {0x7f, 0x9f},     {0x061c, 0x061c},
 					  {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x2060},
 					  {0x2066, 0x2069}, {0xfeff, 0xfeff}};
@@ -96,7 +96,7 @@ static void test_every_character(void **state)
 		}
 		free(shown);
 	}
-	/* nothing is swept away with them: the alphabets are there */
+	/* the alphabets are not hidden along with them */
 	assert_true(hidden < 4300);
 }
 
@@ -123,12 +123,14 @@ static void test_every_pair_of_bytes(void **state)
 	}
 }
 
-/* No size cuts a character or an escape in half, and what is returned is the length of all. */
+/*
+ * No buffer size cuts a character or an escape in half; the result is the length of the whole text.
+ */
 static void test_sizes(void **state)
 {
 	static const char text[] = "a\xce\xbb\x1b\xe2\x80\xae\xff.";
 	static const char whole[] = "a\xce\xbb\\u{1b}\\u{202e}\\xff.";
-	/* where an item ends: a, lambda, the escapes, the point */
+	/* where each item ends: a, lambda, the escapes, the full stop */
 	static const size_t ends[] = {0, 1, 3, 9, 17, 21, 22};
 	char nul[16];
 

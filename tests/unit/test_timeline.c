@@ -42,14 +42,17 @@ static void test_midpoints(void **state)
 	put(&kit, mk_sample(&r, 7, T0 + 2000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
 	put(&kit, mk_sample(&r, 7, T0 + 4000, WIRE_WHERE_HASKELL, CFN(3), CIP(CFN(3)),
 			    CALLED(HS(1)), STOP));
-	/* Arrives late: it is put in its place. */
+	/* Arrives late, and is put in its place. */
 	put(&kit, mk_sample(&r, 7, T0 + 3000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
 	put(&kit, mk_off(&r, 7, T0 + 5000, T0 + 5500, T0 + 6000, WIRE_WHERE_NO_CAP, STOP));
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 6500));
 	finish(&kit);
 	lane = lane_of(picture__target(kit.pic, 0), 7);
 	assert_int_equal(lane->n_slices, 6);
-	/* Nobody saw the thread before; its next off-CPU interval shows what it most likely was. */
+	/*
+	 * The thread was not seen before; its next off-CPU interval shows what it was most likely
+	 * doing.
+	 */
 	check_slice(kit.pic, lane, 0, T0, T0 + 1000, ST_IDLE, "");
 	check_slice(kit.pic, lane, 1, T0 + 1000, T0 + 3500, ST_HASKELL, "Main.h1");
 	assert_int_equal(lane->slices[1].samples, 2);
@@ -87,7 +90,7 @@ static void test_recorded_call(void **state)
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 90000));
 	t = finish(&kit);
 	lane = lane_of(t, 7);
-	/* A safe call is made by Haskell code: that is what came before it. */
+	/* A safe call is made by Haskell code, so that is what ran before it. */
 	check_slice(kit.pic, lane, 0, T0, T0 + 10000, ST_HASKELL, "Main.h2");
 	check_slice(kit.pic, lane, 1, T0 + 10000, T0 + 20000, ST_SAFE_CALL_CPU, "Main.h2;c1");
 	assert_int_equal(lane->slices[1].exact, 1);
@@ -125,10 +128,10 @@ static void test_nested_calls(void **state)
 	finish(&kit);
 	lane = lane_of(picture__target(kit.pic, 0), 7);
 	check_slice(kit.pic, lane, 0, T0, T0 + 10000, ST_HASKELL, "Main.h1");
-	/* The sample says that the callback ran before the first inner call. */
+	/* The sample shows that the callback ran before the first inner call. */
 	check_slice(kit.pic, lane, 1, T0 + 10000, T0 + 30000, ST_HASKELL, "Main.h5");
 	check_slice(kit.pic, lane, 2, T0 + 30000, T0 + 40000, ST_SAFE_CALL_CPU, "Main.h5;c2");
-	/* Between two calls of one callback there is Haskell code. */
+	/* Between two calls of one callback Haskell code runs. */
 	check_slice(kit.pic, lane, 3, T0 + 40000, T0 + 50000, ST_HASKELL, "Main.h5");
 	check_slice(kit.pic, lane, 4, T0 + 50000, T0 + 60000, ST_SAFE_CALL_CPU, "Main.h5;c2");
 	check_slice(kit.pic, lane, 5, T0 + 60000, T0 + 90000, ST_SAFE_CALL_CPU, "Main.h1;c1");
@@ -163,7 +166,7 @@ static void test_short_call(void **state)
 	check_slice(kit.pic, lane, 1, T0 + 18000, T0 + 20000, ST_SAFE_CALL_CPU, "Main.h2;c1");
 	check_slice(kit.pic, lane, 2, T0 + 20000, T0 + 21000, ST_SAFE_CALL_BLOCKED,
 		    "Main.h2;c1;[safe call, blocked]");
-	/* It went on, but for no longer than a call without a record lasts (10 us here). */
+	/* The call went on, but no longer than a call without a record lasts (10 us here). */
 	check_slice(kit.pic, lane, 3, T0 + 21000, T0 + 28000, ST_SAFE_CALL_CPU, "Main.h2;c1");
 	assert_int_equal(lane->slices[3].exact, 0);
 	check_slice(kit.pic, lane, 4, T0 + 28000, T0 + 48000, ST_HASKELL, "Main.h2");
@@ -174,16 +177,16 @@ static void test_short_call(void **state)
 	timeline__free(kit.tl);
 }
 
-/* The kernel's sums put the totals right, and never take more than there is. */
+/* The kernel's sums correct the totals, but never take more time than there is. */
 static void test_short_sums(void **state)
 {
 	static const struct {
 		uint64_t wall, blocked, runnable, haskell, safe;
 	} cases[] = {
-		{300, 0, 0, 700, 300}, /* none of it was seen by sampling */
+		{300, 0, 0, 700, 300}, /* sampling has seen none of it */
 		{500, 300, 100, 900, 100},
 		{5000, 0, 0, 0, 1000}, /* more than the thread ran */
-		{10, 20, 30, 1000, 0}, /* damaged: off the CPU for longer than it lasted */
+		{10, 20, 30, 1000, 0}, /* damaged: off the CPU for longer than the calls lasted */
 	};
 
 	(void)state;
@@ -210,7 +213,7 @@ static void test_short_sums(void **state)
 		timeline__free(kit.tl);
 	}
 	{
-		/* Sampling found more of it than there was: the other way. */
+		/* The reverse: sampling found more of it than there was. */
 		struct wire_thread th = {.tgid = PID, .on_since_ns = END - 1000};
 		const struct pic_lane *lane;
 		struct kit kit;
@@ -229,8 +232,10 @@ static void test_short_sums(void **state)
 	}
 }
 
-/* The last switch of a thread leaves an empty entry in the kernel's map; the record of its end has
- * its sums. */
+/*
+ * The last switch of a thread leaves an empty entry in the kernel's map; the record of the thread's
+ * end has its sums.
+ */
 static void test_state_after_end(void **state)
 {
 	const struct wire_thread empty = {.tgid = PID, .off_since_ns = END - 100};
@@ -295,7 +300,7 @@ static void test_gc(void **state)
 	timeline__free(kit.tl);
 }
 
-/* What a thread does off the CPU, by where the runtime says it is. */
+/* What a thread does off the CPU, by where the runtime is. */
 static void test_off_states(void **state)
 {
 	static const struct {
@@ -339,14 +344,14 @@ static void test_off_states(void **state)
 		assert_int_equal(lane->states_ns[cases[i].expect], 800);
 		assert_int_equal(lane->states_ns[ST_PREEMPTED], 100);
 		assert_int_equal(lane->states_ns[ST_UNKNOWN], 0);
-		/* which no idleness of its own is */
+		/* which is none of its own waits */
 		assert_int_equal(!strcmp(lane->off_cpu[0].reason, "tracer: held at its start"),
 				 cases[i].prev_state != 1);
 		timeline__free(kit.tl);
 	}
 }
 
-/* What a thread does on the CPU, by where the runtime says it is and by the code it runs. */
+/* What a thread does on the CPU, by where the runtime is and by the code that runs. */
 static void test_on_states(void **state)
 {
 	static const struct {
@@ -385,7 +390,7 @@ static void test_on_states(void **state)
 	}
 }
 
-/* A number that is used again is another thread; exec and exit end every lane. */
+/* A tid that is used again is another thread; exec and exit end every lane. */
 static void test_births_and_deaths(void **state)
 {
 	const struct pic_target *t;
@@ -427,7 +432,7 @@ static void test_births_and_deaths(void **state)
 	timeline__free(kit.tl);
 }
 
-/* How it ended, as far as the kernel told. */
+/* How a process ended, as far as the kernel reports it. */
 static void test_how_it_ended(void **state)
 {
 	static const struct {
@@ -472,7 +477,7 @@ static void test_how_it_ended(void **state)
 	}
 }
 
-/* Beyond the budget of slices the picture gets coarser, the totals stay right. */
+/* Beyond the budget of slices the picture gets coarser, but the totals stay right. */
 static void test_coarse(void **state)
 {
 	struct timeline_opts opts = {.max_slices = 256};
@@ -499,7 +504,10 @@ static void test_coarse(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Wakes that hardly ever hold a sample share their time as the samples in such wakes say. */
+/*
+ * Short times on the CPU that hardly ever contain a sample are divided as the samples in such times
+ * are.
+ */
 static void test_prior(void **state)
 {
 	const struct pic_lane *lane;
@@ -512,7 +520,7 @@ static void test_prior(void **state)
 	for (unsigned i = 0; i < 1000; i++) {
 		uint64_t t = T0 + 100 + i * 100;
 
-		if (i % 40 == 20) /* of 25 samples 20 in Haskell */
+		if (i % 40 == 20) /* 20 of 25 samples are in Haskell */
 			put(&kit, mk_sample(&r, 7, t - 20,
 					    i % 200 == 20 ? WIRE_WHERE_RTS : WIRE_WHERE_HASKELL,
 					    i % 200 == 20 ? RTS(1) : HS(1), STOP));
@@ -527,7 +535,7 @@ static void test_prior(void **state)
 	timeline__free(kit.tl);
 }
 
-/* A sample in suspendThread itself is no callback: the call stays whole. */
+/* A sample in suspendThread itself is no callback: the call is not divided. */
 static void test_no_callback(void **state)
 {
 	const struct pic_lane *lane;

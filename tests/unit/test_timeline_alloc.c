@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Allocation: samples and what they stand for; nothing is lost, whoever asked for collections. */
+/* Allocation: samples and what they stand for. Nothing is lost, whatever triggers collections. */
 #include "picture/figures.h"
 #include "test_timeline_alloc.h"
 
-/* A sample takes what its own capability has allocated since that one's last sample. */
+/*
+ * A sample stands for what its own capability has allocated since that capability's previous
+ * sample.
+ */
 static void test_by_capability(void **state)
 {
 	const struct pic_target *t;
@@ -29,14 +32,14 @@ static void test_by_capability(void **state)
 	assert_int_equal(t->alloc.sampled_bytes, 14 * MB);
 	assert_int_equal(t->alloc.unsampled_bytes, 1 * MB);
 	assert_int_equal(rows_of(t), 15 * MB);
-	/* by bytes; h0 has called both */
+	/* sorted by bytes; h0 has called both */
 	assert_string_equal(picture__frame(kit.pic, t->alloc.allocators[0].frame)->name, "Main.h1");
 	assert_int_equal(t->alloc.n_modules, 1);
 	assert_int_equal(t->alloc.modules[0].bytes, 14 * MB);
 	timeline__free(kit.tl);
 }
 
-/* Large objects have samples of their own, and take nothing from those who fill nurseries. */
+/* Large objects have samples of their own, and take nothing away from code that fills nurseries. */
 static void test_large(void **state)
 {
 	const struct pic_target *t;
@@ -58,7 +61,7 @@ static void test_large(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Nurseries are always used up first: who makes large objects shows then, from the ninth on. */
+/* Nurseries always fill up first: from the ninth time on, samples show who makes large objects. */
 static void test_large_never_asks(void **state)
 {
 	const struct pic_target *t;
@@ -75,16 +78,18 @@ static void test_large_never_asks(void **state)
 		put_heap(&kit, T0 + i * 1000 + 2, i, (i + 1) * 2 * MB, 0, (i + 1) * MB);
 	}
 	t = finish_at(&kit, END);
-	/* the first of them was as others are */
+	/* the first of them was counted like the others */
 	assert_int_equal(self_of(kit.pic, t, "Main.h2"), 20 * MB + 1 * MB);
 	assert_int_equal(self_of(kit.pic, t, "Main.h1"), 18 * MB);
 	assert_int_equal(t->alloc.unsampled_bytes, 1 * MB);
 	timeline__free(kit.tl);
 }
 
-/* Their limit is always reached before the nursery is used up: each of their samples stands for
- * what is in the nursery, too, from the 33rd on, and for what has waited until then. One that was
- * stopped in between is of the nursery alone. */
+/*
+ * The limit for large objects is always reached before the nursery is full: from the 33rd on, each
+ * of these samples stands for the bytes in the nursery, too, and for those that waited until then.
+ * A sample of a stopped capability in between is for the nursery alone.
+ */
 static void test_large_always_asks(void **state)
 {
 	const struct pic_target *t;
@@ -111,7 +116,7 @@ static void test_large_always_asks(void **state)
 	}
 }
 
-/* Most collections have no record: they count, and what they copied does. */
+/* Most collections have no record, but they count, and so does what they copied. */
 static void test_skipped(void **state)
 {
 	struct heap_end r = end_of(T0 + 2000, 0, 4 * MB, 0, 0);
@@ -134,8 +139,10 @@ static void test_skipped(void **state)
 	timeline__free(kit.tl);
 }
 
-/* While the probes were off nothing was seen of 99 collections: no sample is theirs. Where single
- * ones are missing the next sample stands for these. */
+/*
+ * While the probes were off, 99 collections were not seen: no sample stands for them. If single
+ * ones are missing, the next sample stands for them.
+ */
 static void test_unseen(void **state)
 {
 	const uint64_t off = T0 + 1000010000;
@@ -152,7 +159,7 @@ static void test_unseen(void **state)
 	put_heap(&kit, off, 111, 302 * MB, 0, 0);
 	put_alloc(&kit, off + 1000, 0, WIRE_ALLOC_NURSERY, 1);
 	put_heap(&kit, off + 2000, 112, 304 * MB, 0, 0);
-	/* of those that are left out, as one in so many is looked at, the next sample stands for */
+	/* if only one in so many is looked at, the next sample stands for the skipped ones */
 	put_alloc(&kit, off + 3000, 0, WIRE_ALLOC_NURSERY, 1);
 	r.heap.skipped = 9;
 	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), 0);
@@ -165,7 +172,7 @@ static void test_unseen(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Collections are rare: the sampler's ticks stand for what was allocated between them. */
+/* Collections are rare: the sampler's ticks stand for what was allocated in between. */
 static void test_ticks(void **state)
 {
 	const struct pic_target *t;
@@ -173,7 +180,7 @@ static void test_ticks(void **state)
 
 	(void)state;
 	kit_new(&kit);
-	/* too early to know that they are */
+	/* too early to know that they are rare */
 	put_tick(&kit, T0 + MS, 2, 1 * MB);
 	put_tick(&kit, T0 + 60 * MS, 1, 10 * MB);
 	put_tick(&kit, T0 + 70 * MS, 2, 14 * MB);
@@ -190,12 +197,12 @@ static void test_ticks(void **state)
 	assert_int_equal(t->alloc.large_bytes, 7 * MB);
 	assert_int_equal(t->alloc.large_of_bytes, 21 * MB);
 	assert_int_equal(t->alloc.collections, 1);
-	/* the collection is of what ticks had taken, too */
+	/* the collection includes what the ticks stood for */
 	assert_int_equal(t->heap.minor_bytes, 21 * MB);
 	timeline__free(kit.tl);
 }
 
-/* Ticks that cannot be, or that follow no sample of their own. */
+/* Impossible ticks, and ticks without a sample of their own before them. */
 static void test_hostile_ticks(void **state)
 {
 	struct wire_allocated r = {
@@ -215,7 +222,7 @@ static void test_hostile_ticks(void **state)
 	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), 0);
 	r.cap_no = WIRE_HEAP_CAPS;
 	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), 0);
-	/* it went back */
+	/* the count went back */
 	put_tick(&kit, T0 + 65 * MS, 1, 5 * MB);
 	put_tick(&kit, T0 + 75 * MS, 1, 12 * MB);
 	t = finish_at(&kit, T0 + 200 * MS);
@@ -224,7 +231,7 @@ static void test_hostile_ticks(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Collections are near each other: ticks are no samples. */
+/* Collections are frequent: ticks are no samples. */
 static void test_no_ticks(void **state)
 {
 	const struct pic_target *t;
@@ -252,7 +259,7 @@ static void take_figures(void *ctx, const struct figures *f, bool closed)
 		*to = *f;
 }
 
-/* What metrics are made of, whether lanes have taken it yet or not. */
+/* The figures for metrics, whether lanes have already taken the records or not. */
 static void test_figures(void **state)
 {
 	struct heap_end r = end_of(T0 + 4000, 1, 6 * MB, 3 * MB, 0);
@@ -279,7 +286,10 @@ static void test_figures(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Two capabilities: which of them the large objects are of is not known, but all is there. */
+/*
+ * Two capabilities: it is not known which of them allocated the large objects, but all bytes are
+ * there.
+ */
 static void test_large_divided(void **state)
 {
 	const struct pic_target *t;
@@ -300,7 +310,10 @@ static void test_large_divided(void **state)
 	timeline__free(kit.tl);
 }
 
-/* A process that has run before: what it allocated by then is nobody's; a new capability's is. */
+/*
+ * A process that has run before: what it has allocated by then is nobody's, but a capability that
+ * appears later counts in full.
+ */
 static void test_from_then_on(void **state)
 {
 	struct heap_end one = end_of(T0 + 2000, 41, 400 * MB, 0, 0);
@@ -325,7 +338,9 @@ static void test_from_then_on(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Of more capabilities than there is room for, what the others allocate is missing. */
+/*
+ * With more capabilities than there is room for, the allocation of the rest is reported as missing.
+ */
 static void test_many_capabilities(void **state)
 {
 	struct kit kit;
@@ -350,7 +365,10 @@ static void test_many_capabilities(void **state)
 	}
 }
 
-/* One that could not be read at first: unless nothing is older, what it allocates from then on. */
+/*
+ * A capability that could not be read at first: only what it allocates from then on counts, unless
+ * there were no collections before.
+ */
 static void test_unread(void **state)
 {
 	struct kit kit;
@@ -385,7 +403,7 @@ static void test_heap(void **state)
 		r.heap.gens[1].n_large_words = 100;
 		r.heap.gens[1].n_blocks = 7;
 		r.caps[0].nursery = 256;
-		/* one is not read */
+		/* one of them is not read */
 		r.heap.held = i == 19999 ? 0 : 300 + (uint32_t)(i % 100);
 		r.heap.n_threads = major ? 7 + (uint16_t)(i / 10 % 5) : 0;
 		assert_int_equal(intake__record(kit.in, &r, sizeof(r)), 0);
@@ -406,13 +424,13 @@ static void test_heap(void **state)
 	assert_int_equal(heap->gens[1].large_bytes, 800);
 	assert_int_equal(heap->gens[1].block_bytes, 7 * 4096);
 	assert_int_equal(heap->futile_majors, 0);
-	/* each minute six of them; exactly a line */
+	/* six each minute; exactly a line */
 	assert_true(heap->growth_known);
 	assert_true(heap->growth > 5.999e6 && heap->growth < 6.001e6);
 	assert_true(heap->growth_error < 1000);
 	/* however few of them the curve has */
 	assert_int_equal(heap->growth_span_ns, 19990 * UINT64_C(1000000000));
-	/* of each MB that is allocated a tenth is copied */
+	/* a tenth of each allocated MB is copied */
 	assert_int_equal(heap->minor_bytes, 18000 * MB);
 	assert_in_range(heap->minor_copied_bytes, 1799 * MB, 1800 * MB);
 	/* few enough to be drawn, in order, up to the last one */
@@ -429,7 +447,7 @@ static int give(struct kit *kit, const struct heap_end *r)
 	return intake__record(kit->in, r, sizeof(*r));
 }
 
-/* Numbers that contradict themselves. */
+/* Values that contradict each other. */
 static void test_hostile(void **state)
 {
 	struct heap_end good = end_of(T0 + 2000, 0, MB, MB, 0), r = good;
@@ -451,12 +469,12 @@ static void test_hostile(void **state)
 	r = good;
 	r.heap.reason = WIRE_ALLOC_OTHER + 1;
 	assert_int_equal(give(&kit, &r), -EBADMSG);
-	/* what no capability is, and what none can have, is left out */
+	/* a number that is no capability's and a value that is impossible are left out */
 	r = good;
 	r.caps[0].no = WIRE_HEAP_CAPS;
 	r.caps[1].allocated = UINT64_MAX;
 	assert_int_equal(give(&kit, &r), 0);
-	/* one that goes back counts for nothing until it is beyond */
+	/* a count that goes back adds nothing until it exceeds its maximum */
 	put_heap(&kit, T0 + 3000, 1, 5 * MB, 0, 4 * MB);
 	put_heap(&kit, T0 + 4000, 2, 1 * MB, 0, 0);
 	put_heap(&kit, T0 + 5000, 3, 6 * MB, 0, 0);

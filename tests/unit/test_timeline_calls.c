@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Safe calls in a picture: their hand-over, and what is known of them after a pause of the probes.
+/*
+ * Safe calls in a picture: their hand-over, and what is known of them after a pause of the probes.
  */
 #include "hist.bpf.h"
 #include "picture/figures.h"
 #include "picture/make.h"
 #include "test_timeline_kit.h"
 
-/* In suspendThread: its waits are the runtime's, and its function has not begun. */
+/* In suspendThread: waits are the runtime's, and the function has not begun. */
 static void test_handover(void **state)
 {
 	const struct pic_target *t;
@@ -42,8 +43,8 @@ static void test_handover(void **state)
 }
 
 /*
- * A call open at the attach, whose thread has run while no probe was on: nothing says that it was
- * the same call afterwards, but what a snapshot at the end finds.
+ * A call that was open at the attach, and whose thread has run while no probe was on: only a
+ * snapshot at the end can show whether it is still the same call.
  */
 static void paused(bool at_end, bool asleep, uint64_t want_open, uint64_t want_wall)
 {
@@ -106,11 +107,11 @@ static void test_paused(void **state)
 	(void)state;
 	paused(false, false, 0, 0);
 	paused(true, false, 1, 0);
-	/* it has slept in it since then, if not for longer */
+	/* it has slept in the call since then, if not for longer */
 	paused(true, true, 1, END - T0 - 60000);
 }
 
-/* Where the kernel has seen all calls of a thread, the last snapshot is no evidence against it. */
+/* If the kernel has seen all calls of a thread, the last snapshot is no evidence against that. */
 static void test_known_at_end(void **state)
 {
 	struct snap_thread snap = kit_snap(7, WIRE_WHERE_SAFE_CALL, 'S');
@@ -192,7 +193,7 @@ static void put_hist(struct kit *kit, uint64_t short_calls, uint64_t long_calls)
 /* Late enough for the counters to be of the part that goes on (seen__counters_are_of). */
 #define LATER (T0 + 2000000000)
 
-/* The kernel's counts of the histogram have 32 bits. */
+/* The kernel's histogram has 32-bit counts. */
 static void test_many_calls(void **state)
 {
 	struct counted counted = {0};
@@ -209,12 +210,12 @@ static void test_many_calls(void **state)
 		assert_int_equal(counted.first, n << 30);
 		assert_int_equal(counted.calls, (n << 30) + n);
 	}
-	/* from a cut on: none before that, also where the count then was near its end */
+	/* after a cut: nothing from before it, even if the count was about to wrap at the cut */
 	put_hist(&kit, (12ULL << 30) - 5, 9);
 	assert_int_equal(timeline__window(kit.tl, LATER + 20000, &window), 0);
 	t = picture__target(window, 0);
 	assert_int_equal(t->n_calls, 1);
-	/* a median by the short calls' remainder would be that of the long ones */
+	/* the wrapped count of short calls would put the median among the long ones */
 	assert_true(t->calls[0].p50_ns < 100);
 	picture__free(window);
 	put_hist(&kit, (12ULL << 30) + 5, 9);
@@ -227,7 +228,7 @@ static void test_many_calls(void **state)
 	timeline__free(kit.tl);
 }
 
-/* A wait from `from`, woken after `waited`, with a CPU only at its end. */
+/* A wait that begins at `from` and is woken after `waited`, but gets a CPU only after `all`. */
 static void put_cap_wait(struct kit *kit, uint64_t from, uint64_t waited, uint64_t all)
 {
 	union rec r;
@@ -237,7 +238,9 @@ static void put_cap_wait(struct kit *kit, uint64_t from, uint64_t waited, uint64
 	put(kit, &r);
 }
 
-/* The kernel's counter has the time in which a thread had no CPU as well; each window has its own.
+/*
+ * The kernel's counter includes the time in which a thread had no CPU; each window has its own
+ * part.
  */
 static void test_cap_waits(void **state)
 {
@@ -247,7 +250,7 @@ static void test_cap_waits(void **state)
 	struct picture *window;
 	struct kit kit;
 	union rec r;
-	/* before that counters wait, for what was held back since the process joined */
+	/* before that, counters have to wait for what was held back since the process joined */
 	const uint64_t cut = T0 + 2000000000ULL;
 
 	(void)state;

@@ -42,7 +42,7 @@ static union rec *mk_tick(union rec *r, uint64_t ns, uint32_t n, uint64_t disabl
 	return r;
 }
 
-/* Beyond the budget of slices the collections that were swallowed still count. */
+/* Beyond the budget of slices, collections that were merged into others still count. */
 static void test_coarse(void **state)
 {
 	struct timeline_opts opts = {.max_slices = 256};
@@ -98,12 +98,11 @@ static void test_hand_over(void **state)
 	lane = cap_of(picture__target(kit.pic, 0), 0);
 	check_cap_slice(lane, 0, T0, T0 + 10000, CS_HASKELL, 7, 3);
 	check_cap_slice(lane, 1, T0 + 10000, T0 + 20000, CS_IDLE, 0, 0);
-	/* 8 has it from its switch-in on: what it ran is known by where it was when it went off the
-	 * CPU */
+	/* 8 has it from its switch-in on; what ran is known from where 8 was switched out */
 	check_cap_slice(lane, 2, T0 + 20000, T0 + 60000, CS_HASKELL, 8, 4);
-	check_cap_slice(lane, 3, T0 + 60000, T0 + 61000, CS_HASKELL, 8, 4); /* a page */
+	check_cap_slice(lane, 3, T0 + 60000, T0 + 61000, CS_HASKELL, 8, 4); /* a page fault */
 	check_cap_slice(lane, 4, T0 + 61000, T0 + 70000, CS_PREEMPTED, 8, 4);
-	/* and after it by the one that it had last */
+	/* and after that by the capability that it had last */
 	check_cap_slice(lane, 5, T0 + 70000, T0 + 80000, CS_HASKELL, 8, 4);
 	check_cap_slice(lane, 6, T0 + 80000, T0 + 95000, CS_IDLE, 0, 0);
 	check_cap_slice(lane, 7, T0 + 95000, T0 + 100000, CS_HASKELL, 7, 3);
@@ -114,7 +113,7 @@ static void test_hand_over(void **state)
 	timeline__free(kit.tl);
 }
 
-/* What a thread held between two events is found by its neighbours. */
+/* Which capability a thread held between two events is inferred from its neighbours. */
 static void test_inferred(void **state)
 {
 	struct kit kit;
@@ -124,10 +123,10 @@ static void test_inferred(void **state)
 	(void)state;
 	kit_new(&kit);
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
-	/* no sample before the call: it gave capability 1 away */
+	/* no sample before the call: the thread gave capability 1 away */
 	put(&kit,
 	    with_cap(mk_call(&r, 7, T0 + 10000, T0 + 30000, SITE(1), RET(HS(1)), STOP), 1, 3));
-	/* nor after it: it ran on the one that the sample then shows */
+	/* nor after it: it ran on the capability that the next sample shows */
 	put(&kit,
 	    with_cap(mk_call(&r, 7, T0 + 40000, T0 + 60000, SITE(1), RET(HS(1)), STOP), 0, 3));
 	put(&kit, with_cap(mk_sample(&r, 7, T0 + 80000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP),
@@ -180,7 +179,7 @@ static void test_states(void **state)
 	timeline__free(kit.tl);
 }
 
-/* setNumCapabilities: a third one, then two again. */
+/* setNumCapabilities: a third capability, then two again. */
 static void test_number_changes(void **state)
 {
 	struct kit kit;
@@ -206,7 +205,7 @@ static void test_number_changes(void **state)
 	timeline__free(kit.tl);
 }
 
-/* In calls without a record the capability was free, whatever else the thread did. */
+/* During calls without a record the capability was free, whatever else the thread did. */
 static void short_calls(uint64_t ip, enum cap_state expect)
 {
 	struct wire_thread th = {.tgid = PID};
@@ -244,7 +243,9 @@ static void sampled(struct kit *kit, pid_t tid, uint64_t at, uint32_t cap)
 			  (uint64_t)tid));
 }
 
-/* Two that claim one capability: who is seen with it later has it, and the other again after him.
+/*
+ * Two threads claim one capability: the one that is seen with it later has it, and the other one
+ * again after that.
  */
 static void test_overlap(void **state)
 {
@@ -269,7 +270,7 @@ static void test_overlap(void **state)
 	timeline__free(kit.tl);
 }
 
-/* A thread is preempted in the scheduler, where its Task is for `task_cap`. */
+/* A thread is preempted in the scheduler; its Task has the capability `task_cap`. */
 static void preempted(struct kit *kit, pid_t tid, uint64_t from, uint64_t to, uint32_t task_cap)
 {
 	union rec r;
@@ -279,7 +280,7 @@ static void preempted(struct kit *kit, pid_t tid, uint64_t from, uint64_t to, ui
 	put(kit, with_cap(&r, task_cap, 0));
 }
 
-/* It slept there, was woken, and got a CPU. */
+/* The thread slept in the scheduler, was woken, and got a CPU. */
 static void woken(struct kit *kit, pid_t tid, uint64_t from, uint64_t wake, uint64_t to,
 		  uint32_t task_cap)
 {
@@ -290,8 +291,8 @@ static void woken(struct kit *kit, pid_t tid, uint64_t from, uint64_t wake, uint
 }
 
 /*
- * The capability of a thread that was woken for it waits for a CPU, as the thread does: but for
- * the collection, and not while another thread has it.
+ * A capability whose thread was woken for it waits for a CPU, as the thread does; but not if it was
+ * woken for the collection, nor while another thread has the capability.
  */
 static void test_awaited(void **state)
 {
@@ -311,7 +312,7 @@ static void test_awaited(void **state)
 	/* it gave way to the collection, and had no CPU to go on after it */
 	preempted(&kit, 8, T0 + 29000, T0 + 50000, 1);
 	sampled(&kit, 8, T0 + 52000, 1);
-	/* woken for that which 7 has taken meanwhile */
+	/* woken for the capability that 7 has taken meanwhile */
 	woken(&kit, 8, T0 + 60000, T0 + 70000, T0 + 80000, 0);
 	sampled(&kit, 7, T0 + 85000, 0);
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 8, T0 + 80000));
@@ -329,7 +330,7 @@ static void test_awaited(void **state)
 	timeline__free(kit.tl);
 }
 
-/* A collection's leader gives back the others' capability, and still has its own. */
+/* A collection's leader gives the others' capability back, and still has its own. */
 static void test_leader_preempted(void **state)
 {
 	struct kit kit;
@@ -341,7 +342,7 @@ static void test_leader_preempted(void **state)
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
 	sampled(&kit, 7, T0 + 1000, 0);
 	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 30000));
-	/* woken, as the other capability is there: for the collection */
+	/* woken because the other capability is there: for the collection */
 	woken(&kit, 7, T0 + 31000, T0 + 32000, T0 + 33000, 1);
 	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 40000));
 	/* twice */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What was under way at the session's begin, and what is at its end. */
+/* What was in progress when the session began, and what is when it ends. */
 #include "picture/figures.h"
 #include "picture/make.h"
 #include "test_timeline_kit.h"
@@ -37,7 +37,7 @@ static void test_snapshot_only(void **state)
 		    "[no stack];[waiting for a capability]");
 	/* The idle worker comes last. */
 	assert_int_equal(t->lanes[LANE_THREAD].v[3].tid, 2);
-	/* The call that was open all the time is there with what was seen of it. */
+	/* The call that was open all the time is listed with what was seen of it. */
 	assert_int_equal(t->n_calls, 1);
 	assert_string_equal(t->calls[0].function, "c1");
 	assert_int_equal(t->calls[0].calls, 0);
@@ -48,7 +48,7 @@ static void test_snapshot_only(void **state)
 	timeline__free(kit.tl);
 }
 
-/* The snapshot comes somewhat later than the probes: the kernel may have seen the call begin. */
+/* The snapshot comes a little after the probes: the kernel may have seen the call begin. */
 static void test_open_at_start(void **state)
 {
 	struct snap_thread snaps[] = {
@@ -66,7 +66,10 @@ static void test_open_at_start(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(snaps); i++)
 		snaps[i].site = SITE(i + 1);
 	put_snap(&kit, snaps, ARRAY_SIZE(snaps), false);
-	/* 1 began after the attach, 2 before it, 3 too and then made the same call again */
+	/*
+	 * thread 1's call began after the attach, 2's before it, and so did 3's, which was then
+	 * repeated
+	 */
 	put(&kit, mk_call(&r, 1, T0 + 100, T0 + 5000, SITE(1), RET(HS(4)), STOP));
 	mk_call(&r, 2, T0, T0 + 5000, SITE(2), RET(HS(4)), STOP);
 	r.call.flags = WIRE_CALL_OPEN_AT_START;
@@ -75,8 +78,10 @@ static void test_open_at_start(void **state)
 	r.call.flags = WIRE_CALL_OPEN_AT_START;
 	put(&kit, &r);
 	put(&kit, mk_call(&r, 3, T0 + 6000, T0 + 9000, SITE(3), RET(HS(4)), STOP));
-	/* 4 is in a call at the end that the kernel has seen begin; 5 slept in its call, and has
-	 * not been on the CPU since */
+	/*
+	 * at the end 4 is in a call whose begin the kernel has seen; 5 slept in its call, and has
+	 * not been on the CPU since
+	 */
 	final.open[0].start_ns = T0 + 50;
 	assert_int_equal(intake__thread_state(kit.in, 4, &final), 0);
 	t = finish(&kit);
@@ -92,9 +97,8 @@ static void test_open_at_start(void **state)
 }
 
 /*
- * A call that was open at the attach and never ends: it has no record, and none of the time
- * that the thread is on the CPU in it is Haskell's, though the kernel has seen no short calls
- * either.
+ * A call that was open at the attach and never ends has no record. The thread's time on the CPU in
+ * it is not Haskell's, even though the kernel has seen no short calls.
  */
 static void first_call(bool leaves, size_t max_records)
 {
@@ -112,7 +116,7 @@ static void first_call(bool leaves, size_t max_records)
 	snap.stack.end = WIRE_END_COMPLETE;
 	put_snap(&kit, &snap, 1, false);
 	for (uint64_t at = T0; at < T0 + 100000; at += 10000) {
-		/* 4 us asleep, 6 on the CPU, a sample in some of them */
+		/* 4 us asleep, 6 us on the CPU, a sample in some of them */
 		put(&kit, mk_off(&r, 7, at, at + 4000, at + 4000, WIRE_WHERE_SAFE_CALL, STOP));
 		if (at % 20000)
 			put(&kit, mk_sample(&r, 7, at + 7000, WIRE_WHERE_SAFE_CALL, CFN(1),
@@ -141,13 +145,13 @@ static void test_first_call(void **state)
 	(void)state;
 	first_call(false, 0);
 	first_call(true, 0);
-	/* made part by part */
+	/* folded part by part */
 	first_call(false, 6);
 }
 
 /*
- * Of a call on the CPU the snapshot may not find the place: it has a row all the same, and its own
- * record, which has the place, counts where that is.
+ * The snapshot may not find the site of a call on the CPU: the call has a row all the same. If its
+ * own record comes, which has the site, it counts at that site instead.
  */
 static void placeless_call(bool ends)
 {
@@ -184,7 +188,7 @@ static void test_placeless_call(void **state)
 	placeless_call(true);
 }
 
-/* The first off-CPU interval began before the session: the snapshot shows what it was. */
+/* The first off-CPU interval began before the session: the snapshot shows its state. */
 static void test_first_off(void **state)
 {
 	struct snap_thread snap = kit_snap(7, WIRE_WHERE_SAFE_CALL, 'S');
@@ -208,7 +212,10 @@ static void test_first_off(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Found ready by the snapshot, it waited for a CPU from then on; what it was in is known. */
+/*
+ * The snapshot found the thread ready, so it waited for a CPU from then on; what it was in is
+ * known.
+ */
 static void test_first_off_was_ready(void **state)
 {
 	struct snap_thread snap = kit_snap(7, WIRE_WHERE_HASKELL, 'R');
@@ -228,8 +235,8 @@ static void test_first_off_was_ready(void **state)
 }
 
 /*
- * The kernel side had no room for the thread at first: when it has, the first switch shows nothing
- * of the time before, in which it was sampled.
+ * The kernel side had no room for the thread at first. Once it has, the first switch shows nothing
+ * of the time before, in which the thread was sampled.
  */
 static void late_entry(uint64_t cut)
 {
@@ -268,7 +275,7 @@ static void test_late_entry(void **state)
 	late_entry(T0 + 200000);
 }
 
-/* The kernel's entry closes the lane: an off-CPU interval and a call that have not ended. */
+/* The kernel's entry closes the lane, with an off-CPU interval and a call that have not ended. */
 static void test_still_off(void **state)
 {
 	struct wire_thread th = {.tgid = PID,
@@ -309,7 +316,7 @@ static void test_still_off(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Off the CPU when the session ends, and only the snapshot knows. */
+/* Off the CPU at the end of the session, which only the snapshot shows. */
 static void test_end_snapshot(void **state)
 {
 	struct snap_thread snaps[2] = {kit_snap(7, WIRE_WHERE_NO_CAP, 'S'),
@@ -322,7 +329,7 @@ static void test_end_snapshot(void **state)
 	kit_new(&kit);
 	put_snap(&kit, snaps, 1, false);
 	put(&kit, mk_sample(&r, 7, T0 + 1000, WIRE_WHERE_HASKELL, HS(1), STOP));
-	snaps[1].start_time_ns = T0 + 5000; /* came in between, and nobody saw it */
+	snaps[1].start_time_ns = T0 + 5000; /* created in between, and not seen */
 	put_snap(&kit, snaps, 2, true);
 	t = finish(&kit);
 	assert_int_equal(lane_of(t, 7)->states_ns[ST_IDLE], END - T0 - 1000);
@@ -333,14 +340,14 @@ static void test_end_snapshot(void **state)
 }
 
 /*
- * A snapshot takes a while to be read, and has the threads that are created meanwhile. Such a one
- * begins when it was created, and was nothing before; another one may have had its number.
+ * A snapshot takes a while to read, and includes threads that are created meanwhile. Such a thread
+ * begins when it was created, and had no state before; its tid may have been another thread's.
  */
 static void test_created_meanwhile(void **state)
 {
 	static const struct {
-		uint64_t shown_ns; /* its start, by /proc; 0: it was gone when that was read */
-		bool exited;	   /* before there was a new one */
+		uint64_t shown_ns; /* its start by /proc; 0: gone before that was read */
+		bool exited;	   /* before the second thread began */
 		size_t lanes;
 	} cases[] = {{T0 + 500, false, 1},
 		     {T0 + 900, false, 1},
@@ -407,8 +414,9 @@ static void test_early(void **state)
 }
 
 /*
- * Of one that was off the CPU there is a state for as long as it lives. Of one that only a snapshot
- * or samples showed there need not be, and none of one that began since.
+ * The kernel has a state for a thread that was off the CPU, for as long as it lives: without one,
+ * the thread has ended. It need not have one for a thread that only a snapshot or samples showed,
+ * and has none for one that began later.
  */
 static void test_lost_end(void **state)
 {
@@ -439,7 +447,7 @@ static void test_lost_end(void **state)
 		assert_int_equal(intake__end_lost(kit.in, T0 + 5000), 0);
 		t = finish(&kit);
 		assert_int_equal(lane_of(t, 7)->end_ns, T0 + 3000);
-		/* all but the one that was never seen to run */
+		/* all but the thread that was never seen to run */
 		assert_int_equal(t->lanes[LANE_THREAD].n, 5);
 		for (pid_t tid = 8; tid < 11; tid++)
 			assert_int_equal(lane_of(t, tid)->end_ns, END);
@@ -454,7 +462,7 @@ static void keep_figures(void *ctx, const struct figures *figures, bool closed)
 	*(struct figures *)ctx = *figures;
 }
 
-/* Figures show when it ended. */
+/* Figures show when a process ended. */
 static void test_figures_end(void **state)
 {
 	struct figures got = {.ended_ns = 1};

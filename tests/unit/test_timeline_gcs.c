@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Collections: their parts, who waits for them, and whom they wait for. */
+/* Collections: their parts, who waits for them, and what they wait for. */
 #include "picture/figures.h"
 #include "picture/make.h"
 #include "test_timeline_gc.h"
@@ -17,7 +17,7 @@ static void test_parts(void **state)
 	put_gc(&kit, 7, WIRE_GC_SYNC, T0 + 10000);
 	put_gc(&kit, 7, WIRE_GC_START, T0 + 15000);
 	put_gc(&kit, 7, WIRE_GC_END, T0 + 35000);
-	/* the end of this one is lost, and of the next one the start */
+	/* the end of this collection is lost, and the start of the next one */
 	put_gc(&kit, 7, WIRE_GC_SYNC, T0 + 40000);
 	put_gc(&kit, 7, WIRE_GC_START, T0 + 41000);
 	put_gc(&kit, 7, WIRE_GC_SYNC, T0 + 50000);
@@ -43,7 +43,7 @@ static void test_parts(void **state)
 	timeline__free(kit.tl);
 }
 
-/* With a probe on the end alone: the runtime's own notes have the rest. */
+/* With a probe on the end alone: the rest comes from the runtime's own notes. */
 static void test_by_ends(void **state)
 {
 	struct kit kit;
@@ -55,13 +55,13 @@ static void test_by_ends(void **state)
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
 	put(&kit, mk_sample(&r, 7, T0 + 5000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
 	put_end(&kit, 7, T0 + 10000, T0 + 15000, T0 + 35000);
-	/* the clock's time, also where the start was seen */
+	/* the runtime's time of the start counts, even if the start was seen */
 	put_gc(&kit, 7, WIRE_GC_SYNC, T0 + 40000);
 	put_gc(&kit, 7, WIRE_GC_START, T0 + 45000);
 	put_end(&kit, 7, T0 + 40000, T0 + 46000, T0 + 50000);
-	/* a note of an older collection's */
+	/* the note is of an older collection */
 	put_end(&kit, 7, T0 + 40000, T0 + 60000, T0 + 61000);
-	/* its start was seen, and then the probe on that came off */
+	/* the start was seen before the probe on starts came off */
 	put_gc(&kit, 7, WIRE_GC_SYNC, T0 + 70000);
 	put_end(&kit, 7, T0 + 70000, T0 + 71000, T0 + 75000);
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 100000));
@@ -78,7 +78,9 @@ static void test_by_ends(void **state)
 	timeline__free(kit.tl);
 }
 
-/* More of them than there is room for: as if the probes had come off, and said. */
+/*
+ * More collections than there is room for: as if the probes had come off, and reported as missing.
+ */
 static void test_too_many(void **state)
 {
 	const uint64_t room = 1 << 20, n = room + 5;
@@ -109,7 +111,9 @@ static void test_too_many(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Its worker gives the capability up, and waits for the end without being idle. */
+/*
+ * The worker gives its capability up, and waits for the end of the collection without being idle.
+ */
 static void test_given_up(void **state)
 {
 	struct kit kit;
@@ -137,7 +141,9 @@ static void test_given_up(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Thread 8 is in an unsafe call when 7 wants to collect; so was 9, but it came back earlier. */
+/*
+ * Thread 8 is in an unsafe call when 7 wants to collect; 9 was in one, too, but came back earlier.
+ */
 static void held_up(bool synced, uint64_t want8, uint64_t want9)
 {
 	struct kit kit;
@@ -176,11 +182,11 @@ static void test_held_up(void **state)
 {
 	(void)state;
 	held_up(true, 50000, 0);
-	/* when the collection was asked for is not known */
+	/* the time of the request is not known */
 	held_up(false, UINT64_MAX, UINT64_MAX);
 }
 
-/* 40 samples of each of two threads, `runtime` of them in the runtime; then it is over. */
+/* `samples` samples of each of two threads, of which the first `runtime` are in the runtime. */
 static const struct pic_target *without_probes(struct kit *kit, size_t runtime, size_t samples)
 {
 	union rec r;
@@ -202,7 +208,9 @@ static const struct pic_target *without_probes(struct kit *kit, size_t runtime, 
 	return finish(kit);
 }
 
-/* Without probes: how long it was at most, and nothing of how many there were. */
+/*
+ * Without probes: an upper limit of the time that collections took, and nothing about their number.
+ */
 static void test_inferred(void **state)
 {
 	const struct pic_target *t;
@@ -210,7 +218,7 @@ static void test_inferred(void **state)
 	double share;
 
 	(void)state;
-	/* of two threads both stop, or it is one that waits and one that collects */
+	/* either both threads stop, or one waits while the other one collects */
 	t = without_probes(&kit, 10, 40);
 	assert_true(t->gc.known && t->gc.inferred);
 	assert_int_equal(t->gc.count, 0);
@@ -220,21 +228,21 @@ static void test_inferred(void **state)
 	assert_true(share > 0.4 && share < 0.62);
 	timeline__free(kit.tl);
 
-	/* no sample in the runtime: a short pause may still have been missed, a long one not */
+	/* no sample in the runtime: a short pause may have been missed, but not a long one */
 	t = without_probes(&kit, 0, 40);
 	assert_true(t->gc.known && t->gc.pause_ns > 0 && t->gc.pause_ns < 400000 / 10);
 	timeline__free(kit.tl);
-	/* in nothing but the runtime: the whole of it */
+	/* all samples in the runtime: the whole time */
 	t = without_probes(&kit, 40, 40);
 	assert_int_equal(t->gc.pause_ns, 400000);
 	timeline__free(kit.tl);
-	/* too few samples to say anything */
+	/* too few samples for any conclusion */
 	t = without_probes(&kit, 2, 4);
 	assert_false(t->gc.known);
 	timeline__free(kit.tl);
 }
 
-/* The probes came off in the midst of a collection. */
+/* The probes came off in the middle of a collection. */
 static void test_came_off(void **state)
 {
 	const struct pic_target *t;
@@ -261,12 +269,12 @@ static void test_came_off(void **state)
 	assert_int_equal(t->gc.observed_pause_ns, 20000);
 	assert_int_equal(t->gc.observed_ns, 45000);
 	assert_int_equal(t->n_gcs, 1);
-	/* those after it are not all one collection */
+	/* the time after it is not all one collection */
 	assert_true(lane_of(t, 7)->states_ns[ST_HASKELL] > 20000);
 	timeline__free(kit.tl);
 }
 
-/* A collection that begins and of which no end comes; what shows meanwhile is the caller's. */
+/* A collection begins and its end never comes; the caller puts what is seen meanwhile. */
 static void begin_without_end(struct kit *kit)
 {
 	union rec r;
@@ -279,7 +287,7 @@ static void begin_without_end(struct kit *kit)
 	put_gc(kit, 7, WIRE_GC_START, T0 + 15000);
 }
 
-/* The rest of it: the time that the leader collects, and the pause, up to the cut. */
+/* Checks the leader's time in the collection, and the pause, up to the cut. */
 static void check_without_end(struct kit *kit, uint64_t work, uint64_t pause)
 {
 	const struct pic_target *t;
@@ -307,7 +315,7 @@ static void test_end_lost(void **state)
 		put(&kit, mk_sample(&r, 7, at, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
 	check_without_end(&kit, 0, 0);
 
-	/* by where it was switched out */
+	/* shown by where it was switched out */
 	begin_without_end(&kit);
 	mk_off(&r, 7, T0 + 30000, T0 + 30000, T0 + 40000, WIRE_WHERE_HASKELL, IP(HS(1)), STOP);
 	r.off.prev_state = 0;
@@ -324,7 +332,9 @@ static void test_end_lost(void **state)
 	check_without_end(&kit, 0, 0);
 }
 
-/* It goes on: what shows is older, or another thread's, or no Haskell code that runs. */
+/*
+ * The collection goes on: what is seen is older, or another thread's, or no Haskell code that runs.
+ */
 static void test_goes_on(void **state)
 {
 	struct kit kit;
@@ -337,7 +347,7 @@ static void test_goes_on(void **state)
 	put(&kit, mk_sample(&r, 7, T0 + 30000, WIRE_WHERE_RTS, GCFN(1), CIP(GCFN(1)), STOP));
 	put(&kit, mk_sample(&r, 7, T0 + 40000, WIRE_WHERE_RTS, HS(1), IP(HS(1)), STOP));
 	put(&kit, mk_sample(&r, 8, T0 + 50000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
-	/* short stays from before it, which the kernel held back */
+	/* short stays from before the collection, which the kernel held back */
 	mk_off(&r, 7, T0 + 60000, T0 + 60000, T0 + 61000, WIRE_WHERE_HASKELL, STOP);
 	r.off.prev_state = 0;
 	r.off.ip = HS(1);
@@ -346,12 +356,15 @@ static void test_goes_on(void **state)
 }
 
 /*
- * The thread was switched out at the probe on the start, and there was a cut meanwhile: the runtime
- * noted the start later than the probe, and the windows have no more of the pause than that.
+ * The thread was switched out at the probe on the start, and a cut came meanwhile: the runtime
+ * noted a later start than the probe, and the windows together have no more of the pause than that.
  */
 static void test_cut_before_start(void **state)
 {
-	/* from the cut: the probe, the runtime's start, the end; what each window has */
+	/*
+	 * relative to the cut: the probe, the runtime's start, the end; then each window's part of
+	 * the pause
+	 */
 	static const struct {
 		int64_t probe, start, end;
 		uint64_t before, after;
@@ -388,7 +401,7 @@ static void test_cut_before_start(void **state)
 }
 
 struct parts {
-	uint64_t off_ns, now_ns; /* of the parts that are over, and of the one that goes on */
+	uint64_t off_ns, now_ns; /* of the closed parts, and of the one that goes on */
 	bool off;
 };
 
@@ -401,7 +414,7 @@ static void take_figures(void *ctx, const struct figures *f, bool closed)
 	parts->off = f->gc_off;
 }
 
-/* From when they came off on, in each window its part. */
+/* The time since the probes came off; each window has its part. */
 static void test_figures_when_off(void **state)
 {
 	struct parts parts = {0};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Heaps that grow: what is a leak, and what a program builds up. */
+/* Heaps that grow: leaks, and what programs build up on purpose. */
 #include "picture/make.h"
 #include "test_timeline_kit.h"
 
 #define SECOND 1000000000ULL
 #define MB     1000000ULL
 
-/* Live after a major collection. */
+/* Live bytes after a major collection. */
 struct live {
 	double s;
 	uint64_t mb;
@@ -59,7 +59,7 @@ static bool grows(const struct live *v, size_t n, unsigned how, const char *end,
 		assert_int_equal(intake__update_target(kit.in, &info), 0);
 	for (size_t i = 0; i < n; i++)
 		put_major(&kit, &v[i], i);
-	/* the last one of a program that exits by itself */
+	/* the last collection of a program that exits by itself */
 	if (how & EXITS && end[0] == 'e')
 		put_major(&kit, &nothing, n);
 	if (how & EXITS)
@@ -73,7 +73,7 @@ static bool grows(const struct live *v, size_t n, unsigned how, const char *end,
 	return found;
 }
 
-/* A compiler's heap: it grows for most of the time, and falls in the last two minutes. */
+/* A compiler's heap: it grows most of the time, and falls in the last two minutes. */
 static void test_falls(void **state)
 {
 	static const struct live v[] = {{0.3, 1}, {0.6, 2},  {1, 3},	 {2, 6},     {5, 10},
@@ -83,12 +83,12 @@ static void test_falls(void **state)
 	(void)state;
 	for (unsigned how = 0; how <= (FROM_START | EXITS); how++) {
 		assert_false(grows(v, ARRAY_SIZE(v), how, "exited 0", &heap));
-		/* the line through all of it has no doubt */
+		/* a line through all points would leave no doubt */
 		assert_true(heap.growth_known && heap.majors == ARRAY_SIZE(v));
 		assert_true((heap.growth - heap.growth_error) * 4 > 0.2 * 142e6);
 		assert_int_equal(heap.last.live_bytes, 142 * MB);
 	}
-	/* had it gone on, it would be one */
+	/* without the fall it would be a leak */
 	assert_true(grows(v, ARRAY_SIZE(v) - 2, 0, "", &heap));
 }
 
@@ -102,27 +102,27 @@ static void test_goes_on(void **state)
 		v[i] = (struct live){1 + (double)i, 20 + 5 * i + i % 3};
 	for (size_t n = 6; n <= ARRAY_SIZE(v); n++)
 		assert_true(grows(v, n, 0, "", &heap));
-	/* it ended, and nobody knows what it was before; or it goes on */
+	/* it ended, and nothing is known of the time before the attach; or it goes on */
 	assert_true(grows(v, ARRAY_SIZE(v), EXITS, "exited 0", &heap));
 	assert_true(grows(v, ARRAY_SIZE(v), FROM_START, "", &heap));
-	/* that was all of its life, and it was long enough for it */
+	/* that was its whole life, and it did all that it had to do */
 	assert_false(grows(v, ARRAY_SIZE(v), FROM_START | EXITS, "exited 0", &heap));
 	assert_false(grows(v, ARRAY_SIZE(v), FROM_START | EXITS, "exited 1", &heap));
-	/* it was not */
+	/* it did not */
 	assert_true(grows(v, ARRAY_SIZE(v), FROM_START | EXITS, "exited 251", &heap));
 	assert_true(grows(v, ARRAY_SIZE(v), FROM_START | EXITS, "killed 9", &heap));
-	/* a tenth of the most is chance, a third is not */
+	/* a drop of a tenth from the maximum is chance, one of a third is not */
 	v[ARRAY_SIZE(v) - 1].mb = 200;
 	assert_true(grows(v, ARRAY_SIZE(v), 0, "", &heap));
 	v[ARRAY_SIZE(v) - 1].mb = 145;
 	assert_false(grows(v, ARRAY_SIZE(v), 0, "", &heap));
-	/* it is full for half of the time */
+	/* the heap is at its maximum for half of the time */
 	for (size_t i = 18; i < ARRAY_SIZE(v); i++)
 		v[i].mb = 110 + i % 3;
 	assert_false(grows(v, ARRAY_SIZE(v), 0, "", &heap));
 }
 
-/* Of major ones alone, and without the one of the program's end. */
+/* The reasons of major collections alone, without the one at the program's end. */
 static void test_reasons(void **state)
 {
 	static const struct {
@@ -152,8 +152,10 @@ static void test_reasons(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Neither does the window count that one which has no other; without a cut before it, and a
- * collection before that, it is the only one that is known. */
+/*
+ * A window does not count the collection at the program's end either, even if it is the window's
+ * only one. Without any collection before it, it is the only one that is known, and counts.
+ */
 static void test_last_alone(void **state)
 {
 	const struct pic_heap *heap;
@@ -167,7 +169,7 @@ static void test_last_alone(void **state)
 		put(&kit, mk_sample(&r, 7, T0 + 1000, WIRE_WHERE_HASKELL, HS(1), RET(HS(0)), STOP));
 		for (uint64_t i = 0; i < before; i++)
 			put_end(&kit, &(struct live){(double)i + 1, 20}, i, WIRE_ALLOC_FORCED, 1);
-		/* of the windows after it the second has none at all */
+		/* the second of these windows has none at all */
 		for (unsigned s = 4; s <= 5; s++) {
 			assert_int_equal(timeline__window(kit.tl, at_s(s), &pic), 0);
 			assert_int_equal(picture__target(pic, 0)->heap.majors, s == 4 ? before : 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Records that cannot be right, and any mixture of records. */
+/* Impossible records, and any mixture of records. */
 #include "test_timeline_kit.h"
 
 static void test_hostile(void **state)
@@ -15,7 +15,7 @@ static void test_hostile(void **state)
 	mk_sample(&r, 7, T0 + 1, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), RET(HS(2)), STOP);
 	for (size_t size = 0; size < r.h.size; size++)
 		assert_int_equal(intake__record(kit.in, &r, size), -EBADMSG);
-	r.h.size -= 8; /* one frame more than there is room for */
+	r.h.size -= 8; /* one frame more than the record has room for */
 	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), -EBADMSG);
 	r.h.size = sizeof(r) + 1;
 	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), -EBADMSG);
@@ -94,7 +94,7 @@ static uint64_t some_frame(uint64_t *seed)
 	return FR(r % 11, (r >> 8 & 7) << 20 | (r >> 16 & 3) << 12);
 }
 
-/* Anything that passes the checks, in any order and with any times. */
+/* A record that passes the checks, of any type and with any times. */
 static void some_record(union rec *r, uint64_t *seed)
 {
 	uint64_t a = some_time(seed), b = some_time(seed);
@@ -149,7 +149,7 @@ static void some_state(struct wire_thread *th, uint64_t *seed)
 	}
 }
 
-/* Whatever comes: every nanosecond of every lane has one state. */
+/* Whatever comes, every nanosecond of every lane has one state. */
 static void test_anything(void **state)
 {
 	uint64_t seed = 88172645463325252ULL;

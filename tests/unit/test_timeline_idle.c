@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Without -threaded the scheduler waits itself for files, timers and signals: that is idleness. */
+/* Without -threaded the scheduler itself waits for files, timers and signals: that is idleness. */
 #include <sys/syscall.h>
 
 #include "test_timeline_kit.h"
@@ -33,7 +33,7 @@ static void check_wait(const struct wait *wait)
 	lane = lane_of(picture__target(kit.pic, 0), 7);
 	assert_int_equal(lane->states_ns[wait->expect], 1700);
 	assert_int_equal(lane->states_ns[ST_PREEMPTED], 100);
-	/* it runs for a tenth of its time and more: the program's work */
+	/* it runs for more than a tenth of its time: that is the program's work */
 	assert_false(lane->housekeeping);
 	lane = lane_by(picture__target(kit.pic, 0), LANE_CAPABILITY, 0);
 	while (i < lane->n_slices && lane->slices[i].end_ns <= T0 + 200)
@@ -59,8 +59,10 @@ static void test_schedulers_wait(void **state)
 		check_wait(&waits[i]);
 }
 
-/* For a lock, or for the kernel's memory; in a call of the program's own; and where the runtime has
- * other threads to wait for events. */
+/*
+ * Waits for a lock or for the kernel's memory, in a call of the program's own, and where the
+ * runtime has other threads that wait for events.
+ */
 static void test_other_waits(void **state)
 {
 	static const struct wait waits[] = {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The timeline's limits: how many records and stacks it keeps, and that folding early changes
- * nothing. */
+/*
+ * The timeline's limits: how many records and stacks it keeps, and that folding early changes
+ * nothing.
+ */
 #include <malloc.h>
 
 #include "test_timeline_kit.h"
@@ -8,8 +10,9 @@
 #define SAMPLE_NS 10000000ULL
 
 /*
- * Beyond the limit records are left out, which is reported: those of a call that may get a
- * record of its own yet cannot go. Of a thread that runs all but the last can.
+ * Beyond the limit records are left out, which is reported. Records of a call that may still get a
+ * record of its own cannot be folded away; those of a thread that runs can, except for the last
+ * one.
  */
 static void record_limit(unsigned where, unsigned n_lost)
 {
@@ -54,7 +57,7 @@ static void record_cycles(struct kit *kit, unsigned n)
 	}
 }
 
-/* With little memory lanes are made in between, and come out the same. */
+/* With little room for records lanes are made in between, and come out the same. */
 static void test_folding(void **state)
 {
 	static const size_t limits[] = {0, 16, 17, 18, 19, 100};
@@ -88,8 +91,10 @@ static size_t allocated(void)
 	return info.uordblks + info.hblkhd;
 }
 
-/* Bytes that are allocated after a thread ran for a while beside another one that began before it,
- * and sleeps. */
+/*
+ * The bytes that are allocated after a thread has run for a while beside another one, which began
+ * earlier and sleeps.
+ */
 static size_t memory_after(unsigned n_samples)
 {
 	struct timeline_opts opts = {.max_records = 100, .max_slices = 16};
@@ -111,7 +116,7 @@ static size_t memory_after(unsigned n_samples)
 	return after - before;
 }
 
-/* A thread that sleeps does not keep what others did from being made into lanes. */
+/* A sleeping thread does not keep the other threads' records from being made into lanes. */
 static void test_folding_beside_a_sleeper(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Haskell threads that were seen to wait, and what looks into memory show of them later. */
+/* Haskell threads that were seen to wait, and what later looks into memory show of them. */
 #include "capture/ahead_living_priv.h"
 #include "capture/ahead_room_priv.h"
 #include "capture_kit.h"
@@ -27,7 +27,10 @@ static void hs_sample(struct kit *kit, pid_t tid, uint64_t ns, uint64_t tso)
 	put(kit, &r);
 }
 
-/* From now on the OS thread runs `tso`, 0: none, and left another one. */
+/*
+ * From now on the OS thread runs `tso` (0: none), after leaving the thread `left` for the reason
+ * `why`.
+ */
 static void put_left(struct kit *kit, uint64_t ns, uint64_t tso, uint64_t left, unsigned why)
 {
 	union {
@@ -50,7 +53,7 @@ static void sleeps(struct kit *kit, uint64_t from, uint64_t to)
 	put(kit, mk_off(&r, 7, from, to, to, WIRE_WHERE_NO_CAP, STOP));
 }
 
-/* `tso` runs, and is seen to wait 10 µs after `at`; the OS thread sleeps up to `until`. */
+/* `tso` runs, and begins to wait 10 µs after `at`; the OS thread sleeps until `until`. */
 static void waits(struct kit *kit, uint64_t at, uint64_t tso, unsigned why, uint64_t until)
 {
 	put_left(kit, at + 1000, tso, 0, WIRE_TSO_UNKNOWN);
@@ -99,7 +102,9 @@ static void begin(struct kit *kit)
 	put(kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
 }
 
-/* 5 waits, 6 has ended unseen, and of 7, which waits since after the look began, nothing is known.
+/*
+ * 5 waits, 6 has ended unseen, and nothing is known of 7, which has waited since after the look
+ * began.
  */
 static void test_at_the_end(void **state)
 {
@@ -121,8 +126,11 @@ static void test_at_the_end(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Why it stopped was not to be read then, or it was ready, and has run unseen; what it waits for
- * since is known. One that is ready may have run, and a call would have its record. */
+/*
+ * If the reason could not be read when the thread stopped, or the thread was ready and has run
+ * unseen, the reason that the look finds counts. A thread that is ready may have run; a call would
+ * have its record.
+ */
 static void test_why(void **state)
 {
 	static const struct {
@@ -154,8 +162,10 @@ static void test_why(void **state)
 	}
 }
 
-/* Each request's thread waits for its answer, and ends unseen: they do not pile up; one that waits
- * on does so in each window, up to the look that does not find it. */
+/*
+ * Each request's thread waits for its answer and ends unseen: they do not pile up. A thread that
+ * goes on waiting does so in each window, up to the look that does not find it.
+ */
 static void test_windows(void **state)
 {
 	const unsigned requests = 5;
@@ -186,7 +196,10 @@ static void test_windows(void **state)
 	timeline__free(kit.tl);
 }
 
-/* One that waits since after the look began is shown to wait once the next one has found it. */
+/*
+ * A thread that began to wait after the look began is shown as waiting once the next look has found
+ * it.
+ */
 static void test_after_the_look(void **state)
 {
 	struct kit kit;
@@ -202,7 +215,7 @@ static void test_after_the_look(void **state)
 	t = window(&kit, T0 + WINDOW, &pic);
 	assert_int_equal(waited(t, 5) + waited(t, 6), 0);
 	picture__free(pic);
-	/* and no more is known */
+	/* and nothing more is known */
 	t = window(&kit, T0 + WINDOW + WINDOW / 2, &pic);
 	assert_int_equal(waited(t, 5), WINDOW / 2);
 	assert_int_equal(waited(t, 6), WINDOW / 2);
@@ -221,7 +234,7 @@ static void test_after_the_look(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Where no look came, what was known holds. */
+/* Without another look, what was known holds. */
 static void test_without_a_look(void **state)
 {
 	struct kit kit;
@@ -275,10 +288,13 @@ static void test_hostile(void **state)
 	timeline__free(kit.tl);
 }
 
-/* notes.c has room for as many */
+/* as many as notes.c has room for */
 #define MAX_TSOS ((size_t)1 << 20)
 
-/* A look at more threads than there is room for: it is reported, and the others live on by it. */
+/*
+ * A look at more threads than there is room for is reported as missing; the others are kept alive
+ * by it.
+ */
 static void test_ahead_without_room(void **state)
 {
 	struct target_living_thread *v = calloc(MAX_TSOS + 2, sizeof(*v));
@@ -344,7 +360,7 @@ static struct sum sum_of(uint64_t window_ns)
 	return sum;
 }
 
-/* Windows have what the whole has. */
+/* The windows together have what the whole session has. */
 static void check_windows(const struct sum *whole)
 {
 	for (uint64_t n = 2; n <= 10; n++) {
@@ -370,8 +386,10 @@ static void end_captured(struct kit *kit, struct capture *capture)
 	timeline__free(kit->tl);
 }
 
-/* 5 waits to the end, 6 up to a time between two looks, and 7 has ended before the first one. No
- * cut comes while they run. */
+/*
+ * 5 waits to the end, 6 up to a time between two looks, and 7 has ended before the first look. No
+ * cut comes while they run.
+ */
 static void test_captured(void **state)
 {
 	struct capture *capture;
@@ -396,8 +414,10 @@ static void test_captured(void **state)
 	check_windows(&whole);
 }
 
-/* The only look finds 5. Of the others, which have ended by then, 6 is seen to run once more, and 7
- * to be in a call; a look that missed 6 changes nothing. */
+/*
+ * The only look finds 5. The others have ended by then: 6 is seen to run once more, and 7 to be in
+ * a call. A look that missed 6 changes nothing.
+ */
 static void test_captured_seen_later(void **state)
 {
 	struct capture *capture;
@@ -430,8 +450,10 @@ static void test_captured_seen_later(void **state)
 	}
 }
 
-/* One that ran twice more, so briefly that only its stops were reported, has waited up to the last
- * of them. */
+/*
+ * A thread that ran twice more, so briefly that only its stops were reported, has waited up to the
+ * last stop.
+ */
 static void test_captured_stops(void **state)
 {
 	struct capture *capture;

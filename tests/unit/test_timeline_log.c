@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_timeline_log: the picture that is made of a log alone, over logs made here. */
+/* test_timeline_log: the picture that is made of a log alone, from generated logs. */
 #include "export/export.h"
 #include "timeline_log_kit.h"
 
@@ -93,13 +93,15 @@ static void t_capability(void **state)
 	assert_int_equal(k.target->lanes[LANE_CAPABILITY].n, 1);
 	lane = &k.target->lanes[LANE_CAPABILITY].v[0];
 	s = lane->slices;
-	/* The run's first tick stands for its time before; the next takes over where it began. */
+	/*
+	 * A run's first tick stands for the time before it; the next one takes over at that point.
+	 */
 	check_slice(&k, &s[1], 1 * MS, 3 * MS / 2, CS_HASKELL, "MAIN;Main.main;Main.fib");
 	check_slice(&k, &s[2], 3 * MS / 2, 3 * MS, CS_HASKELL,
 		    "MAIN;Main.main;Main.fib;Data.Thing.$wgo");
 	check_slice(&k, &s[3], 3 * MS, 5 * MS, CS_IDLE, "");
 	check_slice(&k, &s[4], 5 * MS, 6 * MS, CS_HASKELL, "MAIN;Main.main;Main.fib");
-	/* It gave up its turn to a collection: that is the scheduler's time, not idleness. */
+	/* It gave up its turn to a collection: the scheduler's time, not idleness. */
 	check_slice(&k, &s[5], 6 * MS, 6 * MS + MS / 2, CS_RTS, "[RTS]");
 	check_slice(&k, &s[6], 6 * MS + MS / 2, 7 * MS + MS / 2, CS_GC, "[GC]");
 	check_slice(&k, &s[7], 7 * MS + MS / 2, 8 * MS, CS_IDLE, "");
@@ -153,7 +155,7 @@ static void t_the_rest(void **state)
 	w_free(&w);
 }
 
-/* Of the JSON report. */
+/* Whether the JSON report contains a text. */
 static bool reports(const struct kit *k, const char *what)
 {
 	const struct export_opts all = {.verbose = true};
@@ -170,7 +172,9 @@ static bool reports(const struct kit *k, const char *what)
 	return found;
 }
 
-/* As GHC writes parallel collections: who asks leads, and the others' parts begin before its own.
+/*
+ * As GHC logs parallel collections: the capability that asks leads, and the others' parts begin
+ * before its own.
  */
 static void t_gc_waits(void **state)
 {
@@ -182,7 +186,7 @@ static void t_gc_waits(void **state)
 	for (uint16_t cap = 0; cap < 3; cap++) {
 		w_block(&w, cap, 1);
 		for (unsigned i = 0; i < 10; i++) {
-			/* by turns, each after a wait of its own */
+			/* leaders take turns, each after a different wait */
 			uint64_t at = (1 + i) * 100 * MS, start = at + (10 + i) * MS;
 			bool leads = cap == i % 3;
 
@@ -202,7 +206,10 @@ static void t_gc_waits(void **state)
 		assert_int_equal(k.target->gcs[i].start_ns, ((1 + i) * 100 + 10 + i) * MS);
 		assert_int_equal(k.target->gcs[i].sync_ns, (10 + i) * MS);
 	}
-	/* OS threads waited for their ends, of which the log knows nothing: no 0 */
+	/*
+	 * OS threads waited for the collections to end, but the log does not show for how long:
+	 * null, not 0
+	 */
 	assert_true(reports(&k, "\"wait_ns\":\tnull"));
 	kit_free(&k);
 	w_free(&w);
@@ -265,7 +272,7 @@ static void t_calls(void **state)
 	say(&w, 180, "ANN_CALL_RET 0x2000 0x0 77");
 	say(&w, 190, "ANN_CALL_RET 0x1000 0x0 77");
 	say(&w, 200, "STOP 0 foo");
-	/* Another overlaps it on the same OS thread, as hs-safescope cannot bear. */
+	/* Another span overlaps it on the same OS thread, which hs-safescope cannot handle. */
 	say(&w, 300, "START 1 bar of many words");
 	say(&w, 301, "ANN_TH 1 bar of many words 77");
 	say(&w, 350, "START 2 foo");
@@ -292,7 +299,7 @@ static void t_calls(void **state)
 	check_call(&k, &s[7], 350, 450, "foo");
 	assert_int_equal(k.target->lanes[LANE_THREAD].v[0].n_slices, 8);
 	assert_int_equal(k.target->n_calls, 3);
-	/* All took 100 ns: by name. */
+	/* All took 100 ns, so they are sorted by name. */
 	assert_string_equal(k.target->calls[0].function, "bar of many words");
 	assert_int_equal(k.target->calls[1].wall_ns, 100);
 	assert_int_equal(k.target->calls[0].cpu_ns, UINT64_MAX);
@@ -305,7 +312,7 @@ static void t_calls(void **state)
 
 /* ── damage ──────────────────────────────────────────────────────────────────────────────── */
 
-/* Cut anywhere, as a stream and as a file: a picture that holds together, or none. */
+/* Cut off anywhere, as a stream and as a file: a consistent picture, or none. */
 static void t_cut_everywhere(void **state)
 {
 	struct writer w = {0};
@@ -365,7 +372,7 @@ static void t_merged(void **state)
 	lane = &k.target->lanes[LANE_CAPABILITY].v[0];
 	assert_true(lane->merged_ns);
 	assert_true(lane->n_slices < 140000);
-	/* The sums are those of what was merged. */
+	/* Merging does not change the sums. */
 	assert_int_equal(lane->states_ns[CS_HASKELL], ran);
 	kit_free(&k);
 	w_free(&w);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Collections that were not seen, or of which only the end was. */
+/* Collections that were missed, or of which only the end was seen. */
 #include "picture/make.h"
 #include "test_timeline_gc.h"
 
-/* One more, which ends at 35000, with a note of another time; then a window and what comes after
- * it. */
+/*
+ * A collection that ends at 35000 with a note of another time; then a window, and what follows it.
+ */
 static void check_unplaced(uint64_t start, unsigned missed)
 {
 	struct kit kit;
@@ -38,13 +39,13 @@ static void test_unplaced(void **state)
 {
 	(void)state;
 	check_unplaced(T0 + 30000, 0);
-	/* after its end, in another one, and not read */
+	/* after its end, in another collection, and not read */
 	check_unplaced(T0 + 36000, 1);
 	check_unplaced(T0 + 19000, 1);
 	check_unplaced(0, 1);
 }
 
-/* It may have begun before there were probes: what was seen since is all there is. */
+/* A collection that may have begun before the probes: what was seen since then is complete. */
 static void test_first_unplaced(void **state)
 {
 	struct kit kit;
@@ -81,7 +82,7 @@ static const struct pic_target *window_to(struct kit *kit, uint64_t at, struct p
 	return picture__target(*ret_window, 0);
 }
 
-/* The runtime's count shows those between, across windows, and those before the first one. */
+/* The runtime's count shows those missed in between, across windows, and before the first one. */
 static void test_missed(void **state)
 {
 	struct intake_cost cost = {0};
@@ -98,7 +99,9 @@ static void test_missed(void **state)
 	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
 	t = window_to(&kit, T0 + 30000, &window);
 	assert_int_equal(t->gc.count, 2);
-	/* what was before the attach is not the session's, in a process that it has not begun */
+	/*
+	 * if the process is older than the session, what was before the attach is not the session's
+	 */
 	assert_int_equal(pic_target__gcs_missed(t), 0);
 	((struct pic_target *)t)->calls_missed = true;
 	assert_int_equal(pic_target__gcs_missed(t), 18);
@@ -112,17 +115,20 @@ static void test_missed(void **state)
 	assert_int_equal(t->gc.count, 1);
 	assert_int_equal(pic_target__gcs_missed(t), 5 + 1);
 	picture__free(window);
-	/* a number that cannot be, and one that was read twice */
+	/* an impossible number, and one that was read twice */
 	put_counted(&kit, T0 + 70000, UINT64_C(1) << 40);
 	put_counted(&kit, T0 + 80000, 26);
 	cost.calls_missed = true;
 	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
 	t = window_to(&kit, T0 + 90000, &window);
 	assert_int_equal(t->gc.count, 2);
-	/* now it has begun in the session, and those before its first one are this window's */
+	/*
+	 * once the process is known to have begun in the session, those before its first seen one
+	 * are this window's
+	 */
 	assert_int_equal(pic_target__gcs_missed(t), 18);
 	picture__free(window);
-	/* no collection shows what there was before its end */
+	/* no collection shows what was missed before the end of the hold */
 	cost.held_up_until_ns = T0 + 95000;
 	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
 	t = window_to(&kit, T0 + 100000, &window);
@@ -135,7 +141,7 @@ static void test_missed(void **state)
 	timeline__free(kit.tl);
 }
 
-/* No count at all: of a process that began in the session nobody knows. */
+/* Without any count nothing is known about a process that began in the session. */
 static void test_not_counted(void **state)
 {
 	const struct intake_cost cost = {.calls_missed = true};
@@ -176,9 +182,9 @@ static void put_unplaced(struct kit *kit, uint64_t ns, uint64_t finished)
 }
 
 /*
- * Of a process of the session the first n_uncounted collections that are seen have no number: where
- * its runtime has that is not known yet. A cut comes after each number of them in `cuts`, a bit
- * each. All of them, and those that were missed, are the runtime's number.
+ * A process of the session, whose first n_uncounted seen collections have no number, since it is
+ * not yet known where the runtime keeps it. A cut comes before each collection whose bit is set in
+ * `cuts`. The collections that were seen and those that were missed add up to the runtime's number.
  */
 static void check_uncounted(unsigned n_uncounted, uint64_t before, bool unplaced, unsigned cuts)
 {
@@ -191,7 +197,7 @@ static void check_uncounted(unsigned n_uncounted, uint64_t before, bool unplaced
 
 	kit_new(&kit);
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
-	/* it has begun before the probes were there */
+	/* it began before the probes */
 	if (unplaced)
 		put_unplaced(&kit, T0 + 2000, n_uncounted ? WIRE_GC_NO_NUMBER : number);
 	number += unplaced;
@@ -228,7 +234,7 @@ static void test_uncounted(void **state)
 		}
 }
 
-/* One in the middle: it is among those of the next number, like those that were not seen. */
+/* One in the middle without a number counts with the next number, like those that were not seen. */
 static void test_uncounted_between(void **state)
 {
 	const struct pic_target *t;
@@ -254,7 +260,10 @@ static void test_uncounted_between(void **state)
 	timeline__free(kit.tl);
 }
 
-/* The window before the number is known does not have it; the one in which it is, has. */
+/*
+ * The window before the number is known does not count them; the one in which it becomes known
+ * does.
+ */
 static void test_number_after_cut(void **state)
 {
 	const struct intake_cost cost = {.calls_missed = true};

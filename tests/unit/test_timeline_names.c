@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Names that become better while a session goes on, and what was recorded before they did; the time
- * of the probes themselves. */
+/*
+ * Names that improve during a session, and what was recorded before they did; the time of the
+ * probes themselves.
+ */
 #include "picture/make.h"
 #include "test_timeline_kit.h"
 
@@ -38,7 +40,7 @@ static void begin(struct kit *kit, bool alike)
 	put(kit, mk_call(&r, 7, T0 + 1000, T0 + 50000, SITE(1), RET(HS(3)), STOP));
 }
 
-/* The stacks that were recorded by then have them, too, and they are counted as what they are. */
+/* Stacks that were recorded earlier get the better names, too, and are counted by these. */
 static void test_renamed(void **state)
 {
 	const struct pic_target *t;
@@ -60,7 +62,7 @@ static void test_renamed(void **state)
 	timeline__free(kit.tl);
 }
 
-/* A name that was met again, and asked for, before that. */
+/* A name that was met again, and asked for, before the renaming. */
 static void test_renamed_after_a_meeting(void **state)
 {
 	const struct pic_target *t;
@@ -78,7 +80,7 @@ static void test_renamed_after_a_meeting(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Nothing shows which of them is in a stack that was recorded before. */
+/* Nothing shows which of the two functions is in a stack that was recorded earlier. */
 static void test_one_name_for_two(void **state)
 {
 	const struct pic_target *t;
@@ -96,7 +98,7 @@ static void test_one_name_for_two(void **state)
 	timeline__free(kit.tl);
 }
 
-/* A site that there was no time for is not unknown for good: the next window has its name. */
+/* A site that there was no time to name is not unknown for good: the next window has its name. */
 static void test_site_of_next_window(void **state)
 {
 	const struct wire_site_key key = {.site = SITE(3), .tgid = PID};
@@ -156,7 +158,7 @@ static void check_probed(uint64_t ip, const uint64_t *frames, const char *expect
 	timeline__free(kit.tl);
 }
 
-/* What runs right at a probed place is in the probe's trap, and not the function's time. */
+/* What runs right at a probed place is in the probe's trap, and is not the function's time. */
 static void test_probed(void **state)
 {
 	static const struct {
@@ -167,12 +169,12 @@ static void test_probed(void **state)
 		 {CIP(RTS(1) + 8), CRET(RTS(2))},
 		 "[RTS];r2;r1;[safescoped's probe]",
 		 "[safescoped's probe]"},
-		/* the stack without it */
+		/* the stack without that frame */
 		{RTS(1) + 8,
 		 {CRET(RTS(2))},
 		 "[RTS];r2;r1;[safescoped's probe]",
 		 "[safescoped's probe]"},
-		/* the next instruction; who calls from there; a place that has no probe */
+		/* the next instruction; a caller's frame at that place; a place without a probe */
 		{RTS(1) + 10, {CIP(RTS(1) + 10), CRET(RTS(2))}, "[RTS];r2;r1", "r1"},
 		{RTS(3), {CIP(RTS(3)), CRET(RTS(1) + 8)}, "[RTS];r1;r3", "r3"},
 		{RTS(2) + 8, {CIP(RTS(2) + 8), CRET(RTS(3))}, "[RTS];r3;r2", "r2"},

@@ -5,8 +5,10 @@
 
 #define MAIN 1000000 /* the thread that waits for all of them */
 
-/* One after the other, each for a millisecond: it runs, waits for a variable, for its turn, runs,
- * ends. */
+/*
+ * One request after the other, a millisecond each: it runs, waits for a variable, waits for its
+ * turn, runs, ends.
+ */
 static void write_requests(struct writer *w, uint32_t n)
 {
 	w_header(w);
@@ -51,7 +53,10 @@ static size_t count_with_slices(const struct kit *k)
 	return n;
 }
 
-/* Who comes first has a lane with slices, and who waited all the time; of others there are sums. */
+/*
+ * The first threads have lanes with slices, and so has the one that waited all the time; the others
+ * have sums only.
+ */
 static void t_requests(void **state)
 {
 	static const struct {
@@ -81,7 +86,10 @@ static void t_requests(void **state)
 	w_free(&w);
 }
 
-/* The wall clock has a margin of a second: what ended in it takes no lane from the session's. */
+/*
+ * Wall-clock times have a margin of a second: threads that ended in it take no lane from the
+ * session's.
+ */
 static void t_requests_joined(void **state)
 {
 	/* the log began at 50 s, the session at 52 s */

@@ -2,7 +2,7 @@
 /* The timeline's stacks and sums: calls, functions, quality, limits. */
 #include "test_timeline_kit.h"
 
-/* A thread that exists just long enough for one sample. */
+/* The lane of a thread that exists just long enough for one sample. */
 static const struct pic_lane *one(struct kit *kit, const union rec *sample)
 {
 	union rec r;
@@ -22,20 +22,20 @@ static void check_stack(struct kit *kit, const union rec *sample, const char *ex
 	timeline__free(kit->tl);
 }
 
-/* What interrupted Haskell code, or ran before it, was not called by it. */
+/* Code that interrupted Haskell code, or ran before it, was not called by it. */
 static void test_no_unsafe_calls(void **state)
 {
 	static const struct {
 		uint64_t ip, frames[4];
 		enum thread_state state;
-		const char *function; /* of the unsafe call; NULL: it is none */
+		const char *function; /* of the unsafe call; NULL: there is none */
 	} cases[] = {
 		/* the runtime's signal handler, on top of Haskell code */
 		{CFN(2),
 		 {CIP(CFN(2)), CRET(RTS(1)), CRET(SIGRET), CALLED(HS(1))},
 		 ST_HASKELL,
 		 NULL},
-		/* somebody else's */
+		/* another signal handler */
 		{CFN(2),
 		 {CIP(CFN(2)), CRET(CFN(1)), CRET(SIGRET), CALLED(HS(1))},
 		 ST_UNSAFE_CALL_CPU,
@@ -45,7 +45,7 @@ static void test_no_unsafe_calls(void **state)
 		 {CIP(CFN(4)), CRET(SIGRET), CRET(CFN(3)), CALLED(HS(1))},
 		 ST_UNSAFE_CALL_CPU,
 		 "c3"},
-		/* no Haskell code below: down to the thread's start */
+		/* no Haskell code below, down to the start of the thread */
 		{CFN(2), {CIP(CFN(2)), CRET(RTS(1)), CRET(CFN(5))}, ST_HASKELL, NULL},
 	};
 
@@ -86,7 +86,7 @@ static void test_stacks(void **state)
 	mk_sample(&r, 7, now, WIRE_WHERE_HASKELL, HS(3), RET(HS(2)), STOP);
 	check_stack(&kit, &r, "Main.h2;Main.h3");
 
-	/* Folded frames, an updated thunk, chunks that were left out, the nearest symbol. */
+	/* Folded frames, an updated thunk, elided chunks, the nearest symbol. */
 	kit_new(&kit);
 	mk_sample(&r, 7, now, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), RET(UPD),
 		  FR(WIRE_FRAME_UPDATEE, HS(1)), RET(NEAR(4)), RET(UPD),
@@ -99,7 +99,7 @@ static void test_stacks(void **state)
 		  RET(HS(1)), RET(HS(2)), STOP);
 	check_stack(&kit, &r, "Main.h2;Main.h1;c1;c2");
 
-	/* A safe call: the site's function stands once, also if it was unwound. */
+	/* A safe call: the site's function occurs once, even if it was unwound as well. */
 	kit_new(&kit);
 	mk_sample(&r, 7, now, WIRE_WHERE_SAFE_CALL, CFN(2), CIP(CFN(2)), CRET(CFN(1)),
 		  FR(WIRE_FRAME_SITE, SITE(1)), RET(HS(2)), STOP);
@@ -153,7 +153,7 @@ static void test_depth_cap(void **state)
 	kit_new_opts(&kit, &opts);
 	mk_sample(&r, 7, END - 1, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), RET(HS(2)), RET(HS(3)),
 		  RET(HS(4)), RET(HS(5)), STOP);
-	/* The leaf side stays, and a frame says that there was more. */
+	/* The leaf side is kept, and a frame shows that there was more. */
 	check_stack(&kit, &r, "[truncated];Main.h3;Main.h2;Main.h1");
 }
 
@@ -166,7 +166,7 @@ static const struct pic_frame *frame_named(const struct picture *pic, const char
 	return NULL;
 }
 
-/* A name that there was no time for is asked for again, more and more seldom. */
+/* A name that there was no time for is requested again, more and more rarely. */
 static void test_partial_names(void **state)
 {
 	struct kit kit;
@@ -180,8 +180,7 @@ static void test_partial_names(void **state)
 		r.h.ns += 10;
 		put(&kit, &r);
 	}
-	/* first, and when it was met 1, 2, 4, 8 and 16 times since: a sample meets its leaf twice
-	 */
+	/* at first, and after 1, 2, 4, 8 and 16 more lookups: a sample looks its leaf up twice */
 	assert_int_equal(kit.named, 6);
 	kit.hurried = false;
 	for (unsigned i = 0; i < 9; i++) {
@@ -224,7 +223,7 @@ static void test_frames(void **state)
 	f = frame_named(kit.pic, "[preempted]");
 	assert_string_equal(f->file, "state");
 	assert_int_equal(f->kind, TF_STATE);
-	/* of two stacks; what is folded away does not count */
+	/* in two stacks; folded frames do not count */
 	assert_int_equal(t->names.nearest, 2);
 	assert_int_equal(t->names.exact, 4);
 	assert_null(picture__frame(kit.pic, picture__n_frames(kit.pic)));
@@ -253,11 +252,11 @@ static void test_calls(void **state)
 	site.max_ns = 1100;
 	site.abandoned = 2;
 	site.hist[1 + (9 - 4) * 8 + 7] = 100; /* 960 … 1023 */
-	/* The later values replace the earlier ones. */
+	/* Later values replace earlier ones. */
 	assert_int_equal(intake__site_counters(kit.in, &key, &site, 0), 0);
 	key.flags = WIRE_CALL_INTERRUPTIBLE;
 	site.wall_ns = 10;
-	site.blocked_ns = 1000; /* damaged: longer than the whole */
+	site.blocked_ns = 1000; /* damaged: longer than the calls */
 	assert_int_equal(intake__site_counters(kit.in, &key, &site, 0), 0);
 	key.tgid = 1;
 	assert_int_equal(intake__site_counters(kit.in, &key, &site, 0), -ENOENT);
@@ -282,7 +281,7 @@ static void test_calls(void **state)
 	assert_true(t->calls[0].exact);
 	assert_true(t->calls[1].interruptible);
 	assert_int_equal(t->calls[1].cpu_ns, 0);
-	/* While the probes were off nothing was counted. */
+	/* Nothing was counted while the probes were off. */
 	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
 	assert_false(t->calls[0].exact);
 	assert_true(t->calls[0].observed_share == 0.75);
@@ -303,7 +302,7 @@ static void test_unsafe_calls(void **state)
 			    CALLED(HS(1)), RET(HS(2)), STOP));
 	put(&kit, mk_sample(&r, 7, T0 + 200, WIRE_WHERE_HASKELL, CFN(1), IP(CFN(1)), RET(HS(1)),
 			    RET(HS(2)), STOP));
-	/* libc called by the RTS for the mutator is no unsafe call. */
+	/* libc called by the RTS on the mutator's behalf is no unsafe call. */
 	put(&kit, mk_sample(&r, 7, T0 + 300, WIRE_WHERE_HASKELL, CFN(2), CIP(CFN(2)), CRET(RTS(1)),
 			    CALLED(HS(1)), STOP));
 	mk_off(&r, 7, T0 + 400, T0 + 500, T0 + 500, WIRE_WHERE_HASKELL, CIP(CFN(1)), CALLED(HS(1)),
@@ -333,7 +332,7 @@ static void test_functions(void **state)
 	(void)state;
 	kit_new(&kit);
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
-	/* Recursion counts once in each stack. */
+	/* Recursion counts once for each stack. */
 	put(&kit, mk_sample(&r, 7, T0 + 100, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), RET(HS(2)),
 			    RET(HS(1)), RET(HS(3)), STOP));
 	put(&kit,
@@ -405,7 +404,7 @@ static void check_cut(struct kit *kit, size_t n, const pid_t *pids)
 	timeline_cut__free(&cut);
 }
 
-/* What was forgotten after a cut is in the next ones no more. */
+/* What was forgotten after a cut does not appear in later windows. */
 static void test_cuts(void **state)
 {
 	struct timeline_cut cut;
@@ -428,7 +427,7 @@ static void test_cuts(void **state)
 	timeline__free(kit.tl);
 }
 
-/* One that was none leaves nothing, and what comes after it with the same pid is not mixed up. */
+/* A forgotten target leaves nothing, and does not get mixed up with a later one of the same pid. */
 static void test_forget(void **state)
 {
 	struct timeline_opts opts = {.frequency_hz = 999};
@@ -454,7 +453,7 @@ static void test_forget(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Which target the kernel side ran for is not known. */
+/* It is not known for which target the kernel side ran. */
 static void test_cost_of_several(void **state)
 {
 	const struct intake_cost cost = {.probe_hits = 3, .bpf_ns = 70, .bpf_ns_known = true};

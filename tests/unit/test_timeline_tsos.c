@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Haskell threads' lanes, safe calls as ways between capabilities, and the curves. */
+/* Haskell threads' lanes, safe calls that move between capabilities, and the curves. */
 #include "intake/seen.h"
 #include "lanes/lanes.h"
 #include "test_timeline_kit.h"
@@ -101,7 +101,7 @@ static void test_states(void **state)
 	timeline__free(kit.tl);
 }
 
-/* What nothing shows is not known; what its OS thread shows is used. */
+/* What nothing shows is unknown; what the OS thread shows is used. */
 static void test_between(void **state)
 {
 	struct kit kit;
@@ -120,7 +120,7 @@ static void test_between(void **state)
 	mk_off(&r, 7, T0 + 10000, T0 + 20000, T0 + 20000, WIRE_WHERE_NO_CAP, STOP);
 	put(&kit, &r);
 	hs_sample(&kit, 7, T0 + 21000, 5);
-	/* 5 blocks in STM, and that is how the session ends; 6 came to its end */
+	/* 5 blocks in STM until the session ends; 6 has finished */
 	put_tso(&kit, 7, T0 + 22000, 0, "", 5, 6);
 	put(&kit, mk_off(&r, 7, T0 + 22000, 0, END, WIRE_WHERE_NO_CAP, STOP));
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, END));
@@ -145,7 +145,7 @@ static void gc_sample(struct kit *kit, pid_t tid, uint64_t ns)
 	put(kit, mk_sample(&r, tid, ns, WIRE_WHERE_RTS, GCFN(1), CIP(GCFN(1)), STOP));
 }
 
-/* 5 is ready while a collection runs, and while 6 does. */
+/* 5 is ready while a collection runs, and while 6 runs. */
 static void put_sampled_gcs(struct kit *kit, bool come_off, bool fold)
 {
 	union rec r;
@@ -174,8 +174,10 @@ static void put_sampled_gcs(struct kit *kit, bool come_off, bool fold)
 	finish(kit);
 }
 
-/* Once the probes on collections have come off, samples in the collector show them, as in the lanes
- * of OS threads and capabilities; it makes no difference when lanes are made. */
+/*
+ * Once the probes on collections have come off, samples in the collector show collections, as in
+ * the lanes of OS threads and capabilities, whenever the lanes are made.
+ */
 static void test_sampled_gcs(void **state)
 {
 	struct kit kit;
@@ -197,14 +199,14 @@ static void test_sampled_gcs(void **state)
 		assert_true(lane->sampled_states >> HS_GC & 1);
 		timeline__free(kit.tl);
 	}
-	/* while they are on, all collections are seen by them */
+	/* while the probes are on, they see all collections */
 	put_sampled_gcs(&kit, false, false);
 	lane = tso_of(picture__target(kit.pic, 0), 5);
 	assert_int_equal(lane->states_ns[HS_GC], 1000);
 	timeline__free(kit.tl);
 }
 
-/* Its call has ended: that it is in one is what its memory was before the collector moved it. */
+/* The call has ended: the memory that shows it is from before the collector moved the thread. */
 static void test_after_a_call(void **state)
 {
 	struct kit kit;
@@ -294,7 +296,7 @@ static void test_flows(void **state)
 	timeline__free(kit.tl);
 }
 
-/* A call that is open at the end is in flight up to there, though no record has it. */
+/* A call that is open at the end counts as in flight until then, though no record has it. */
 static void test_open_in_flight(void **state)
 {
 	struct wire_thread final = {.tgid = PID, .on_since_ns = T0 + 50000, .depth = 1};
@@ -329,8 +331,10 @@ static void test_open_in_flight(void **state)
 	timeline__free(kit.tl);
 }
 
-/* More Haskell threads than may have lanes: how much of their time that is, is reported, and after
- * a cut there is room again. */
+/*
+ * More Haskell threads than may have lanes: the time that they take is reported, and after a cut
+ * there is room again.
+ */
 static void test_too_many(void **state)
 {
 	const struct lanes_opts opts = {.haskell = true, .max_haskell = 2};

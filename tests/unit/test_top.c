@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * --top: what the screen shows of a window, on terminals of all sizes, whatever programs call
- * themselves.
+ * --top: what the screen shows of a window, on terminals of all sizes, whatever names programs
+ * have.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@ static struct top_frame *frame_of(const struct sketch *sketch)
 	return frame;
 }
 
-/* Of the processes of a session with lanes of all kinds. */
+/* The processes of a session with lanes of all kinds. */
 static void test_frame(void **state)
 {
 	struct top_frame *frame = frame_of(&lanes);
@@ -62,7 +62,7 @@ static void test_frame(void **state)
 	free(frame);
 }
 
-/* The line of the screen that has this in it. */
+/* The line of the screen that contains this text. */
 static const char *line_with(const struct top_frame *frame, const char *text)
 {
 	static char line[512];
@@ -82,7 +82,7 @@ static const char *line_with(const struct top_frame *frame, const char *text)
 	return line;
 }
 
-/* The mean is of the calls that ended; those that are still open are in the time only. */
+/* The mean is of calls that have ended; those still open count in the time only. */
 static void test_open_calls(void **state)
 {
 	struct pic_call calls[] = {
@@ -118,7 +118,7 @@ static void test_open_calls(void **state)
 	free(frame);
 }
 
-/* What came by a pipe is a frame, or none. */
+/* What comes through the pipe is a valid frame, or is rejected. */
 static void test_check(void **state)
 {
 	struct top_frame *frame = frame_of(&lanes);
@@ -151,7 +151,9 @@ static void test_check(void **state)
 
 /* ── drawing ─────────────────────────────────────────────────────────────────────────────── */
 
-/* Only sequences that place, clear and colour; no line beyond the columns, none below the rows. */
+/*
+ * Only sequences that position, clear and colour; no line beyond the columns, none below the rows.
+ */
 static void check_screen(const char *s, unsigned columns, unsigned rows)
 {
 	size_t width = 0;
@@ -239,7 +241,7 @@ static void test_all_sizes(void **state)
 	free(frame);
 }
 
-/* Of however many processes: a small screen has room for all keys and states. */
+/* However many processes there are, a small screen has room for all keys and states. */
 static void test_help(void **state)
 {
 	struct top_frame *frame = full_frame();
@@ -293,7 +295,7 @@ static void test_sorts(void **state)
 			assert_int_equal(top__draw(&view, &out), 0);
 			snprintf(marked, sizeof(marked), ">%7d ", view.selected);
 			assert_non_null(strstr(out.data, marked));
-			/* and what is below is its own */
+			/* and the rows below it are its own */
 			snprintf(marked, sizeof(marked), "%d.0", view.selected - 100);
 			assert_non_null(strstr(out.data, marked));
 		}

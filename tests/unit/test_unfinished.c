@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Captures that were not finished, as the session was killed: replayed in windows they have what
- * they have in one report. */
+/*
+ * Captures that are unfinished because the session was killed: replayed in windows, they add up to
+ * what they have in one report.
+ */
 #include "capture_kit.h"
 #include "picture/make.h"
 
 #define MS	1000000ULL
-#define LAST_MS 1000 /* the last record's */
+#define LAST_MS 1000 /* time of the last record */
 
 static const struct timeline_opts opts = {.frequency_hz = 99, .start_ns = T0, .start_unix_ns = 1};
 
-/* What the reports have of the thread with the number 7, together. */
+/* What all reports together have of thread 7. */
 struct sums {
 	unsigned reports;
 	uint64_t states_ns[LANE_STATES], cpu_ns;
-	uint64_t calls, call_ns, blocked_ns; /* of all threads, with what was open */
+	uint64_t calls, call_ns, blocked_ns; /* of all threads, including open calls */
 	uint64_t p50_ns;		     /* of a report with one site */
-	uint64_t gc_ns;			     /* collections' pauses */
+	uint64_t gc_ns;			     /* pauses of collections */
 	bool exact;
 };
 
@@ -72,7 +74,7 @@ static void begin(struct kit *kit, struct capture **ret_capture)
 		put(kit, mk_event(&r, WIRE_THREAD_NEW, tid, T0));
 }
 
-/* Thread 8 is on the CPU all the time. */
+/* Samples of thread 8, which is on the CPU all the time. */
 static void put_samples(struct kit *kit, unsigned from_ms, unsigned to_ms)
 {
 	union rec r;
@@ -105,14 +107,17 @@ static struct sums check_same(void)
 		assert_int_equal(sums.calls, whole.calls);
 		assert_int_equal(sums.call_ns, whole.call_ns);
 		assert_int_equal(sums.exact, whole.exact);
-		/* time on the CPU is divided by each window's own samples */
+		/* each window divides time on the CPU by its own samples */
 		for (unsigned k = ST_FOREIGN_CPU + 1; k < LANE_STATES; k++)
 			assert_int_equal(sums.states_ns[k], whole.states_ns[k]);
 	}
 	return whole;
 }
 
-/* The whole's, once the windows' have been found to be the same. */
+/*
+ * Ends the capture; returns the sums of the whole, after checking that those of windows are the
+ * same.
+ */
 static struct sums end(struct kit *kit, struct capture *capture)
 {
 	capture__abort(capture, true);
@@ -121,7 +126,7 @@ static struct sums end(struct kit *kit, struct capture *capture)
 	return check_same();
 }
 
-/* Thread 7 wakes after 195 ms, and has this record beside, or none. */
+/* Thread 7 wakes after 195 ms; `more` is another record of it, or NULL. */
 static struct sums after_wake(const union rec *more)
 {
 	struct capture *capture;
@@ -135,7 +140,10 @@ static struct sums after_wake(const union rec *more)
 	return end(&kit, capture);
 }
 
-/* On the CPU it would have been sampled, whether a cut comes soon after its last record or not. */
+/*
+ * A thread on the CPU would have been sampled, whether a cut comes soon after its last record or
+ * not.
+ */
 static void test_silent(void **state)
 {
 	struct sums whole = after_wake(NULL);
@@ -145,7 +153,7 @@ static void test_silent(void **state)
 	assert_int_equal(whole.states_ns[ST_IDLE], 995 * MS);
 }
 
-/* Of one that ends before its next sample nothing is missing. */
+/* A thread that ends before its next sample has nothing missing. */
 static void test_ends(void **state)
 {
 	union rec r;
@@ -155,7 +163,7 @@ static void test_ends(void **state)
 			 55 * MS);
 }
 
-/* Nor of one that is seen again. */
+/* Nor has one that is seen again. */
 static void test_goes_on(void **state)
 {
 	struct sums whole;
@@ -168,8 +176,7 @@ static void test_goes_on(void **state)
 	assert_int_equal(whole.states_ns[ST_IDLE], 855 * MS);
 }
 
-/* A thread's first record is of a call: what it did before a cut that comes earlier is known by it.
- */
+/* A thread's first record is of a call: it shows what the thread did before an earlier cut. */
 static void test_begins(void **state)
 {
 	struct capture *capture;
@@ -188,7 +195,7 @@ static void test_begins(void **state)
 	assert_int_equal(whole.states_ns[ST_UNKNOWN], 0);
 }
 
-/* One that sleeps in the runtime waits for none of the collections that come much later. */
+/* A thread that sleeps in the runtime waits for none of the collections that come much later. */
 static void test_later_collection(void **state)
 {
 	struct capture *capture;
@@ -208,7 +215,7 @@ static void test_later_collection(void **state)
 	assert_int_equal(whole.states_ns[ST_RTS_BLOCKED], 995 * MS);
 }
 
-/* A collection that still goes on at the end is no pause, in no window. */
+/* A collection that still goes on at the end is no pause, in any window. */
 static void test_open_collection(void **state)
 {
 	struct capture *capture;
@@ -226,7 +233,7 @@ static void test_open_collection(void **state)
 
 static const struct wire_site_key key = {.site = SITE(1), .tgid = PID};
 
-/* Thread 7 sleeps for the first half of it. */
+/* A call of thread 7, which sleeps for the first half of it. */
 static void put_call(struct kit *kit, unsigned from_ms, unsigned to_ms)
 {
 	const uint64_t from = T0 + from_ms * MS, wake = from + (to_ms - from_ms) * MS / 2;
@@ -241,8 +248,10 @@ static void put_call(struct kit *kit, unsigned from_ms, unsigned to_ms)
 	put(kit, &r);
 }
 
-/* Of calls that no counters have there are the records: one within a window, others across cuts.
- * The counters have the first one, and one that was too short for a record. */
+/*
+ * Calls that are not in the counters are taken from the records: one within a window, others across
+ * cuts. The counters have the first call, and one that was too short for a record.
+ */
 static void test_calls(void **state)
 {
 	static const struct wire_site counters = {
@@ -272,7 +281,10 @@ static void test_calls(void **state)
 	}
 }
 
-/* A call that ends right before its counters are read has a record right after: it counts once. */
+/*
+ * A call that ends right before its counters are read, and whose record comes right after, counts
+ * once.
+ */
 static void test_late_record(void **state)
 {
 	static const struct wire_site counters = {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What could not be opened for want of descriptors or memory shows nothing of a process: neither
- * that it has ended, nor that it has no runtime, nor whose it is. */
+/*
+ * What could not be opened for want of descriptors or memory proves nothing about a process:
+ * neither that it has ended, nor that it has no runtime, nor whose it is.
+ */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -30,13 +32,16 @@
 
 static const int unknown[] = {EMFILE, ENFILE, ENOMEM};
 
-/* What the look is to have found then. */
+/* The result that a look must have then. */
 static int found_by(int err)
 {
 	return err == EMFILE ? -EMFILE : -EBUSY;
 }
 
-/* The cache has it that this test, whose file has in it what a runtime is found by, has none. */
+/*
+ * Makes the cache hold this test's executable as a file without a runtime, though it contains what
+ * a runtime is found by.
+ */
 static struct file *hold_exe(struct target_cache *cache)
 {
 	struct file *file;
@@ -73,7 +78,7 @@ static void t_discover(void **state)
 		assert_int_equal(discover__mapping(cache, getpid(), (uintptr_t)at, st.st_ino),
 				 found_by(unknown[i]));
 	}
-	/* whoever may not look at another's process knows of none, as before */
+	/* a process that may not be looked at does not count as a Haskell program */
 	for (size_t k = 0; k < ARRAY_SIZE(whats); k++) {
 		refuse(whats[k], EACCES);
 		assert_int_equal(discover__process(cache, getpid()), 0);
@@ -87,7 +92,7 @@ static void t_discover(void **state)
 	close(fd);
 }
 
-/* A process that runs that program; it is there when this returns. */
+/* Starts a process that runs this program, and returns after the exec. */
 static pid_t run(const char *path)
 {
 	int ends[2];
@@ -113,7 +118,7 @@ static void end(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* /bin/sleep, in place of what that file was. */
+/* Replaces the file by /bin/sleep. */
 static void copy_sleep(const char *path, bool sections)
 {
 	int in = open("/bin/sleep", O_RDONLY | O_CLOEXEC);
@@ -134,7 +139,7 @@ static void copy_sleep(const char *path, bool sections)
 	close(fd);
 }
 
-/* Most programs that begin are plain; of which that is not known is not one of them. */
+/* Most programs that start are plain; one that is not known to be plain does not count as such. */
 static void t_plain(void **state)
 {
 	static const char path[] = "build/unit/unopened.sleep";
@@ -150,19 +155,19 @@ static void t_plain(void **state)
 		refuse("/exe", unknown[i]);
 		assert_false(discover__is_plain(cache, pid));
 	}
-	/* what it maps beside that is not looked at */
+	/* what else it maps is not looked at */
 	refuse("/map", EMFILE);
 	for (int i = 0; i < 2; i++) {
 		assert_true(discover__is_plain(cache, pid));
 		assert_int_equal(keyset__count(target_cache__plain(cache)), 1);
 	}
 	refuse(NULL, 0);
-	/* which has in it what a runtime is found by */
+	/* contains what a runtime is found by */
 	assert_false(discover__is_plain(cache, getpid()));
 	end(pid);
 	assert_false(discover__is_plain(cache, pid));
 
-	/* what is written anew is another program … */
+	/* a file that is written again is another program … */
 	for (int i = 0; i < 2; i++) {
 		copy_sleep(path, true);
 		pid = run(path);
@@ -231,8 +236,10 @@ static void t_target(void **state)
 	refuse(NULL, 0);
 }
 
-/* For what there is no room among its user's files may hold a runtime, as this test's own seems to,
- * and there may be room for it later; what is known to hold none needs no room. */
+/*
+ * A file for which there is no room among its user's files may hold a runtime, as this test's own
+ * seems to, and may find room later; one that is known to hold none needs no room.
+ */
 static void t_no_room(void **state)
 {
 	char why[256] = "", path[64];
@@ -303,7 +310,7 @@ static void t_selected(void **state)
 			refuse(whats[k], unknown[i]);
 			assert_int_equal(select__wants(&rules, getpid()), -unknown[i]);
 		}
-		/* it is gone */
+		/* the process is gone */
 		refuse("/proc/", ENOENT);
 		assert_int_equal(select__wants(&rules, getpid()), 0);
 		refuse(NULL, 0);

@@ -10,10 +10,10 @@
 #include "image.h"
 #include "walk.bpf.h"
 
-#define CODE	   0x400000ULL /* of the one mapping */
+#define CODE	   0x400000ULL /* of the only mapping */
 #define CODE_SIZE  0x10000ULL
 #define STGRUN_RET (CODE + 0x3010)
-#define HASKELL	   0x600000ULL /* code that nobody has mapped */
+#define HASKELL	   0x600000ULL /* code outside of any mapping */
 #define FSBASE	   0x4200050000ULL
 #define STACK_TOP  0x4200060000ULL
 
@@ -45,7 +45,7 @@ static u32 rule(u32 kind, u32 offset, u32 bp)
 	return kind | offset / 8 << 4 | bp << 20;
 }
 
-/* Rows come in ascending order. */
+/* Adds a row; rows must come in ascending order. */
 static void add_row(struct fixture *f, u64 pc, u32 r)
 {
 	u64 rel = pc - CODE;
@@ -130,7 +130,9 @@ static void expect(const struct fixture *f, const u64 *frames, u32 n)
 		assert_int_equal(f->frames[i], frames[i]);
 }
 
-/* Three frames in C to the thread's start; the middle one's CFA hangs on the restored rbp. */
+/*
+ * Three frames in C down to the thread's start; the middle one's CFA depends on the restored rbp.
+ */
 static void test_to_the_start(void **state)
 {
 	struct fixture *f = make();
@@ -151,7 +153,7 @@ static void test_to_the_start(void **state)
 	free(f);
 }
 
-/* A call as a function's last instruction returns to an address that is the next one's. */
+/* A call that is a function's last instruction returns to an address of the next function. */
 static void test_return_address_is_behind_the_call(void **state)
 {
 	struct fixture *f = make();
@@ -159,7 +161,7 @@ static void test_return_address_is_behind_the_call(void **state)
 
 	(void)state;
 	f->rts.where = WIRE_WHERE_FOREIGN;
-	image_put(&f->im, sp, CODE + 0x1100); /* the byte before has the rule with 40 bytes */
+	image_put(&f->im, sp, CODE + 0x1100); /* the byte before it has the rule with 40 bytes */
 	image_put(&f->im, sp + 8 + 32, CODE + 0x2001);
 	run(f, CODE + 0x1000, sp, 0);
 	assert_int_equal(f->w.end_state, WIRE_END_COMPLETE);
@@ -168,7 +170,7 @@ static void test_return_address_is_behind_the_call(void **state)
 	free(f);
 }
 
-/* vfork() keeps its return address in a register; only of the innermost frame is that known. */
+/* vfork() keeps its return address in a register, which is known for the innermost frame only. */
 static void test_return_address_in_register(void **state)
 {
 	struct fixture *f = make();
@@ -187,14 +189,14 @@ static void test_return_address_in_register(void **state)
 	stg_init(&f->g, &f->t.layout, WIRE_FRAMES_LEAF, WIRE_FRAMES_ROOT);
 	walk_thread(&f->g, &f->t, &f->th, &f->state, &f->rts, 0, &regs);
 	assert_int_not_equal(f->w.end_state, WIRE_END_COMPLETE);
-	/* a caller's: its rdi is long gone */
+	/* as a caller: its rdi is no longer known */
 	image_put(&f->im, STACK_TOP, CODE + 0x3281);
 	run(f, CODE + 0x1000, STACK_TOP, 0);
 	assert_int_not_equal(f->w.end_state, WIRE_END_COMPLETE);
 	free(f);
 }
 
-/* An interrupted program counter is no return address: looked up where it is. */
+/* An interrupted program counter is no return address: it is looked up as it is. */
 static void test_signal_frame(void **state)
 {
 	struct fixture *f = make();
@@ -275,7 +277,7 @@ static void test_causes(void **state)
 	broken(CODE + 0x10, sp, 0, 0, 0, WIRE_CAUSE_C_NO_ROW); /* before the first row */
 	broken(CODE + 0x1200, sp, 0, 0, 0, WIRE_CAUSE_C_NO_ROW);
 	broken(there, sp, WIRE_CFI_UNKNOWN, 0, 0, WIRE_CAUSE_C_RULE);
-	broken(there, sp, 15, 0, 0, WIRE_CAUSE_C_RULE); /* a kind from the future */
+	broken(there, sp, 15, 0, 0, WIRE_CAUSE_C_RULE); /* an unknown kind of rule */
 	broken(there, sp, rule(WIRE_CFI_RSP, 0, 0), 0, 0, WIRE_CAUSE_C_RULE);
 	broken(there, 0x1000, rule(WIRE_CFI_RSP, 8, 0), 0, 0, WIRE_CAUSE_C_FAULT);
 	broken(there, sp, rule(WIRE_CFI_RSP, 8, 0), sp, 0x12345, WIRE_CAUSE_C_NO_MAP);
@@ -299,7 +301,7 @@ static void test_too_deep(void **state)
 	free(f);
 }
 
-/* Every address finds the row that covers it, also in a bucket that has none of its own. */
+/* Every address finds the row that covers it, even in a bucket without rows of its own. */
 static void test_search(void **state)
 {
 	struct fixture *f = make();
@@ -347,7 +349,7 @@ static void test_search_maps(void **state)
 
 /* ── with Haskell frames ─────────────────────────────────────────────────────────────────── */
 
-/* A Haskell thread with one frame above its STOP_FRAME; its Sp in *ret_sp. */
+/* A Haskell thread with one frame above its STOP_FRAME; *ret_sp is its Sp. */
 static u64 make_tso(struct fixture *f, u64 *ret_sp)
 {
 	const struct wire_layout *l = &f->t.layout;
@@ -362,7 +364,7 @@ static u64 make_tso(struct fixture *f, u64 *ret_sp)
 	return tso;
 }
 
-/* C code that Haskell called, which saved Sp and uses rbp for its own ends. */
+/* C code that Haskell called, which has saved Sp and uses rbp for something else. */
 static void test_into_haskell(void **state)
 {
 	struct fixture *f = make();
@@ -387,7 +389,7 @@ static void test_into_haskell(void **state)
 	assert_int_equal(f->w.gap, 0);
 	assert_int_equal(f->th.stgrun_at, hs_rsp + CSTACK_STGRUN_FRAME);
 	assert_int_equal(f->state.differs, 0);
-	/* what was remembered of another place contradicts */
+	/* a remembered place that is contradicted */
 	f->th.stgrun_at += 64;
 	image_put(&f->im, f->th.stgrun_at, STGRUN_RET);
 	stg_init(&f->g, &f->t.layout, WIRE_FRAMES_LEAF, WIRE_FRAMES_ROOT);
@@ -396,7 +398,7 @@ static void test_into_haskell(void **state)
 	free(f);
 }
 
-/* C → Haskell → C → Haskell: an in-call inside of another's safe call. */
+/* C → Haskell → C → Haskell: an in-call inside another one's safe call. */
 static void test_callback(void **state)
 {
 	struct fixture *f = make();
@@ -433,7 +435,9 @@ static void test_callback(void **state)
 	free(f);
 }
 
-/* The scheduler of an in-call that a safe call's C code made: no Haskell above, but below. */
+/*
+ * The scheduler of an in-call that C code in a safe call has made: Haskell code is only below it.
+ */
 static void test_scheduler_of_callback(void **state)
 {
 	struct fixture *f = make();
@@ -459,8 +463,8 @@ static void test_scheduler_of_callback(void **state)
 }
 
 /*
- * The capability says that the inner thread runs, but it is about to be entered: the C stack leads
- * to the thread whose call made the in-call.
+ * According to the capability the inner thread runs, but it is only about to be entered: the C
+ * stack leads to the thread whose call made the in-call.
  */
 static void test_before_entering(void **state)
 {
@@ -484,7 +488,7 @@ static void test_before_entering(void **state)
 	assert_int_equal(f->w.end_state, WIRE_END_COMPLETE);
 	assert_int_equal(f->w.n, 4);
 	assert_int_equal(f->frames[1], frame(WIRE_FRAME_HS_CALL, HASKELL));
-	/* what was found is not the inner in-call's */
+	/* the place that was found is not the inner in-call's */
 	assert_int_equal(f->th.stgrun_at, 0);
 	free(f);
 }

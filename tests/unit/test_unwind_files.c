@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * When a file's unwind rows are made, and when again. The files, the kernel's maps and the clock
- * are this test's.
+ * When a file's unwind rows are made, and when they are made again. The files, the kernel's maps
+ * and the clock are simulated.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -30,17 +30,17 @@
 #define FILES	2
 #define FOREVER UINT64_MAX
 
-/* What every process maps, and what reading it gives. */
+/* What every process maps, and the results of reading it. */
 static struct {
 	int err[FILES];
 	unsigned reads[FILES];
 	uint64_t passed_ns;
 	struct target_info info;
 	struct wire_unwind_maps maps; /* as the last process has them */
-	bool one_by_one;	      /* the kernel takes no batch */
-	__u32 singles;		      /* how many of such a batch come one by one now */
+	bool one_by_one;	      /* the kernel supports no batches */
+	__u32 singles;		      /* elements of such a batch still to come one by one */
 	__u32 full_at;		      /* there is no memory for the rows of this file */
-	unsigned put[FILES + 1];      /* how often the rows of a file came into the map of maps */
+	unsigned put[FILES + 1];      /* how often a file's rows were put into the map of maps */
 } world;
 
 /* ── in place of what is elsewhere ───────────────────────────────────────────────────────── */
@@ -174,14 +174,16 @@ static void end(struct fixture *f)
 	free(f);
 }
 
-/* A process whose mappings are new, or are looked at again. */
+/* Looks at a process for the first time, or again. */
 static int look(struct fixture *f, pid_t pid)
 {
 	world.info.pid = pid;
 	return kernel__unwind(&f->kernel, NULL, FOREVER);
 }
 
-/* In no process has it rows before the pause is over, and each pause is longer; then in all. */
+/*
+ * No process gets the rows before the pause is over, and each pause is longer; then all of them do.
+ */
 static void test_again(void **state)
 {
 	static const int errs[] = {-ETIMEDOUT, -EIO, -ENOMEM, -EMFILE, -ENFILE};
@@ -216,7 +218,7 @@ static void test_again(void **state)
 	}
 }
 
-/* What is broken is read once, and whoever maps it has it reported. */
+/* A broken file is read once, and reported for every process that maps it. */
 static void test_broken(void **state)
 {
 	struct fixture *f = begin();
@@ -232,7 +234,7 @@ static void test_broken(void **state)
 	end(f);
 }
 
-/* One that has no rows lacks nothing. */
+/* A file without rows lacks nothing. */
 static void test_without(void **state)
 {
 	struct fixture *f = begin();
@@ -249,7 +251,9 @@ static void test_without(void **state)
 	end(f);
 }
 
-/* The kernel has no memory for one file's rows: the others come, and this one with the next. */
+/*
+ * The kernel has no memory for one file's rows: the others are put, and this one at the next look.
+ */
 static void test_full(void **state)
 {
 	struct fixture *f = begin();
@@ -270,7 +274,7 @@ static void test_full(void **state)
 	end(f);
 }
 
-/* That there is no time now comes before all other errors: it is tried in the next turn. */
+/* Lack of time comes before all other errors: the file is tried again in the next turn. */
 static void test_busy(void **state)
 {
 	struct fixture *f = begin();
@@ -285,7 +289,7 @@ static void test_busy(void **state)
 	world.err[0] = 0;
 	assert_int_equal(look(f, 1), -ETIMEDOUT);
 	assert_int_equal(world.maps.n, 1);
-	/* it comes while the other one is asked for again */
+	/* its rows come while the other file is being retried */
 	world.passed_ns += 10 * S;
 	world.err[1] = -EBUSY;
 	assert_int_equal(look(f, 1), -EBUSY);

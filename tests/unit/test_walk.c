@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The whole walk of a thread by its registers and the runtime's state, on memory images. */
+/* The complete walk of a thread, by its registers and the runtime's state, on memory images. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +81,7 @@ static struct fixture *make(void)
 	return f;
 }
 
-/* At `sp` a return address, before which there is a direct call of `callee`. */
+/* Puts a return address at `sp`, and a direct call of `callee` in front of that address. */
 static void put_call(struct fixture *f, u64 sp, u64 ra, u64 callee)
 {
 	u8 *code = (u8 *)f->im.words + (ra - f->im.base);
@@ -105,7 +105,7 @@ static u64 frame(u64 kind, u64 addr)
 	return addr | (kind << WIRE_FRAME_KIND_SHIFT);
 }
 
-/* The C stack below Haskell code: StgRun's return address where it always is. */
+/* The C stack below Haskell code: StgRun's return address is where it always is. */
 static u64 haskell_rsp(struct fixture *f)
 {
 	u64 rsp = CSTACK_TOP;
@@ -137,7 +137,9 @@ static void test_in_haskell(void **state)
 	free(f);
 }
 
-/* C code that has pushed rbp and uses it for something else; the call left its address. */
+/*
+ * C code that has pushed rbp and uses it for something else; the call has left its return address.
+ */
 static void test_in_unsafe_call(void **state)
 {
 	struct fixture *f = make();
@@ -155,7 +157,7 @@ static void test_in_unsafe_call(void **state)
 	run(f, 0, &regs);
 	assert_int_equal(f->w.end_state, WIRE_END_COMPLETE);
 	assert_int_equal(f->frames[0], frame(WIRE_FRAME_C_IP, 0x7f0000001000));
-	/* without unwind rows nobody knows what is between */
+	/* without unwind rows it is not known what is in between */
 	assert_int_equal(f->frames[1], frame(WIRE_FRAME_GAP, 0x7f0000001000));
 	assert_int_equal(f->frames[2], frame(WIRE_FRAME_HS_CALL, code + 8));
 	assert_int_equal(f->frames[3], frame(WIRE_FRAME_HS_RET, f->small));
@@ -163,7 +165,7 @@ static void test_in_unsafe_call(void **state)
 	free(f);
 }
 
-/* A leaf function that never touched rbp: the register still is Sp. */
+/* A leaf function that never touched rbp: the register is still Sp. */
 static void test_in_leaf_call(void **state)
 {
 	struct fixture *f = make();
@@ -180,7 +182,7 @@ static void test_in_leaf_call(void **state)
 	free(f);
 }
 
-/* A C function with twenty arguments on the stack, which the caller takes off again. */
+/* A C function with twenty arguments on the stack, which the caller removes. */
 static void test_many_arguments(void **state)
 {
 	struct fixture *f = make();
@@ -202,7 +204,7 @@ static void test_many_arguments(void **state)
 	free(f);
 }
 
-/* rbp is as Haskell code left it; what an earlier call has saved lies above. */
+/* rbp is as Haskell code left it; what an earlier call saved lies above it. */
 static void test_live_rbp_comes_first(void **state)
 {
 	struct fixture *f = make();
@@ -220,7 +222,8 @@ static void test_live_rbp_comes_first(void **state)
 	free(f);
 }
 
-/* A thread without Haskell code: musl's __clone, to which its first function returns, has no rows.
+/*
+ * A thread without Haskell code: musl's __clone, to which the first function returns, has no rows.
  */
 static void test_thread_bottom(void **state)
 {
@@ -238,7 +241,7 @@ static void test_thread_bottom(void **state)
 	free(f);
 }
 
-/* The same code deeper on the stack: what lies above it is not known. */
+/* The same code deeper in the stack: what lies above it is not known. */
 static void test_not_the_bottom(void **state)
 {
 	struct fixture *f = make();
@@ -276,7 +279,10 @@ static void test_main_bottom(void **state)
 	free(f);
 }
 
-/* What lies at a leaf's rsp is its return address only if the call before it leads to the leaf. */
+/*
+ * The word at a leaf's rsp is its return address only if the call in front of that address leads to
+ * the leaf.
+ */
 static void test_leaf_of_another_call(void **state)
 {
 	struct fixture *f = make();
@@ -318,7 +324,7 @@ static void suspend(struct fixture *f)
 	image_put(&f->im, f->cap + l->cap_running_task, 0);
 }
 
-/* In a safe call the Haskell part is the suspended thread's, whatever the registers hold. */
+/* In a safe call the Haskell part is the suspended thread's, whatever the registers contain. */
 static void test_in_safe_call(void **state)
 {
 	struct fixture *f = make();
@@ -356,7 +362,7 @@ static void test_states(void **state)
 	rts_read(&f->im.mem, &f->t, &f->th, &f->rts);
 	assert_int_equal(f->rts.where, WIRE_WHERE_NO_CAP);
 	assert_int_equal(f->rts.cap_no, WIRE_NO_CAP);
-	/* a Task that is another thread's proves that the offset is wrong */
+	/* a Task that belongs to another thread proves that the offset is wrong */
 	image_put(&f->im, f->task + l->task_id, FSBASE + 64);
 	rts_read(&f->im.mem, &f->t, &f->th, &f->rts);
 	assert_int_equal(f->rts.where, WIRE_WHERE_UNKNOWN);
@@ -371,7 +377,7 @@ static void test_states(void **state)
 
 /*
  * Code without rows: in Haskell code StgRun's return address is where it always is, even before the
- * runtime says that the thread runs Haskell; in C code it is further up.
+ * runtime shows that the thread runs Haskell; in C code it is further up.
  */
 static void test_class_of_leaf(void **state)
 {
@@ -398,7 +404,7 @@ static void test_class_of_leaf(void **state)
 	}
 }
 
-/* StgRun's first instructions and StgReturn's last: schedule() is where the stack goes on. */
+/* At StgRun's first instructions and StgReturn's last ones the stack goes on with schedule(). */
 static void test_at_stgrun(void **state)
 {
 	(void)state;
@@ -424,7 +430,7 @@ static void test_at_stgrun(void **state)
 	}
 }
 
-/* While the layout is not confirmed, what proves it for the one thread is enough. */
+/* While the layout is not confirmed, a proof of it for the one thread is enough. */
 static void test_early(void **state)
 {
 	enum { FINE, NO_TLS, OTHER_TASK, NO_TSO, OTHER_PLACE, CASES };
@@ -445,7 +451,7 @@ static void test_early(void **state)
 		if (what == NO_TSO)
 			image_put(&f->im, f->tso, f->small);
 		if (what == OTHER_PLACE) {
-			/* both are 8 bytes earlier than the first layout has them */
+			/* both are 8 bytes earlier than in the first layout */
 			l->alt_task_incall = l->task_incall;
 			l->task_incall += 8;
 			l->task_cap += 8;
@@ -466,7 +472,7 @@ static void test_early(void **state)
 	}
 }
 
-/* The thread is resumed while it is walked: what was seen may be of another moment. */
+/* The thread is resumed during the walk: what was seen may be of another moment. */
 static void test_resumed_meanwhile(void **state)
 {
 	struct fixture *f = make();
@@ -479,7 +485,10 @@ static void test_resumed_meanwhile(void **state)
 	free(f);
 }
 
-/* What was read once is so still, by a few words: not if any of what it rests on has changed. */
+/*
+ * A few words show whether what was read is still valid: not if anything that it depends on has
+ * changed.
+ */
 static void test_same_again(void **state)
 {
 	struct fixture *f = make();
@@ -514,7 +523,7 @@ static void test_same_again(void **state)
 	rts = f->rts;
 	rts.where = WIRE_WHERE_RTS;
 	assert_false(rts_same(&f->im.mem, &f->t, &f->th, task, &rts));
-	/* its cost centres are others each time */
+	/* a profiled program's cost centres differ each time */
 	f->t.flags |= WIRE_TARGET_PROFILED;
 	assert_false(rts_same(&f->im.mem, &f->t, &f->th, task, &f->rts));
 	free(f);

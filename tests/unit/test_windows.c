@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Windows of a session: each is a picture of its own, and what they have adds up to what the same
- * records make without any window.
+ * Windows of a session: each is a picture of its own, and together they add up to what the same
+ * records make without windows.
  */
 #include <dirent.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@
 
 #define MAX_LINES 65536
 
-/* What adds up: one line for each name, and how much. */
+/* A sum: its name, and its amount. */
 struct line {
 	char *name;
 	uint64_t ns;
@@ -31,7 +31,7 @@ struct line {
 struct sums {
 	struct line v[MAX_LINES];
 	size_t n, windows;
-	uint64_t next_ns; /* where the window before ended */
+	uint64_t next_ns; /* where the previous window ended */
 	bool per_stack;
 };
 
@@ -113,7 +113,7 @@ static void add_lane(struct sums *s, const struct picture *pic, const struct pic
 		else if (lane->states_ns[i])
 			put(s, lane->states_ns[i], "%u %lld on", lane->kind, id);
 	}
-	/* each window is a whole report: its states are all of its time */
+	/* each window is a complete report: its states add up to all of its time */
 	assert_int_equal(sum, lane->end_ns - lane->start_ns);
 	if (lane->kind == LANE_THREAD)
 		put(s, lane->cpu_ns, "%u %lld cpu", lane->kind, id);
@@ -225,8 +225,8 @@ static void sums_free(struct sums *s)
 #define MS UINT64_C(1000000)
 
 /*
- * How a capability's time is divided is an estimate, of each window by its own samples; and which
- * one was free during calls without a record nobody knows.
+ * Each window estimates by its own samples how a capability's time is divided; and it is not known
+ * which capability was free during calls without a record.
  */
 static bool is_estimate(const char *name)
 {
@@ -269,9 +269,9 @@ static void check(const char *name, const struct sums *one, uint64_t window_ns, 
 }
 
 /*
- * Of OS threads: their time in all states off the CPU and on it, their samples by stack, what they
- * waited for and its stacks; safe calls and collections, those that go on at a cut included; ticks
- * by cost centre.
+ * For OS threads: their time in all states off the CPU, and on it, their samples by stack, what
+ * they waited for and the stacks of that; safe calls and collections, including those that go on at
+ * a cut; ticks by cost centre.
  */
 static void test_sums(void **state)
 {
@@ -302,8 +302,8 @@ static int is_capture(const struct dirent *entry)
 }
 
 /*
- * Sites' counters of a session in windows were read at its own cuts, and the records up to then
- * come after them: a window that is shorter than that took has calls of others.
+ * A session in windows reads the sites' counters at its own cuts, and the records up to a cut come
+ * after that: a window that is shorter than the delay has calls of others.
  */
 #define SHORTEST_OF_WINDOWS (10 * MS)
 
@@ -312,7 +312,7 @@ static bool is_too_short(const char *name, uint64_t window_ns)
 	return strncmp(name, "windows-", 8) == 0 && window_ns < SHORTEST_OF_WINDOWS;
 }
 
-/* The same wherever the cuts lie: between 0.6 ms and a second. SAFESCOPED_SEED: other cuts. */
+/* The same for cuts anywhere: windows between 0.6 ms and a second. SAFESCOPED_SEED: other cuts. */
 static void test_lengths(void **state)
 {
 	static const uint64_t lengths[] = {700000,   1300000,	1684000,   2577000,   5783000,
@@ -360,7 +360,7 @@ static int measure(void *ctx, struct picture *pic)
 	return 0;
 }
 
-/* Beside the capture itself nothing grows with the number of windows. */
+/* Apart from the capture itself, nothing grows with the number of windows. */
 static void test_memory(void **state)
 {
 	struct memory m = {.n = 0};

@@ -2,7 +2,7 @@
 /* Allocation in windows: each has all of its own bytes, and no others. */
 #include "test_timeline_alloc.h"
 
-/* Of the window up to then; its profile is all that was allocated in it. */
+/* The window up to `at`; its profile must cover all that was allocated in it. */
 static const struct pic_target *window_to(struct kit *kit, uint64_t at, struct picture **ret_pic)
 {
 	const struct pic_target *t;
@@ -22,7 +22,10 @@ static const struct pic_target *last_of(struct kit *kit)
 	return t;
 }
 
-/* What has no sample by a window's end has none: the next sample stands for what came since. */
+/*
+ * Bytes without a sample by a window's end stay without one: the next sample stands only for later
+ * ones.
+ */
 static void test_no_sample(void **state)
 {
 	const struct pic_target *t;
@@ -33,7 +36,7 @@ static void test_no_sample(void **state)
 	kit_new(&kit);
 	put_alloc(&kit, T0 + 1000, 0, WIRE_ALLOC_NURSERY, 1);
 	put_heap(&kit, T0 + 2000, 0, 4 * MB, 3 * MB, 0);
-	/* of this one the end comes after the cut */
+	/* the end of this one comes after the cut */
 	put_alloc(&kit, T0 + 9000, 0, WIRE_ALLOC_NURSERY, 1);
 	t = window_to(&kit, T0 + 10000, &first);
 	assert_int_equal(t->alloc.bytes, 7 * MB);
@@ -51,7 +54,7 @@ static void test_no_sample(void **state)
 	timeline__free(kit.tl);
 }
 
-/* A collection is of what ticks had taken, in the window before as well. */
+/* A collection covers what ticks had taken, in the previous window as well. */
 static void test_ticks_before(void **state)
 {
 	const struct pic_target *t;
@@ -71,8 +74,10 @@ static void test_ticks_before(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Nothing that is allocated ever has a sample, as the program calls for all collections: each
- * window has its own part, and the last one not that of all. */
+/*
+ * Nothing that is allocated ever has a sample, since the program itself requests all collections:
+ * each window has its own part, and the last one does not have all of it.
+ */
 static void test_never_sampled(void **state)
 {
 	const struct pic_target *t;
@@ -95,7 +100,7 @@ static void test_never_sampled(void **state)
 	timeline__free(kit.tl);
 }
 
-/* The next window's samples have come already as this one is made. */
+/* Samples of the next window have already come when this one is made. */
 static void test_late_cut(void **state)
 {
 	const struct pic_target *t;
@@ -107,12 +112,12 @@ static void test_late_cut(void **state)
 	put_alloc(&kit, T0 + 1000, 0, WIRE_ALLOC_NURSERY, 1);
 	put_heap(&kit, T0 + 2000, 0, 5 * MB, 3 * MB, 0);
 	put_heap(&kit, T0 + 9000, 1, 7 * MB, 4 * MB, 2 * MB);
-	/* this one stands for all that capability 1 had allocated, and so does the next one */
+	/* this sample stands for all that capability 1 has allocated, and so does the next one */
 	put_alloc(&kit, T0 + 11000, 1, WIRE_ALLOC_NURSERY, 2);
 	put_heap(&kit, T0 + 12000, 2, 8 * MB, 9 * MB, 2 * MB);
 	put_alloc(&kit, T0 + 13000, 1, WIRE_ALLOC_NURSERY, 3);
 	put_heap(&kit, T0 + 14000, 3, 8 * MB, 11 * MB, 2 * MB);
-	/* all of what it stands for was before the cut */
+	/* everything that it stands for was before the cut */
 	put_alloc(&kit, T0 + 15000, 0, WIRE_ALLOC_LARGE, 4);
 	put_heap(&kit, T0 + 16000, 4, 8 * MB, 11 * MB, 2 * MB);
 	t = window_to(&kit, T0 + 10000, &first);
@@ -129,8 +134,10 @@ static void test_late_cut(void **state)
 	timeline__free(kit.tl);
 }
 
-/* The next window's reading has come already, and the sample that takes it has not: that one is
- * without nothing of what it stands for. */
+/*
+ * The next window's reading has already come, and the sample that it belongs to has not: the sample
+ * loses nothing of what it stands for.
+ */
 static void test_late_reading(void **state)
 {
 	const struct pic_target *t;
@@ -153,7 +160,7 @@ static void test_late_reading(void **state)
 	timeline__free(kit.tl);
 }
 
-/* A process that ends in a window, and one of which is known that it ended after it. */
+/* A process that ends in a window, and one that is known to have ended after the window. */
 static void test_end(void **state)
 {
 	const struct pic_target *t;

@@ -5,7 +5,10 @@
 
 #define SECOND 1000000000ULL
 
-/* The next window, of as many seconds in all; it has one target with one site. */
+/*
+ * The only site of the next window's only target; the window ends `seconds` after the session's
+ * start.
+ */
 static struct pic_call window(struct kit *kit, unsigned seconds)
 {
 	const struct pic_target *t;
@@ -42,7 +45,7 @@ static void put_counters(struct kit *kit, uint64_t abandoned, uint64_t open, uin
 	assert_int_equal(intake__site_counters(kit->in, &key, &site, 0), 0);
 }
 
-/* Of a thread with one open call. */
+/* The end of a thread with one open call. */
 static void put_end(struct kit *kit, unsigned type, pid_t tid, uint64_t ns, unsigned flags)
 {
 	union rec r;
@@ -58,7 +61,7 @@ static void put_exit(struct kit *kit, pid_t tid, uint64_t ns, unsigned flags)
 	put_end(kit, WIRE_THREAD_EXIT, tid, ns, flags);
 }
 
-/* Two threads, both in a call since half a second before the first window's end. */
+/* Two threads, each in a call that began half a second before the first window's end. */
 static void begin(struct kit *kit)
 {
 	struct pic_call call;
@@ -99,7 +102,7 @@ static void test_process_ends(void **state)
 	check_both_end(&kit);
 }
 
-/* One of them calls exec, whether its state has been read meanwhile or not. */
+/* One of the threads calls exec; its state may have been read in between. */
 static void process_execs(bool read)
 {
 	struct kit kit;
@@ -119,7 +122,10 @@ static void test_process_execs(void **state)
 	process_execs(true);
 }
 
-/* One ends alone: the counters have no time of its call, and the other one's is whole. */
+/*
+ * One thread ends alone: the counters do not have the time of its call, and the other's is
+ * complete.
+ */
 static void test_thread_ends(void **state)
 {
 	struct pic_call call;

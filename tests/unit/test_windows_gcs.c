@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Windows, and collections: each has of a collection what was in it. */
+/* Windows and collections: each window has the part of a collection that was in it. */
 #include "picture/make.h"
 #include "test_timeline_gc.h"
 
@@ -44,7 +44,7 @@ static void test_collection(void **state)
 	timeline__free(kit.tl);
 }
 
-/* One that goes on at the cut: no window has a longest pause that is longer than all of them. */
+/* A collection that goes on at the cut: no window's longest pause exceeds the sum of its pauses. */
 static void test_collection_over_a_cut(void **state)
 {
 	struct kit kit;

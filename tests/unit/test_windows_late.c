@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Windows, and what is reported late: records that were held back while a process was looked at
- * come after the cut before which they were made, and the ends of some threads never come.
+ * come after a cut that they precede, and the ends of some threads never come.
  */
 #include "intake/seen.h"
 #include "test_timeline_kit.h"
@@ -17,14 +17,14 @@ static void put_counters(struct kit *kit, uint64_t calls, uint64_t wall_ns)
 	assert_int_equal(intake__site_counters(kit->in, &key, &site, 0), 0);
 }
 
-/* What the kernel had counted of a call by the cut is not taken off what it counts later. */
+/* What the kernel had counted of a call by the cut is not subtracted from what it counts later. */
 static void test_call(void **state)
 {
 	struct kit kit;
 	struct picture *pic;
 	const struct pic_target *t;
 	union rec r;
-	/* before that counters wait, for what was held back since the process joined */
+	/* before that, counters have to wait for what was held back since the process joined */
 	const uint64_t cut = T0 + 2000000000ULL;
 
 	(void)state;
@@ -61,9 +61,9 @@ static void put_state(struct kit *kit, uint64_t open_since, uint64_t blocked_ns)
 }
 
 /*
- * Whenever a call ends and whatever shows it, a record or only the counters: what windows have of
- * it adds up to what the counters have. `seen_open`: the states at the cut showed it. `drained`:
- * its record came after those, and before the window was made.
+ * Whenever a call ends, and whether a record or only the counters show it, the windows' parts of it
+ * add up to what the counters have. seen_open: the states at the cut showed it. drained: its record
+ * came after those, and before the window was made.
  */
 static void call_over_a_cut(bool seen_open, bool recorded, bool at_exit, bool drained)
 {
@@ -109,7 +109,7 @@ static void test_call_over_a_cut(void **state)
 			call_over_a_cut(i & 1, i & 2, i & 4, i & 8);
 }
 
-/* Calls, and their time, of a picture's one site. */
+/* The calls of a picture's only site, and their time. */
 static struct pic_call calls_of(const struct picture *pic)
 {
 	const struct pic_target *t = picture__target(pic, 0);
@@ -119,9 +119,9 @@ static struct pic_call calls_of(const struct picture *pic)
 }
 
 /*
- * A call that goes on at the cut, and ends before the records are drained and the counters read for
- * it: the counters have it, so that no window has it as an open one. In the first second they are
- * not used, and each window has its part. `early`: it was open at an earlier cut, too.
+ * A call that goes on at the cut, and ends before the records are drained and the counters are
+ * read: the counters include it, so that no window has it as an open call. In the first second the
+ * counters are not used, and each window has its part. early: it was open at an earlier cut, too.
  */
 static void call_ends_before_the_drain(bool first_second, bool early)
 {
@@ -180,8 +180,10 @@ static void test_call_ends_before_the_drain(void **state)
 	call_ends_before_the_drain(true, false);
 }
 
-/* Open at two cuts, it ends after the second one's counters and states were read: these do not have
- * it. */
+/*
+ * The call is open at two cuts, and ends after the counters and states for the second one were
+ * read, which do not include the end.
+ */
 static void test_call_ends_in_the_drain(void **state)
 {
 	const uint64_t cut = T0 + 3000000000ULL, begin = cut - 1300000000, end = cut + 100000;
@@ -215,7 +217,7 @@ static void test_call_ends_in_the_drain(void **state)
 	timeline__free(kit.tl);
 }
 
-/* A process's end that was held back, too. */
+/* The end of a process that was held back, too. */
 static void test_end(void **state)
 {
 	struct kit kit;
@@ -242,7 +244,7 @@ static void test_end(void **state)
 	timeline__free(kit.tl);
 }
 
-/* One that was drained by the cut, and is later than that: how it ended is in both windows. */
+/* A process's end that was drained by the cut but is later: both windows show how it ended. */
 static void end_after_the_cut(const char *end, const char *status, const char *word, int code,
 			      int signal)
 {
@@ -287,7 +289,10 @@ static size_t lanes_of(const struct pic_target *t, pid_t tid)
 	return n;
 }
 
-/* One that begins while the kernel's map is read at the cut: the map has it before its record. */
+/*
+ * A thread that begins while the kernel's map is read at the cut is in the map before its record
+ * comes.
+ */
 static void test_begin(void **state)
 {
 	const struct wire_thread born = {.tgid = PID, .off_since_ns = CUT - 1000, .epoch = 1};
@@ -308,14 +313,16 @@ static void test_begin(void **state)
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 9, CUT - 1000));
 	put(&kit, mk_sample(&r, 9, CUT + 5000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 9, CUT + 9000));
-	/* and another one of that number */
+	/* and another thread with that tid */
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 9, CUT + 20000));
 	t = finish(&kit);
 	assert_int_equal(lanes_of(t, 9), 2);
 	timeline__free(kit.tl);
 }
 
-/* After an exec the thread that made it has no end of its own; its records make room all the same.
+/*
+ * After an exec the thread that called it has no end of its own; its records are dropped all the
+ * same.
  */
 static void test_room(void **state)
 {
@@ -342,7 +349,7 @@ static void test_room(void **state)
 	timeline__free(kit.tl);
 }
 
-/* What the session has cost by a cut is no window's after it, whoever joins or has left. */
+/* What the session has cost by a cut is not in later windows, whoever joins or has left. */
 static void test_cost(void **state)
 {
 	struct intake_cost cost = {.user_cpu_ns = 7000, .bpf_ns = 900, .bpf_ns_known = true};
@@ -372,7 +379,7 @@ static void test_cost(void **state)
 
 #define ROUNDS 300
 #define EVENTS 400
-#define GCS    60 /* of those: three records of each */
+#define GCS    60 /* of which there are three records each */
 
 struct late {
 	uint64_t comes_ns;
@@ -421,7 +428,7 @@ static void make(union rec *r, uint64_t at)
 	}
 }
 
-/* Collections: in their own order, whenever that comes. */
+/* Collections: in their own order, but some of them late. */
 static void make_gcs(struct late *v, size_t n)
 {
 	static const unsigned points[] = {WIRE_GC_SYNC, WIRE_GC_START, WIRE_GC_END};
@@ -496,7 +503,9 @@ static void test_any(void **state)
 	free(v);
 }
 
-/* A window has the frames of its own samples and of the window's before it, not all that ever were.
+/*
+ * A window has the frames of its own samples and of the previous window's, not all that ever
+ * occurred.
  */
 static void test_addresses(void **state)
 {
@@ -527,7 +536,7 @@ static void test_addresses(void **state)
 		assert_true(i < 2 || picture__n_frames(pic) == before);
 		picture__free(pic);
 	}
-	/* met again, it has its name */
+	/* when it occurs again it has its name */
 	put(&kit, mk_sample(&r, 7, T0 + 400500, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
 	lane = lane_of(finish(&kit), 7);
 	for (size_t i = 0; i < lane->n_slices; i++)
@@ -536,7 +545,7 @@ static void test_addresses(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Where the clock was set, the window so far and those after it have the new time. */
+/* After the clock was set, the current window and later ones have the new time. */
 static void test_clock(void **state)
 {
 	struct kit kit;

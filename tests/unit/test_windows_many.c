@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Windows without end: what one of them ran into, a limit or a loss, is its own, and what holds for
- * the process is in all that follow.
+ * Any number of windows: a limit or a loss that one of them met is its own, and what holds for the
+ * process is in all later ones.
  */
 #include "intake/seen.h"
 #include "lanes/lanes_priv.h"
 #include "test_timeline_kit.h"
 
 #define WINDOW_NS    500000ULL
-#define MOST_MISSING 1024 /* sentences that a picture has of a process */
+#define MOST_MISSING 1024 /* sentences that a picture has about a process */
 
-/* The one target of the next window, which is freed by picture__free(). */
+/* The only target of the next window; picture__free() frees *ret_pic. */
 static const struct pic_target *window(struct kit *kit, struct picture **ret_pic)
 {
 	uint64_t at = picture__session(kit->pic)->start_ns + WINDOW_NS;
@@ -24,7 +24,7 @@ static const struct pic_target *window(struct kit *kit, struct picture **ret_pic
 
 /* ── what is missing ─────────────────────────────────────────────────────────────────────── */
 
-/* A sample of Haskell code before its runtime could be read. */
+/* A sample of Haskell code from before the runtime could be read. */
 static void put_early(struct kit *kit)
 {
 	uint64_t at = picture__session(kit->pic)->start_ns + 1000;
@@ -33,7 +33,7 @@ static void put_early(struct kit *kit)
 	put(kit, mk_sample(&r, 7, at, WIRE_WHERE_NOT_READY, HS(1), IP(HS(1)), STOP));
 }
 
-/* What holds for the process is in all windows; what is of one, in that one. */
+/* What holds for the process is in all windows; what concerns one window is in that one only. */
 static void test_missing(void **state)
 {
 	struct kit kit;
@@ -81,7 +81,7 @@ static void test_missing_in_each(void **state)
 	timeline__free(kit.tl);
 }
 
-/* What is missing of each program that a process was is reported once. */
+/* What is missing of several programs of one process is reported once. */
 static void test_missing_equal(void **state)
 {
 	struct kit kit;
@@ -110,7 +110,7 @@ static void test_missing_equal(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Without room for one more sentence there is a window all the same. */
+/* Without room for another sentence a window is made all the same. */
 static void test_missing_full(void **state)
 {
 	struct kit kit;
@@ -166,7 +166,7 @@ static void many_gcs(bool come_off)
 	timeline__free(kit.tl);
 }
 
-/* That nothing is reported any more is not that there were none. */
+/* When nothing is reported any longer, this does not mean that there were none. */
 static void test_gcs_off_while_full(void **state)
 {
 	(void)state;
@@ -213,7 +213,7 @@ static void test_blind(void **state)
 
 /* ── for as long as the service runs ─────────────────────────────────────────────────────── */
 
-/* Names become better in any window, however often that was tried before. */
+/* Names improve in any window, however often that was tried before. */
 static void test_renames(void **state)
 {
 	struct kit kit;
@@ -241,7 +241,7 @@ static void test_renames(void **state)
 	timeline__free(kit.tl);
 }
 
-/* One part of the samples between off-CPU intervals in each of these states. */
+/* Samples between off-CPU intervals: this many in Haskell code, and in the runtime. */
 static void learn(struct lanes *l, struct seen_thread *th, unsigned haskell, unsigned runtime)
 {
 	struct ev *v = th->samples.v;
@@ -256,7 +256,9 @@ static void learn(struct lanes *l, struct seen_thread *th, unsigned haskell, uns
 	prior__learn(l, th);
 }
 
-/* What samples show is summed up for ever, and neither wraps nor hides what is so by now. */
+/*
+ * What samples show is summed up for ever, and neither overflows nor hides a change of behaviour.
+ */
 static void test_prior(void **state)
 {
 	enum { ROUND = 1000, ROUNDS = 5000 };

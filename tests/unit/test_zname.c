@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* GHC's labels: what is known of each, and that nothing overruns. */
+/* GHC's labels: what they show, and that nothing overflows. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static void escapes(void **state)
 		{"Z0H", "(##)"},
 		{"Z1H", "(# #)"},
 		{"Z3H", "(#,,#)"},
-		{"ZLzhz20UzhZR", "(# #)"}, /* how 9.14 writes it */
+		{"ZLzhz20UzhZR", "(# #)"}, /* as 9.14 writes it */
 		{"z39UpH", "9pH"},
 		{"z3b1U", "\xce\xb1"}, /* alpha */
 		{"z0e9U", "\xc3\xa9"},
@@ -47,7 +47,7 @@ static void escapes(void **state)
 		{"z12T", "z12T"},
 		{"Z12", "Z12"},
 		{"Z999T", "Z999T"},
-		{"z1bU", "\xef\xbf\xbd"}, /* ESC is not let through */
+		{"z1bU", "\xef\xbf\xbd"}, /* ESC is replaced */
 		{"zd800U", "$800U"},
 		{"z0d800U", "\xef\xbf\xbd"},
 		{"z110000U", "\xef\xbf\xbd"},
