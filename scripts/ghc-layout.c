@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Prints where GHC's runtime has what safescoped reads: a program that scripts/gen-layouts compiles
- * against the headers that a GHC installs, once for each way (-DTHREADED_RTS, -DPROFILING), and
- * once more without the clock in a Condition (see enum layout_variant in user/rts/layout.h).
+ * Prints the offsets in GHC's runtime that safescoped needs: a program that scripts/gen-layouts
+ * compiles against the headers that a GHC installs, once for each way (-DTHREADED_RTS,
+ * -DPROFILING), and once more without the clock in a Condition (see enum layout_variant in
+ * user/rts/layout.h).
  *
  * Capability, Task and InCall are private to the runtime: their headers are in GHC's source tree
- * (rts/Capability.h, rts/Task.h), which -DGHC_SOURCE includes. Without a tree the order of their
- * fields is that of 8.10 to 9.14, below; what the installed DerivedConstants.h has of Capability
- * must agree with it, and of the other two nothing that is installed knows anything.
+ * (rts/Capability.h, rts/Task.h), which -DGHC_SOURCE includes. Without a source tree the order of
+ * their fields is that of 8.10 to 9.14, below. The installed DerivedConstants.h has some offsets of
+ * Capability, which must agree with it; nothing that is installed describes the other two.
  */
 #include "ghcautoconf.h"
 #undef HAVE_PTHREAD_CONDATTR_SETCLOCK
@@ -33,7 +34,7 @@
 #define RETURNING_TASKS	  CAPABILITY(returning_tasks_hd)
 #define RUN_QUEUE	  CAPABILITY(run_queue_hd)
 #else
-/* As far as `mut_lists`, whose place is installed. */
+/* Up to `mut_lists`, whose offset is installed. */
 struct described_capability {
 	StgFunTable f;
 	StgRegTable r;
@@ -89,8 +90,8 @@ SAME(mut_lists, OFFSET_Capability_mut_lists);
 #endif
 
 /*
- * What bpf/heap.bpf.h has as constants, since it has been the same from 8.10 to 9.14: a release in
- * which it is not has to have it in the table.
+ * What bpf/heap.bpf.h has as constants, since it is the same from 8.10 to 9.14. If a release
+ * differs, it has to go into the table.
  */
 #define FIXED(place, at)                                                                           \
 	_Static_assert((place) == (at), #place " is not where 8.10 to 9.14 have it")

@@ -7,7 +7,10 @@ int bench_nothing(int x)
 	return x;
 }
 
-/* `depth` frames, and at the bottom n rounds. The compiler is not to make a loop of the frames. */
+/*
+ * `depth` frames, and n rounds in the innermost one. The compiler must not turn the frames into a
+ * loop.
+ */
 __attribute__((noinline, optimize("O1"))) uint64_t bench_down(int depth, uint64_t n)
 {
 	volatile uint64_t sum = 0;

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * bystander pingpong N: two processes on one CPU pass a byte to and fro N times; prints the time of
- * one turn in ns. They run before everything else on that CPU. bystander hold FILE: loads a BPF
- * object, attaches all of its programs, prints "ready", and goes when its input ends. bystander
- * account FILE [PID...] does so too, and prints at last for how many ns they ran, by the kernel's
- * account; an object that has a bit for each process gets those of the PIDs.
+ * one turn in ns. They take precedence over everything else on that CPU.
+ *
+ * bystander hold FILE: loads a BPF object, attaches all of its programs, prints "ready", and exits
+ * when its input ends.
+ *
+ * bystander account FILE [PID...]: does the same, and finally prints for how many ns the programs
+ * ran, by the kernel's account. In an object that has a bit for each process, the PIDs' bits are
+ * set.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -63,7 +67,7 @@ static int pingpong(long n)
 	return 0;
 }
 
-/* ns that all programs of the object have run; -1: not known. */
+/* The ns for which all programs of the object have run; -1: not known. */
 static long long run_time_ns(struct bpf_object *object)
 {
 	struct bpf_program *program;
@@ -81,7 +85,7 @@ static long long run_time_ns(struct bpf_object *object)
 	return all;
 }
 
-/* least.bpf.c: `tgids`, all that is in .bss. */
+/* Sets the bits of the PIDs in `tgids` of least.bpf.c, which is all that .bss contains. */
 static int set_bits(struct bpf_object *object, char **pids)
 {
 	const struct bpf_map *map = bpf_object__find_map_by_name(object, ".bss");
@@ -108,7 +112,7 @@ static int hold(const char *path, int account, char **pids)
 	struct bpf_program *program;
 	char c;
 
-	/* the account is kept as long as this is open */
+	/* run time is counted while this descriptor is open */
 	if (account && bpf_enable_stats(BPF_STATS_RUN_TIME) < 0)
 		return 1;
 	if (!object || bpf_object__load(object) || (*pids && set_bits(object, pids)))
@@ -120,7 +124,7 @@ static int hold(const char *path, int account, char **pids)
 		;
 	if (account)
 		printf("%lld\n", run_time_ns(object));
-	/* the links go with the process */
+	/* the links are closed with the process */
 	return 0;
 }
 

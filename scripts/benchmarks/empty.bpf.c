@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Programs that do nothing, on the tracepoints that every context switch passes. */
+/* Programs that do nothing, on the tracepoints that every context switch hits. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The least that an account of each thread's time off the CPU needs at a switch and a wake-up:
- * whose thread it is, the time, and what is known of the thread. It finds out nothing of what the
+ * The minimum that an account of each thread's time off the CPU needs at a switch and a wake-up:
+ * whose thread it is, the time, and the state kept about the thread. It does not find out what the
  * thread does, and reports nothing.
  */
 #include <stdbool.h>
@@ -28,7 +28,7 @@ struct {
 	__type(value, struct thread);
 } threads SEC(".maps");
 
-/* A bit for each tgid, set by whoever loads this: the only variable. */
+/* A bit for each tgid, set by the loader: the only variable. */
 __u64 tgids[(1 << 22) / 64];
 
 static __always_inline int counts(const struct task_struct *task)

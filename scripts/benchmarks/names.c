@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * names FILE [DIRECTORY…]: each step by which a program's names are learnt from its file, as
- * "step<TAB>milliseconds<TAB>kB": the most memory that there was meanwhile, beyond what was there
- * before. The steps run in this process, so that their memory is its own. The last one is made with
- * the archives of these directories.
+ * names FILE [DIRECTORY…]: the steps by which a program's names are read from its file, each as
+ * "step<TAB>milliseconds<TAB>kB", where kB is the peak of memory during the step, beyond what was
+ * in use before. The steps run in this process, so that their memory is counted. The last one uses
+ * the archives in these directories.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -97,7 +97,7 @@ static int find_functions(struct bench *b)
 	return err;
 }
 
-/* In kB, of /proc/self/status. */
+/* A field of /proc/self/status, in kB. */
 static long status(const char *field)
 {
 	char line[256];
@@ -112,7 +112,7 @@ static long status(const char *field)
 	return kb;
 }
 
-/* The peak is counted from here on (proc(5), clear_refs). */
+/* Resets the peak (proc(5), clear_refs). */
 static void forget_peak(void)
 {
 	FILE *f = fopen("/proc/self/clear_refs", "we");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * scripts/bench page: an html page of a session that is made up: so many slices, in the lanes of
- * eight capabilities and forty OS threads, with stacks of up to forty frames.
+ * scripts/bench page: an html page of a made-up session: SLICES slices, in the lanes of eight
+ * capabilities and forty OS threads, with stacks of up to forty frames.
  *
  *     page SLICES FILE.html
  */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fails allocations of the program that it is loaded into (LD_PRELOAD), or linked with (-DWRAPPED
- * and the linker's --wrap, for a build whose sanitizer has an allocator of its own: then it sees
- * only what the program itself asks for, and not what its libraries do).
+ * Fails allocations of the program that this is loaded into (LD_PRELOAD) or linked with (-DWRAPPED
+ * and the linker's --wrap, for a build whose sanitizer has its own allocator: it then sees only the
+ * program's own allocations, not those of its libraries).
  *
- * FAULTS_ALLOC names a file of the size of struct faults, which is shared with the program's
- * children and with the test that reads it: how many allocations there were, and which of them
- * fails.
+ * FAULTS_ALLOC names a file of the size of struct faults, shared with the program's children and
+ * with the test that reads it: the number of allocations, and which of them fail.
  */
 #include <errno.h>
 #include <execinfo.h>
@@ -23,15 +22,15 @@
 #define FRAMES 24
 
 struct faults {
-	uint64_t first;	   /* the first one that fails, from 1; 0: none */
-	uint64_t last;	   /* and the last one */
-	uint64_t count;	   /* how many there were */
-	uint64_t n_frames; /* of the first that failed: where, as offsets in the program, or 0 */
+	uint64_t first;	   /* the first one to fail, from 1; 0: none */
+	uint64_t last;	   /* the last one to fail */
+	uint64_t count;	   /* allocations so far */
+	uint64_t n_frames; /* where the first one failed: offsets in the program, or 0 */
 	uint64_t frames[FRAMES];
 };
 
 static struct faults *faults;
-static pid_t counted; /* the process whose allocations are */
+static pid_t counted; /* the process whose allocations count */
 static uintptr_t base, end;
 
 static int on_object(struct dl_phdr_info *info, size_t size, void *ctx)
@@ -45,11 +44,11 @@ static int on_object(struct dl_phdr_info *info, size_t size, void *ctx)
 		if (p->p_type == PT_LOAD && base + p->p_vaddr + p->p_memsz > end)
 			end = base + p->p_vaddr + p->p_memsz;
 	}
-	/* the first one is the program */
+	/* the first object is the program */
 	return 1;
 }
 
-/* Before main: allocations up to here are the loader's and are not counted. */
+/* Runs before main: earlier allocations are the loader's and are not counted. */
 __attribute__((constructor)) static void begin(void)
 {
 	const char *path = getenv("FAULTS_ALLOC");
@@ -58,7 +57,7 @@ __attribute__((constructor)) static void begin(void)
 
 	if (!path)
 		return;
-	/* a program that was started by the one under test goes by its own luck */
+	/* programs that the one under test starts are left alone */
 	unsetenv("FAULTS_ALLOC");
 	unsetenv("LD_PRELOAD");
 	dl_iterate_phdr(on_object, NULL);
@@ -92,7 +91,7 @@ static bool fails(void)
 {
 	uint64_t no;
 
-	/* a confined child has no memory of its parent's, this one included */
+	/* a confined child does not have its parent's memory, including this */
 	if (!faults || getpid() != counted)
 		return false;
 	no = __atomic_add_fetch(&faults->count, 1, __ATOMIC_RELAXED);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * syscalls STATUS CALLS FIRST LAST HOW PROGRAM [ARG…]: runs PROGRAM and lets some of its system
- * calls fail, wherever they are made: in the program, in its libraries, or in children that it
- * forked.
+ * syscalls STATUS CALLS FIRST LAST HOW PROGRAM [ARG…]: runs PROGRAM and makes some of its system
+ * calls fail, whether they are made by the program, its libraries, or children that it forked.
  *
- *   CALLS        their names, by commas; FIRST to LAST of them all fail (from 1; 0: none)
- *   HOW          a number of errno; or -1: a read or a write that does only half of what was asked
- *   STATUS       a file that is written at the end: how many calls there were, which system call
- * the first was that failed, and children of PROGRAM that were still there after its end
+ *   CALLS        their names, separated by commas; of all these calls, FIRST to LAST fail (from 1;
+ * 0: none)
+ *   HOW          an errno value; or -1: a read or a write does only half of what was requested
+ *   STATUS       a file that is written at the end: the number of calls, the system call that
+ * failed first, and the number of PROGRAM's children that still existed after its end
  *
- * Calls of the program's loader are not counted, nor are those of programs that it starts. Ends as
- * PROGRAM did, by the same signal if it was one.
+ * Calls made by the program's loader are not counted, nor are those of programs that it starts.
+ * Ends as PROGRAM did, by the same signal if there was one.
  *
- * The kernel asks by a seccomp listener, which needs no hold on the program: it may be traced, and
- * may trace, as ever.
+ * The kernel asks through a seccomp listener, which does not attach to the program: it can be
+ * traced, and can trace, as usual.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,20 +35,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How long what the program left may take to end, since a killed process needs a moment. */
+/* How long what the program left may take to end: a killed process needs a moment. */
 #define GRACE_MS 1000
-/* Of a call that is done by halves. */
+/* The most bytes of a read or a write of which half is done. */
 #define MAX_HALF 65536
 
 struct run {
 	uint64_t first, last, count;
 	int how;
-	int failed; /* the system call; -1 */
+	int failed; /* the first system call that failed; -1: none */
 	pid_t program;
 	uint64_t loader_start, loader_end;
 	bool loader_known;
 	char exe[PATH_MAX];
-	unsigned left; /* children after its end */
+	unsigned left; /* children after the program's end */
 };
 
 static void die(const char *what)
@@ -113,7 +113,7 @@ static void start_program(int channel, char *calls, char **argv)
 	}
 	if (seccomp_load(filter))
 		die("seccomp_load");
-	/* nothing may be called here that is one of the calls: nobody listens yet */
+	/* none of the selected calls may be made here, since nobody is listening yet */
 	fd = seccomp_notify_fd(filter);
 	send_fd(channel, fd);
 	execv(argv[0], argv);
@@ -122,7 +122,7 @@ static void start_program(int channel, char *calls, char **argv)
 
 /* ── the parent ── */
 
-/* Where the loader lies: the program's first call is its loader's. */
+/* Finds the loader: the program's first call is made by it. */
 static void find_loader(struct run *r)
 {
 	char path[64], line[PATH_MAX + 128];
@@ -146,7 +146,7 @@ static void find_loader(struct run *r)
 		fclose(maps);
 }
 
-/* Whether it runs the program, and not what the program started. */
+/* Whether the thread runs the program itself, and not something that the program started. */
 static bool is_program(const struct run *r, pid_t tid)
 {
 	char path[64], exe[PATH_MAX];
@@ -163,9 +163,9 @@ static bool is_program(const struct run *r, pid_t tid)
 }
 
 /*
- * Half of a read or a write, done for the program. The number of bytes; -1: it cannot be done so,
- * as a write to a memory file, of which the kernel does all or nothing: libseccomp, which writes
- * such ones, has no second try.
+ * Does half of a read or a write for the program. Returns the number of bytes; -1 if that is
+ * impossible, as for writes to a memory file with seals, which the kernel does completely or not at
+ * all: libseccomp, which writes such files, does not retry.
  */
 static int64_t do_half(const struct seccomp_notif *call)
 {
@@ -191,7 +191,7 @@ static int64_t do_half(const struct seccomp_notif *call)
 			n = nr == SYS_write ? write(fd, data, size)
 					    : pwrite(fd, data, size, (off_t)call->data.args[3]);
 	} else if (nr == SYS_read || nr == SYS_pread64) {
-		/* what is read by halves must be there: a descriptor that has nothing may block */
+		/* only what is there is read by halves: a read might block */
 		struct pollfd ready = {.fd = fd, .events = POLLIN};
 
 		if (poll(&ready, 1, 0) == 1)
@@ -233,11 +233,11 @@ static void answer(struct run *r, int listener, struct seccomp_notif *call,
 		if (r->failed < 0 && !say->flags)
 			r->failed = call->data.nr;
 	}
-	/* it fails if the process was killed meanwhile */
+	/* fails if the process was killed meanwhile */
 	seccomp_notify_respond(listener, say);
 }
 
-/* Answers until the program has ended; its status. What it left is killed. */
+/* Answers until the program has ended, and kills what it left. Returns the program's status. */
 static int serve(struct run *r, int listener)
 {
 	int pidfd = (int)syscall(SYS_pidfd_open, r->program, 0), status = 0;
@@ -268,7 +268,7 @@ static int serve(struct run *r, int listener)
 			if (seccomp_notify_receive(listener, call) == 0)
 				answer(r, listener, call, say);
 		} else if (fds[0].revents) {
-			/* nobody is left who could ask, but the last ones still go */
+			/* nobody is left who could ask, but the last ones are still ending */
 			poll(NULL, 0, 10);
 		}
 		if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
@@ -279,7 +279,7 @@ static int serve(struct run *r, int listener)
 	return status;
 }
 
-/* They are children of this process now. */
+/* They have become children of this process. */
 static void end_children(struct run *r)
 {
 	char path[64], word[32];
@@ -335,8 +335,7 @@ int main(int argc, char **argv)
 	listener = receive_fd(pair[0]);
 	if (listener < 0)
 		die("no listener");
-	/* what is meant for the program reaches it by its own pid; here it would end the wrong one
-	 */
+	/* signals for the program reach it by its own pid; here they would end the wrong process */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	status = serve(&r, listener);

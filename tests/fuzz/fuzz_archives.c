@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as a static archive, and others as a program's code: four bytes have how long the
- * archive is. What is found must pass the daemon's check.
+ * Any bytes as a static archive, followed by others as a program's code; four bytes hold the
+ * archive's length. What is found must pass the daemon's check.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@ static void read_as(const uint8_t *archive, size_t len, const struct code *code,
 	struct archive_file file = {.size = len, .kind = kind};
 	struct known_out out = {.v = known, .strings = strings};
 
-	/* so long that what is read beyond is seen */
+	/* exactly this long, so that a read beyond it is detected */
 	file.data = malloc(len + !len);
 	if (!file.data)
 		return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as code, and any bytes as a file whose runtime is looked for without symbols: the scan
- * for safe calls, the strings, StgRun, the classes of C code.
+ * Any bytes as code, and as a file whose runtime is looked for without symbols: the scan for safe
+ * calls, the strings, StgRun, the classes of C code.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -44,7 +44,7 @@ static void as_file(const uint8_t *data, size_t size)
 		return;
 	rts_strings__read(image.elf, image.base, &rts);
 	rts_symbols__find(&rts);
-	/* The scan too where there are symbols. */
+	/* Runs the scan even if there are symbols. */
 	memset(&rts.suspend, 0, sizeof(rts.suspend));
 	rts_callsites__find(&rts);
 	for (size_t i = 0; i < rts.callsites.n; i++)

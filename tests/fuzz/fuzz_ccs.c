@@ -18,7 +18,7 @@ struct memory {
 	size_t size;
 };
 
-/* The upper bits do not matter: few inputs would lead anywhere else. */
+/* Ignores the upper address bits: otherwise few inputs would lead anywhere. */
 static int memory__read(void *ctx, uint64_t addr, void *buf, size_t len)
 {
 	const struct memory *m = ctx;
@@ -30,7 +30,7 @@ static int memory__read(void *ctx, uint64_t addr, void *buf, size_t len)
 	return 0;
 }
 
-/* Parents are there before their children, and nothing points outside. */
+/* Parents come before their children, and no reference points outside. */
 static void check(const struct ccs_found *f)
 {
 	if (f->n_nodes > CCS_MAX_NODES || f->n_centres > CCS_MAX_CENTRES ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A heap that an attacker made: the walk must end, stay inside its rooms, and count no more than
- * there is. The input is the memory, again and again from address 0 up, so that most pointers lead
+ * A heap that an attacker made: the walk must end, stay inside its buffers, and count no more than
+ * there is. The input is the memory, repeated from address 0 up, so that most pointers lead
  * somewhere; a part of it is code.
  */
 #include <stdint.h>
@@ -16,7 +16,7 @@ struct bytes {
 	unsigned reads;
 };
 
-/* Enough for whatever ends by itself. */
+/* Enough for any walk that ends by itself. */
 #define MOST_READS 100000
 
 static int read_bytes(void *ctx, uint64_t addr, void *buf, size_t len)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Unwind rows of a file that somebody made up: the reading ends, stays inside the file, and what
- * comes out is what the kernel side may search: buckets that point at rows, rows that ascend.
+ * Unwind rows of a made-up file: reading them ends and stays inside the file, and the result is
+ * what the kernel side may search: buckets that point at rows, and rows in ascending order.
  */
 #include <elf.h>
 #include <stdbool.h>
@@ -45,7 +45,7 @@ static int on_range(void *ctx, uint64_t start, uint64_t end, uint32_t rule)
 	return 0;
 }
 
-/* A file of one executable segment, with the .eh_frame that is given. */
+/* A file with one executable segment and the given .eh_frame. */
 static uint8_t *make_elf(const uint8_t *eh, size_t size, size_t *ret_size)
 {
 	static const char names[] = "\0.eh_frame\0.shstrtab";
@@ -115,7 +115,7 @@ static void try_section(const uint8_t *eh, size_t size)
 	free(file);
 }
 
-/* The input as the instructions of one function, after what GCC writes before them. */
+/* The input as the instructions of one function, after those that GCC puts first. */
 static void try_instructions(const uint8_t *data, size_t size)
 {
 	static const uint8_t cie[] = {0x14, 0,	 0, 0,	  0,	0,    0, 0, 1,
@@ -149,7 +149,7 @@ static int on_called(void *ctx, uint64_t start, uint64_t end, uint32_t rule)
 	return 0;
 }
 
-/* The input as the code of a file, without rows: functions begin in many places of it. */
+/* The input as the code of a file without rows, with functions that begin at many places in it. */
 static void try_called(const uint8_t *code, size_t size)
 {
 	size_t file_size;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Any bytes as a configuration file: it becomes options, or each line of what is wrong names the
- * file.
- */
+/* Any bytes as a configuration file: it becomes options, or each error message names the file. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -68,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char path[32];
 	int err;
 
-	/* not what others may write: that is not read at all */
+	/* a file that others may write is not read at all */
 	check(fd >= 0 && !fchmod(fd, 0600));
 	check(write(fd, data, size) == (ssize_t)size);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);

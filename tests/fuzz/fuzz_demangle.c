@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any string as a C++ or Rust symbol: what comes out is a string in its buffer. libiberty takes
- * exponential time for some symbols of Rust: the daemon's helper process is killed then, and so
- * such an input is left here.
+ * Any string as a C++ or Rust symbol: the result is a string within its buffer. libiberty takes
+ * exponential time for some Rust symbols; the daemon's helper process is killed then, and here the
+ * input is abandoned.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static sigjmp_buf too_long;
 
-/* No memory is held where this comes: libiberty's functions with a callback allocate none. */
+/* No memory is held at this point: libiberty's functions with a callback allocate none. */
 static void on_timer(int number)
 {
 	(void)number;
@@ -35,7 +35,7 @@ static void set_timer(int ms)
 	setitimer(ITIMER_VIRTUAL, &timer, NULL);
 }
 
-/* Few inputs would begin by themselves as a mangled name does. */
+/* Adds a prefix, since few inputs would begin as a mangled name does. */
 static void try_with(const char *prefix, const uint8_t *data, size_t size)
 {
 	size_t n = strlen(prefix);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * fuzz_diff: any bytes as two JSON reports, and as the folded stacks of two sessions, separated by
- * NULs: what can be read is compared and written. The same report twice shows no change.
+ * fuzz_diff: any bytes as two JSON reports and the folded stacks of two sessions, separated by
+ * NULs: what can be read is compared and written. A report compared with itself shows no change.
  */
 #include <errno.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Any bytes as an ELF file: everything that elf.h and symbols.h offer. */
+/* Any bytes as an ELF file: all functions of elf.h and symbols.h. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * fuzz_eventlog: any bytes as a log, in pieces and as a file, into every model and the picture
- * that is made of them. The first byte chooses: the bytes are the log, or what follows a true
- * header and block marker, or a script: a few bytes for each event, so that nearly any input is a
- * log of events that make sense, whose threads, cost centres and intervals meet again.
+ * fuzz_eventlog: any bytes as a log, in pieces and as a file, into every model and the picture that
+ * is made of them. The first byte selects how the rest is used: as the log, as what follows a valid
+ * header and block marker, or as a script of a few bytes for each event, so that nearly any input
+ * is a log of events that make sense, with threads, cost centres and intervals that occur again.
  *
- * What the models have is handed over as by a process without rights: unchanged it must be taken,
- * and with a byte of it changed, as the input says, it must be refused or as good as another.
+ * The models are handed over as from an unprivileged process: unchanged they must be accepted; with
+ * one byte changed, as the input selects, they must be rejected, or be as valid as any other.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -181,7 +181,10 @@ static int unpack(struct models *m, struct eventlog_stats *st, struct unpack *u)
 	return err;
 }
 
-/* *m becomes what came over. `where`: of a byte to change, from the message's end; 0: of none. */
+/*
+ * *m becomes what was handed over. where: the byte to change, counted from the message's end; 0:
+ * none.
+ */
 static bool hand_over(struct models *m, struct eventlog_stats *st, size_t where, uint8_t change)
 {
 	static uint8_t bytes[16 << 20];
@@ -229,7 +232,7 @@ static void as_log(const uint8_t *data, size_t len, bool file, size_t piece)
 		err = eventlog__finish(log);
 	if (!err) {
 		struct eventlog_stats st = *eventlog__stats(log);
-		/* far and near its end: any byte of it can be the one */
+		/* at a distance from the end or near it: any byte can be selected */
 		size_t where = len > 4 ? data[len - 1] | (size_t)data[len - 2] << 8 : 0;
 
 		models_check(&m, &st);
@@ -257,7 +260,7 @@ static unsigned take(struct script *s)
 	return s->p < s->end ? *s->p++ : 0;
 }
 
-/* Mostly small, so that one number comes again in many events. */
+/* Mostly small, so that a number occurs again in many events. */
 static uint64_t take_number(struct script *s)
 {
 	unsigned v = take(s);
@@ -299,7 +302,7 @@ static void put_text(struct writer *w, struct script *s)
 		w_8(w, (uint8_t)take(s));
 }
 
-/* The letters of w_event's format; i: a count and so many ids. */
+/* Puts fields by the letters of w_event's format; i: a count and that many ids. */
 static void put_fields(struct writer *w, struct script *s, const char *format)
 {
 	for (; *format; format++)
@@ -389,7 +392,7 @@ static void put_event(struct writer *w, struct script *s, uint64_t *at)
 	}
 }
 
-/* Blocks of two capabilities and of the global buffer, each some events long. */
+/* Blocks of two capabilities and of the global buffer, each a few events long. */
 static void put_script(struct writer *w, const uint8_t *data, size_t size)
 {
 	struct script s = {data, data + size};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Info-table provenance in memory that somebody made up, by every version's form: it ends, and what
- * comes out refers to nothing outside of what was read. And names of every kind that are made of
+ * Info-table provenance in made-up memory, in the form of every version: reading it ends, and the
+ * result refers to nothing outside of what was read. Also the names of all kinds that are made of
  * it.
  */
 #include <errno.h>

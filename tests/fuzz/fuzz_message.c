@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a process without rights hands back may be anything once somebody has taken it over: what
- * the daemon accepts of it must be what the rest of the program takes for granted. The first byte
- * says which message it is, the rest is the message.
+ * A compromised unprivileged process may hand back anything: what the daemon accepts of it must
+ * satisfy whatever the rest of the program takes for granted. The first byte selects the kind of
+ * message, the rest is the message.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -29,7 +29,7 @@ static void require(bool good)
 		abort();
 }
 
-/* The address after the last row's, and both sides of each bucket's limits. */
+/* Looks up the addresses on both sides of each bucket's limits, and every row. */
 static void try_rows(void *data, size_t size)
 {
 	struct cfi_rows rows = {0};
@@ -52,7 +52,7 @@ static void try_rows(void *data, size_t size)
 	for (uint32_t i = 0; i < rows.n_rows; i++) {
 		uint64_t row = rows.words[rows.n_buckets + i];
 
-		/* what was put in is what is found */
+		/* the lookup finds the row that was put in */
 		require(cfi_rule(&rows, rows.base + (row >> 32)) == (uint32_t)row);
 	}
 }
@@ -108,7 +108,7 @@ static void try_rts(const void *data, size_t size)
 		require(callsites__at(&rts.callsites, sites[i].site) == &sites[i]);
 }
 
-/* Names first, and as many parts. */
+/* Names come first, and then as many parts. */
 static void try_rts_text(const void *data, size_t size)
 {
 	size_t n = size / (sizeof(uint16_t) + 1);
@@ -142,7 +142,7 @@ static void try_decoded(const void *data, size_t size)
 		require(c->at >= q.addr && c->next <= q.addr + q.len);
 }
 
-/* Of a file that is all zeros: whatever passes leads nowhere else. */
+/* For a file that is all zeros: whatever passes leads nowhere else. */
 static void try_heads(const void *data, size_t size)
 {
 	static const uint8_t file[1 << 16];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as the files of /proc that a process has a say in: its name, the paths that it maps,
- * its mounts. The first byte chooses which.
+ * Any bytes as those files of /proc that a process can influence: its name, the paths that it maps,
+ * its mounts. The first byte selects the file.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -37,7 +37,7 @@ static void maps(const char *text, size_t len)
 	proc_maps__free(&got);
 }
 
-/* A file on each of the first mounts; the text is the target's and the host's. */
+/* Looks up a file on each of the first mounts; the text is both the target's and the host's. */
 static void mounts(const char *text)
 {
 	struct origin got;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * fuzz_prof: any bytes as a report of GHC's (-p, -P, -pj), and the picture that is made of it. What
- * each node has of ticks must come out as the tree's total, whatever is hidden.
+ * fuzz_prof: any bytes as one of GHC's reports (-p, -P, -pj), and the picture that is made of it.
+ * The nodes' ticks must add up to the tree's total, whatever is hidden.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -66,7 +66,8 @@ static void picture_check(struct cctree *tree, const struct prof_info *info)
 }
 
 /*
- * As by a process without rights: unchanged it must be taken. Every second input changes a byte.
+ * As from an unprivileged process: unchanged it must be accepted. Every second input changes a
+ * byte.
  */
 static bool hand_over(struct cctree **tree, struct prof_info *info, const uint8_t *data,
 		      size_t size)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Any bytes as a server's answer, and as the sender's message about it. The first three bytes
- * choose the protocol, the status and the media type.
+ * select the protocol, the status and the media type.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static void check_answer(const struct sender_answer *a)
 	check(a->rejected >= 0 && strnlen(a->text, sizeof(a->text)) < sizeof(a->text));
 }
 
-/* A server's answer; nothing but the status decides whether it took the file. */
+/* A server's answer: only the status decides whether the server has accepted the file. */
 static void read_answer(const uint8_t *data, size_t size)
 {
 	static const char *const types[] = {NULL, "application/x-protobuf", "text/plain",
@@ -31,7 +31,7 @@ static void read_answer(const uint8_t *data, size_t size)
 	struct sender_answer a = {.outcome = SENDER_ANSWERED, .status = statuses[data[1] % 8]};
 	struct answer_body body = {
 		.otlp = data[0] & 1, .type = types[data[2] % 4], .len = size - 3};
-	/* its end is the memory's: what is read beyond it shows */
+	/* it ends where the memory does, so that a read beyond it is detected */
 	uint8_t *copy = malloc(body.len + !body.len);
 
 	check(copy != NULL);
@@ -43,7 +43,7 @@ static void read_answer(const uint8_t *data, size_t size)
 	check_answer(&a);
 }
 
-/* Messages of the sender, which may have been taken over. */
+/* Messages from a sender that may be compromised. */
 static void take_message(const uint8_t *data, size_t size)
 {
 	struct sender_answer a;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A capture from anybody: replayed, and written in every format. The first byte chooses between the
- * input as the whole file and the input as one block's raw bytes in a file that is right otherwise,
- * so that checksums do not keep the fuzzer out; or as the eventlog of a process with some records.
- * Its other bits choose how much is kept at once, Haskell threads' lanes, and cuts in between.
+ * A capture from anybody, replayed and written in every format. The first byte selects whether the
+ * input is the whole file, one block's raw bytes in an otherwise valid file, so that checksums do
+ * not keep the fuzzer out, or the eventlog of a process with some records. Its other bits select
+ * how much is kept at once, Haskell threads' lanes, and cuts in between.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +126,7 @@ static void write_all(const struct picture *pic)
 
 static unsigned records;
 
-/* Some, each as if the session ended there. */
+/* Makes some cuts, each as if the session ended there. */
 static void cut(void *ctx, struct timeline *tl, uint64_t ns, bool last)
 {
 	struct timeline_cut cut;

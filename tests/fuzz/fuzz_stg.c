@@ -2,7 +2,7 @@
 /*
  * The walk over memory that an attacker chose: it must end, stay inside its room for frames, and
  * call a stack complete only at a STOP_FRAME. The input is the memory, from one base address up;
- * its first words are the registers. All code has unwind rows or none, as the input says.
+ * its first words are the registers. Depending on the input, all code has unwind rows, or none has.
  */
 #include <stdint.h>
 #include <stdlib.h>

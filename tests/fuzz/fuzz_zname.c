@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Any string as a symbol: the parts are bounded, NUL-terminated and without control characters. */
+/* Any string as a symbol: its parts are bounded, NUL-terminated and without control characters. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,7 +15,10 @@ static void check(const char *part, size_t size, const char *sym)
 
 	if (len == size)
 		abort();
-	/* z-encoded text cannot smuggle in what the symbol did not already hold in the open */
+	/*
+	 * z-encoded text cannot smuggle in anything that the symbol does not already contain in
+	 * plain text
+	 */
 	for (i = 0; i < len; i++) {
 		unsigned char c = (unsigned char)part[i];
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* inside: what runs in a child else runs in the fuzzer itself, where its mistakes are found. */
+/* inside: what otherwise runs in a child runs in the fuzzer itself, where errors are found. */
 #ifndef SAFESCOPED_FUZZ_INSIDE_H
 #define SAFESCOPED_FUZZ_INSIDE_H
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * An ordinary user's program that looks like one of GHC's to whoever reads its strings and symbols,
- * and whose suspendThread and resumeThread lie in another file, mapped at PLACE by itself: whoever
- * probes them probes that file, in all processes.
+ * An ordinary user's program that looks like a GHC program by its strings and symbols, but whose
+ * suspendThread and resumeThread lie in another file, which it maps at PLACE itself: probing them
+ * would probe that file, in all processes.
  *
- *   fake_runtime FILE OFFSET     the file, and the offset of the page that is mapped
+ *   fake_runtime FILE OFFSET     the file, and the offset of the page to map
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@
 #define TEXT_(x) #x
 #define TEXT(x)	 TEXT_(x)
 
-/* rts/RtsMessages.c and rts/RtsUtils.c have these side by side. */
+/* rts/RtsMessages.c and rts/RtsUtils.c have these next to each other. */
 __attribute__((used)) static const char strings[] =
 	"\0009.0.2\000    (GHC version %s for %s)\n\000rts_thr\000RTS way\000";
 

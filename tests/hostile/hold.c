@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hold HOW FILE COMMAND…: runs the command with a descriptor of somebody else's file, as "path"
- * (O_PATH, which anyone can have), "read", "write" or "both".
+ * hold HOW FILE COMMAND…: runs the command with a descriptor of somebody else's file, which is
+ * opened as "path" (O_PATH, which is open to anyone), "read", "write" or "both".
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

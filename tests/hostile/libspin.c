@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An ordinary user's library, preloaded: what the program sleeps it spins instead, in functions
- * of any name. SYMBOL is the name.
+ * A preloaded library of an ordinary user: where the program would sleep, it spins in a function of
+ * any name. SYMBOL is the name.
  */
 #include <stdint.h>
 #include <time.h>
 
-/* The test defines it; a linter does not. */
+/* Defined by the test, but not by a linter. */
 #ifndef SYMBOL
 #define SYMBOL "hostile"
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Preloaded: starts MANY_THREADS threads that sleep, or with MANY_THREADS_END end at once, one
- * after the other, as soon as there is a file named by MANY_THREADS_WHEN, and then makes one of
- * that name with ".done" added.
+ * Preloaded: once the file named by MANY_THREADS_WHEN exists, starts MANY_THREADS threads that
+ * sleep, or, with MANY_THREADS_END, that end at once, one after the other; then creates a file of
+ * that name with ".done" appended.
  */
 #include <fcntl.h>
 #include <pthread.h>

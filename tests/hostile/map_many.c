@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Preloaded: maps files of a folder as code before the program begins. MAP_MANY is the folder,
- * whose files are called 0, 1, 2, …; MAP_FIRST and MAP_COUNT say which of them. MAP_AT: where, as a
- * hexadecimal address, one page after the other; else anywhere.
+ * whose files are called 0, 1, 2, …; MAP_FIRST and MAP_COUNT select some of them. MAP_AT: a
+ * hexadecimal address from which they are mapped, one page after the other; otherwise they are
+ * mapped anywhere.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A FUSE file system with one file, "program", whose pages its server holds back when it likes.
+ * A FUSE file system with one file, "program", whose server can hold back the file's pages.
  *
  *   slow_fs FILE MOUNTPOINT [OPTIONS]    serves FILE; reads wait while MOUNTPOINT.stall exists
  *
- * OPTIONS for mounting: without allow_other nobody but its user may look into it, root neither.
+ * OPTIONS are for mounting: without allow_other only the user who mounted it may access it, not
+ * even root.
  *
- * The kernel keeps no page longer than a millisecond: whoever reads one asks the server.
+ * The kernel caches a page for a millisecond at most, so that reads reach the server.
  */
 #define FUSE_USE_VERSION 34
 #include <errno.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * An ordinary user's program that maps a real Haskell program's code so that the page where
- * suspendThread should be, by all the rest, is another page of the file.
+ * An ordinary user's program that maps a real Haskell program's code, but so that the page where
+ * suspendThread must be according to the other mappings is a different page of the file.
  *
  *   two_maps FILE ADDRESS OFFSET ADDRESS OFFSET…     maps a page of FILE at each address
  */

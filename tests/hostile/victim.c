@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Another user's program: calls add_one() of libvictim.so all the time and compares what comes of
- * it. Prints "ready", then "wrong: N" at the first wrong result; ends when its input ends.
+ * Another user's program: keeps calling add_one() of libvictim.so and checks the result. Prints
+ * "ready", then "wrong: N" at the first wrong result; ends when its input ends.
  */
 #include <poll.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Says "ready" and waits for its end. */
+/* Prints "ready" and waits until it is killed. */
 #include <stdio.h>
 #include <unistd.h>
 

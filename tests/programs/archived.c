@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A program that is to be linked with static archives: it calls much of the C library, and with
- * -DGMP of libgmp. What it does is of no use.
+ * A program to be linked with static archives: it calls much of the C library, and with -DGMP of
+ * libgmp. Its results are of no use.
  */
 #include <arpa/inet.h>
 #include <complex.h>

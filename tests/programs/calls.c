@@ -115,7 +115,7 @@ void safe_sleep_20ms(void)
 	timed_sleep(SLEEP_20MS, 20000000);
 }
 
-/* Half on the CPU, half asleep: what a sampler that takes wall for CPU gets wrong. */
+/* Half on the CPU, half asleep: wrong in a sampler that takes wall time for CPU time. */
 void safe_half_2ms(void);
 void safe_half_2ms(void)
 {

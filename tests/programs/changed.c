@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The safe call of Changed.hs: sleeps for so long. */
+/* The safe call of Changed.hs: sleeps for the given time. */
 #include <time.h>
 
 void changed_fetch(int us)

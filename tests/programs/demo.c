@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The foreign functions of Demo.hs: they stand for a database driver, a compressor and a lock. */
+/* The foreign functions of Demo.hs: stand-ins for a database driver, a compressor and a lock. */
 #include "tally.h"
 
 int demo_query_database(int key);
@@ -18,7 +18,7 @@ static int mix(int seed, unsigned rounds)
 	return (int)(x & 0xffff);
 }
 
-/* Apart, so that the two show as two functions. */
+/* Not inlined, so that the two show as two functions. */
 static __attribute__((noinline)) int demo_match_blocks(int size)
 {
 	return mix(size, 600000);

@@ -16,7 +16,7 @@ static uint64_t queries, queried_ns;
 static long queriers[QUERIERS];
 static unsigned n_locks, n_queriers;
 
-/* Sleeps for so many ms with its capability in hand. */
+/* Sleeps for `ms` ms while it holds its capability. */
 void faulty_take_lock(int ms);
 void faulty_take_lock(int ms)
 {
@@ -30,7 +30,7 @@ void faulty_take_lock(int ms)
 	locks[n_locks++].ns = ns;
 }
 
-/* By one Haskell thread only, which may be run by several OS threads. */
+/* Called by one Haskell thread only, which several OS threads may run. */
 void faulty_query(int ms);
 void faulty_query(int ms)
 {

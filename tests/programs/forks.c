@@ -26,7 +26,7 @@ void forks_work(void)
 	tally__end(&work, s);
 }
 
-/* One line: the process's own clocks since it began, and those of its calls. */
+/* Prints one line: the process's own clocks since it began, and those of its calls. */
 void forks_print(const char *who);
 void forks_print(const char *who)
 {

@@ -2,7 +2,7 @@
 /* The foreign functions of Holdup.hs, and what they measure. */
 #include "tally.h"
 
-/* The allocating thread stands still for less than this when nobody holds anything up. */
+/* While nobody holds anything up, the allocating thread stands still for less than this. */
 #define STANDSTILL_NS 20000000
 
 static struct span {
@@ -30,7 +30,7 @@ void holdup_end(void)
 	__atomic_store_n(&n_holds, n_holds + 1, __ATOMIC_SEQ_CST);
 }
 
-/* Sleeps for so many ms with its capability in hand. */
+/* Sleeps for `ms` ms while it holds its capability. */
 void holdup_take_lock(int ms);
 void holdup_take_lock(int ms)
 {
@@ -39,7 +39,7 @@ void holdup_take_lock(int ms)
 	holdup_end();
 }
 
-/* The allocating thread is here again. */
+/* Called by the allocating thread whenever it runs. */
 void holdup_tick(void);
 void holdup_tick(void)
 {
@@ -73,8 +73,10 @@ void holdup_print(void)
 	unsigned n_waited = 0;
 	uint64_t waited_ns = 0;
 
-	/* The standstill that ended with the hold is the wait for it; at others the machine was
-	 * busy. */
+	/*
+	 * the standstill that ended with the hold was the wait for it; during others the machine
+	 * was busy
+	 */
 	for (unsigned g = 0; g < n_gaps; g++)
 		for (unsigned h = 0; h < n_holds && h < 64; h++) {
 			uint64_t start =

@@ -14,7 +14,7 @@ static struct tally tallies[N_TALLIES] = {
 	[PAUSE] = {.name = "lanes_pause"},
 };
 
-/* Sleeps up to the next whole multiple of a time, so that all callers come back together. */
+/* Sleeps until the next whole multiple of a time, so that all callers return together. */
 void lanes_together(int ms);
 void lanes_together(int ms)
 {
@@ -27,7 +27,7 @@ void lanes_together(int ms)
 	tally__end(&tallies[TOGETHER], s);
 }
 
-/* Whoever calls it unsafely gives its capability to nobody meanwhile. */
+/* Called unsafely, it keeps the caller's capability. */
 void lanes_spin(int ms);
 void lanes_spin(int ms)
 {
@@ -64,7 +64,7 @@ static void *call_in(void *arg)
 	return NULL;
 }
 
-/* Two threads of C's own that call Haskell n times each. */
+/* Two C threads that call Haskell n times each. */
 void lanes_call_in(int n);
 void lanes_call_in(int n)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * loader LIBRARY CALLS MS: a C program that loads a Haskell library (Embed.hs) when it is asked to,
- * starts the runtime, makes it work, and lets it go. It says what it has done and waits for a line
- * before each step.
+ * loader LIBRARY CALLS MS: a C program that loads a Haskell library (Embed.hs) on request, starts
+ * the runtime, makes it work, and releases it. Prints what it has done and waits for a line before
+ * each step.
  */
 #include <dlfcn.h>
 #include <stdio.h>

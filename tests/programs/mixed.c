@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The C side of Mixed.hs: functions that stay apart, and burn a millisecond at the innermost. */
+/*
+ * The C side of Mixed.hs: functions that are kept apart, and burn a millisecond in the innermost
+ * one.
+ */
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -7,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-/* No call becomes a jump, no function is merged into its caller or cloned. */
+/* No call becomes a jump, and no function is inlined, merged or cloned. */
 #define APART	__attribute__((noinline, noclone, noipa))
 #define KEEP(x) __asm__ volatile("" : "+r"(x)::"memory")
 
@@ -35,7 +38,7 @@ APART int mix_inner(int n)
 
 APART int mix_middle(int n)
 {
-	/* a frame whose size is known at run time only: the CFA hangs on rbp */
+	/* a frame whose size is known only at run time: the CFA depends on rbp */
 	char room[64 + (n & 63)];
 	int x;
 
@@ -121,7 +124,7 @@ APART int mix_many(int a, int b, int c, int d, int e, int f, int g, int h, int i
 	return x | 1;
 }
 
-/* As hand-written loops are (gmp's, musl's): no frame, and nothing in .eh_frame. */
+/* Like hand-written loops (gmp's, musl's): no frame, and nothing in .eh_frame. */
 __asm__(".text\n"
 	".type mix_spin, @function\n"
 	"mix_spin:\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The C++ side of Names.hs: names::spin(int), by the symbol that a C++ compiler gives it. */
+/* The C++ side of Names.hs: names::spin(int), under the symbol that a C++ compiler gives it. */
 int names_spin(int n) __asm__("_ZN5names4spinEi");
 
 __attribute__((noinline)) int names_spin(int n)

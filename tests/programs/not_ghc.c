@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A process that is not Haskell: says "ready" and sleeps until its input ends. */
+/* A process that is not a Haskell program: prints "ready" and sleeps until its input ends. */
 #include <stdio.h>
 #include <unistd.h>
 

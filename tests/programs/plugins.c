@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The foreign functions of Plugins.hs. With PLUGIN set to a name: such a library. */
+/* The foreign functions of Plugins.hs. With -DPLUGIN=NAME: a library that spins in NAME(). */
 #include <dlfcn.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Functions of an archive whose instructions the linker changes: variables of threads, of its own
- * and of another file, and what is reached through the GOT. With -DOTHERS the other file, with
+ * Functions of an archive whose instructions the linker relaxes: thread-local variables, its own
+ * and another file's, and what is reached through the GOT. With -DOTHERS the other file, with
  * -DMAIN the program that calls them.
  */
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The safe call of Step.hs: sleeps until the monotonic clock is at the next multiple of so many ns.
+/*
+ * The safe call of Step.hs: sleeps until the monotonic clock reaches the next multiple of `every`
+ * ns.
  */
 #include <time.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a test program knows of its own foreign functions: how often each was called, and the
- * wall and thread CPU time it took by the kernel's clocks. The live tests hold safescoped's
- * figures to these.
+ * What a test program knows about its own foreign functions: how often each was called, and the
+ * wall and thread CPU time that it took by the kernel's clocks. The live tests compare safescoped's
+ * figures with these.
  */
 #ifndef TALLY_H
 #define TALLY_H
@@ -16,7 +16,7 @@ struct tally {
 	uint64_t calls;
 	uint64_t wall_ns;
 	uint64_t cpu_ns;
-	uint64_t outer_ns; /* as the caller's clock has it, around the whole call; 0: it has none */
+	uint64_t outer_ns; /* by the caller's clock, around the whole call; 0: not measured */
 };
 
 struct tally_start {
@@ -51,8 +51,10 @@ static inline void tally__end(struct tally *t, struct tally_start s)
 	__atomic_fetch_add(&t->cpu_ns, cpu_ns, __ATOMIC_RELAXED);
 }
 
-/* One line of JSON: {"NAME": {"calls": …, "wall_ns": …, "cpu_ns": …, "outer_ns": …}, …}; what was
- * never called is left out. */
+/*
+ * Prints one line of JSON: {"NAME": {"calls": …, "wall_ns": …, "cpu_ns": …, "outer_ns": …}, …};
+ * functions that were never called are left out.
+ */
 static inline void tally__print(const struct tally *t, unsigned n)
 {
 	const char *comma = "";
@@ -80,7 +82,7 @@ static inline void tally__spin(uint64_t ns)
 		;
 }
 
-/* Sleeps out the whole time, also when the RTS timer's signal interrupts. */
+/* Sleeps for the whole time, even if the RTS timer's signal interrupts it. */
 static inline void tally__sleep(uint64_t ns)
 {
 	struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u),

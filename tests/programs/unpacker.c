@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What packers like UPX do: this program's file ends with a static program and its length; it is
- * copied into anonymous memory and run from there, in this very process.
+ * What packers like UPX do: this program's file ends with a static program and its length, which is
+ * copied into anonymous memory and run from there, in this same process.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -79,7 +79,7 @@ int main(int argc, char **argv, char **envp)
 		else if (aux->a_type == AT_ENTRY)
 			aux->a_un.a_val = h->e_entry;
 	}
-	/* the stack as the kernel made it: argc lies before argv */
+	/* the stack as the kernel made it: argc precedes argv */
 	__asm__ volatile("mov %0, %%rsp\n\txor %%edx, %%edx\n\tjmp *%1" ::"r"(argv - 1),
 			 "r"(h->e_entry)
 			 : "memory");
