@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 --
--- What scripts/bench profiles. Bench MODE N: says `ready`, waits for a line, works, and prints the
--- CPU time and the wall time that the work took, in ns.
+-- The program that scripts/bench profiles. Bench MODE N: prints `ready`, waits for a line, works, and
+-- prints the CPU time and the wall time that the work took, in ns.
 --
 --   work   N rounds of an ordinary mixture: trees, Integers, C code; the same work each time
---   parts  such work without end, in parts of N rounds; of each the time when it ended (the
---          monotonic clock) and its CPU time
+--   parts  the same without end, in parts of N rounds; prints for each part the time when it ended
+--          (by the monotonic clock) and its CPU time
 --   calls  N safe calls of a C function that does nothing
---   mixed  N seconds at the bottom of 30 Haskell and 30 C frames
+--   mixed  N seconds in the innermost of 30 Haskell and 30 C frames
 module Main where
 
 import Control.Exception

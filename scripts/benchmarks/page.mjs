@@ -4,9 +4,9 @@
 //
 //     node scripts/benchmarks/page.mjs BROWSER FILE.html
 //
-// Prints JSON: ms until the first paint, until all of it is there, and of each of forty steps of zooming in
-// and out, from the input to the painted frame, and how much of that the page's thread had a CPU: the rest are the
-// wait for the screen's next frame, and other programs. Then the same with something searched for. Needs
+// Prints JSON: the ms until the first paint and until the page is complete; for each of forty zoom steps, in and
+// out, the ms from the input to the painted frame, and for how much of that the page's thread had a CPU: the rest
+// is the wait for the screen's next frame, and other programs. Then the same during a search. Needs
 // playwright-core in build/npm.
 
 import { createRequire } from "node:module";

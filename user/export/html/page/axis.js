@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * axis: above the lanes the activity of the whole session with what is in view of it, and the time axis with
- * findings and marks.
+ * axis: above the lanes, the activity of the whole session with the part of it that is in view, and
+ * the time axis with findings and marks.
  */
 
 const overview = byId("overview"), ruler = byId("ruler");
 
-/* By bin and face: how many lanes had it, of OS threads, or of capabilities where there are no threads. */
+/*
+ * By bin and face: the number of OS threads that had this face, or of capabilities if there are no
+ * threads.
+ */
 const activity = {n: 0, faces: null, most: 1, what: ""};
 
 function addActivity(lane) {
@@ -40,7 +43,7 @@ function shareOf(ns) {
 	return (ns - AXIS[0]) / (AXIS[1] - AXIS[0]);
 }
 
-/* Painted once for each width and choice of states. */
+/* Painted only once for each width and choice of states. */
 const activityImage = {canvas: document.createElement("canvas"), key: ""};
 
 function paintActivity(width, height) {
@@ -79,7 +82,7 @@ function paintOverview() {
 
 /* {x, numbers, title, go} of what can be clicked on the ruler */
 let markers = [];
-const MARKER = 16;	/* pixels that one takes */
+const MARKER = 16;	/* its width in pixels */
 
 function paintMarkers(g, width) {
 	markers = [];
@@ -89,7 +92,10 @@ function paintMarkers(g, width) {
 		const x = xOf((finding.at[0] + finding.at[1]) / 2, width);
 		if (x < 0 || x > width)
 			return;
-		/* of several in one place the first is gone to, and their numbers are side by side */
+		/*
+		 * several in one place: a click goes to the first one, and all their numbers are
+		 * shown
+		 */
 		const near = markers.find(function (m) { return Math.abs(m.x - x) < MARKER; });
 		if (near) {
 			near.numbers += ", " + (i + 1);
@@ -151,7 +157,7 @@ function showRow(lane) {
 		box.scrollTop = Math.max(0, row.top - box.clientHeight / 2);
 }
 
-/* In view with some of what is around it. */
+/* Shows a time span with some of what is around it. */
 function lookAround(from, to) {
 	const span = Math.max((to - from) * 4, 20000), middle = (from + to) / 2;
 	lookAt(middle - span / 2, middle + span / 2);
@@ -173,7 +179,7 @@ function xIn(canvasElement, event) {
 	return event.clientX - canvasElement.getBoundingClientRect().left;
 }
 
-/* Drags begin on an element and end wherever the button is let go. */
+/* Drags begin on an element and end wherever the button is released. */
 function onDrag(element, begin) {
 	element.addEventListener("pointerdown", function (event) {
 		if (event.button !== 0)

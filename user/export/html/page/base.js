@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The program of the html format's page, in the order of source.c: one script. Names come from the
- * programs that were profiled: they are put into the document as text (textContent, fillText) and as
- * nothing else.
+ * programs that were profiled: they are put into the document only as text (textContent, fillText).
  *
  * base: elements and numbers.
  */
@@ -62,13 +61,13 @@ function percent(part, whole) {
 	return whole ? (100 * part / whole).toFixed(1) + " %" : "–";
 }
 
-/* A moment of the session, as exact as `step` needs it. */
+/* A moment of the session, with the precision that `step` requires. */
 function moment(ns, step) {
 	const digits = step >= 1e9 ? 0 : step >= 1 ? Math.min(9, Math.ceil(9 - Math.log10(step))) : 9;
 	return (ns / 1e9).toFixed(digits) + " s";
 }
 
-/* To the nanosecond. */
+/* In nanoseconds. */
 function exactly(ns) {
 	return count(ns) + " ns";
 }

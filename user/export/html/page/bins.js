@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * bins: how a lane of many slices looks, between the whole, which the file has prepared, and a part of
- * which each slice is looked at. Made while the slices are read, so that no step of zooming has to go
- * through hundreds of thousands of them.
+ * bins: how a lane of many slices looks at zoom levels between the whole session, which the file
+ * has prepared, and spans short enough to look at each slice. Bins are made while the slices are
+ * read, so that no zoom step has to go through hundreds of thousands of slices.
  */
 
 const BINS = 8192, BIN_NS = (AXIS[1] - AXIS[0]) / BINS;
 const MANY = 8192;	/* slices; fewer are gone through each time */
-const WIDE = 8;		/* pixels: a slice is painted by itself */
+const WIDE = 8;		/* pixels from which a slice is painted by itself */
 
 function newBins(lane) {
 	const faces = facesOf(lane);
 	return {faces: faces, shares: new Float32Array(BINS * faces.length), wide: []};
 }
 
-/* The slices of a chunk; `only`: those that were found (1) or not (0), -1 for all. */
+/* Adds the slices of a chunk; only: those that were found (1) or not (0), -1 for all. */
 function addToBins(bins, lane, chunk, only) {
 	const n = bins.faces.length, shares = bins.shares;
 	const places = data.states[lane.kind].map(function (state) { return bins.faces.indexOf(state[2]); });
@@ -34,7 +34,7 @@ function addToBins(bins, lane, chunk, only) {
 	}
 }
 
-/* As the lane's chunks come in. */
+/* Adds a chunk to the lane's bins as it comes in. */
 function binChunk(lane, chunk) {
 	if (!lane.fine && chunk.n < MANY)
 		return;
@@ -42,7 +42,9 @@ function binChunk(lane, chunk) {
 	addToBins(lane.fine, lane, chunk, -1);
 }
 
-/* null: the lane has few slices. Of what is searched for they are made when they are first asked for. */
+/*
+ * Returns null if the lane has few slices. Bins for a search are made when they are first needed.
+ */
 function binsOf(lane, only) {
 	const chunks = chunksOf(lane);
 	if (only < 0 || !lane.fine)
@@ -55,7 +57,7 @@ function binsOf(lane, only) {
 	return lane.searched.bins[only];
 }
 
-/* Adds what the bins have of each of `width` columns of the view to `columns`, by column and face. */
+/* Adds the bins' shares of each of `width` columns of the view to `columns`, by column and face. */
 function addBins(bins, columns, width) {
 	const n = bins.faces.length, step = (view.to - view.from) / width / BIN_NS;
 	let right = (view.from - AXIS[0]) / BIN_NS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * data: what the document has, as arrays. The first element is read at once; stacks and accounts
- * when all of the document is there; slices when they are drawn or added up for the first time.
+ * data: the document's data, as arrays. The first element is read at once; stacks and accounts when
+ * the whole document has arrived; slices when they are drawn or added up for the first time.
  */
 
 const data = JSON.parse(byId("data").textContent);
@@ -10,7 +10,7 @@ const CAPABILITY = 0, THREAD = 1, HASKELL = 2;
 const FRAME_HASKELL = 0, FRAME_FOREIGN = 1, FRAME_RTS = 2, FRAME_STATE = 5;
 const N_FACES = data.faces.length;
 
-/* Of a lane's kind and state: [name, words, face, on the CPU, idle] */
+/* The state of a kind of lane: [name, words, face, on the CPU, idle] */
 function stateOf(kind, state) {
 	return data.states[kind][state] || ["unknown", "unknown", N_FACES - 1, 0, 0];
 }
@@ -20,7 +20,9 @@ data.lanes.forEach(function (lane, i) {
 	lane.chunks = lane.fine = null;
 	if (!lane.bins)
 		return;
-	/* times, faces, face, share, …: of each bin where its faces begin */
+	/*
+	 * bins are [times, number of faces, face, share, …]; at: where the faces of each bin begin
+	 */
 	const at = [];
 	for (let k = 0; k < lane.bins.length; k += 2 + 2 * lane.bins[k + 1])
 		for (let times = lane.bins[k]; times > 0; times--)
@@ -29,7 +31,7 @@ data.lanes.forEach(function (lane, i) {
 	lane.bins = Int32Array.from(lane.bins);
 });
 
-/* Points as [time since the one before, value, …]; to: later ones are not known. */
+/* Points are [time since the previous one, value, …]; to: the time up to which they are known. */
 for (const target of data.targets)
 	for (const curve of target.curves || []) {
 		let ns = 0;
@@ -55,11 +57,17 @@ function laneName(lane) {
 
 /* ── stacks and accounts ── */
 
-/* stacks: null until all of the document is there. parent, frame, depth: by node; node 0 is the root. */
+/*
+ * Arrays are null until the whole document has arrived. parent, frame, depth: by node; node 0 is
+ * the root.
+ */
 const details = {ready: false, frames: [], n: 1, parent: null, frame: null, depth: null, call: null,
 	rows: [], allocated: [], spans: [], looks: null, node: null, state: null};
 
-/* Allocation by time: of each span its times, its node, how much, and whose it is, as a number of raw.whose. */
+/*
+ * Allocation by time: each span's times, the number of its owner in raw.whose, its node, bytes, and
+ * samples.
+ */
 function readSpans(raw) {
 	const n = raw.list.length / 6;
 	const spans = {n: n, grain: raw.grain_ns, whose: raw.whose, from: new Float64Array(n), to: new Float64Array(n),
@@ -85,7 +93,7 @@ function readDetails() {
 	details.parent = new Int32Array(n).fill(-1);
 	details.frame = new Uint32Array(n);
 	details.depth = new Uint32Array(n);
-	/* the foreign function that Haskell code called, if the stack is in one; else 0 */
+	/* the foreign function that Haskell code called, if the stack is in one; otherwise 0 */
 	details.call = new Uint32Array(n);
 	for (let i = 1; i < n; i++) {
 		const depth = raw.nodes[2 * i - 2] + 1, frame = raw.nodes[2 * i - 1], parent = path[depth - 1];
@@ -101,7 +109,7 @@ function readDetails() {
 	details.allocated = raw.allocated;
 	details.spans = raw.spans.map(readSpans);
 	details.looks = Float64Array.from(raw.looks);
-	/* of these two by the look alone: they are asked for most */
+	/* these two by look alone, since they are needed most */
 	details.node = new Uint32Array(raw.looks.length / LOOK.size);
 	details.state = new Uint8Array(details.node.length);
 	for (let i = 0; i < details.node.length; i++) {
@@ -116,7 +124,7 @@ function frameName(node) {
 	return node ? details.frames[details.frame[node]][0] : "the whole";
 }
 
-/* The names of a node's stack, the leaf first. */
+/* The nodes of a node's stack, the leaf first. */
 function stackOf(node) {
 	const nodes = [];
 	for (; node > 0; node = details.parent[node])
@@ -124,7 +132,7 @@ function stackOf(node) {
 	return nodes;
 }
 
-/* Code, without the state that a thread's stack ends with. */
+/* The innermost code, without the state that a thread's stack ends with. */
 function codeOf(node) {
 	while (node > 0 && details.frames[details.frame[node]][3] >= FRAME_STATE)
 		node = details.parent[node];
@@ -178,7 +186,7 @@ function chunksOf(lane) {
 	return lane.chunks || [];
 }
 
-/* The first index below n of which cond holds. */
+/* The first index below n for which cond is true; n if there is none. */
 function firstOf(n, cond) {
 	let low = 0, high = n;
 	while (low < high) {
@@ -191,7 +199,7 @@ function firstOf(n, cond) {
 	return low;
 }
 
-/* Calls back with (chunk, first, end) for the slices of a lane within a range. */
+/* Calls back(chunk, first, end) for the slices of a lane within a range. */
 function eachStretch(lane, from, to, back) {
 	for (const chunk of chunksOf(lane)) {
 		if (!chunk.n || chunk.start[chunk.n] <= from || chunk.start[0] >= to)
@@ -215,7 +223,10 @@ function sliceAt(lane, ns) {
 
 /* ── searching ── */
 
-/* Of each node: whether a found frame is in its stack; and whether it is one. null: nothing is searched for. */
+/*
+ * below: whether a node's stack contains a found frame; self: whether the node itself is one. null
+ * if nothing is searched for.
+ */
 const found = {text: "", below: null, self: null, frames: null};
 
 function search(text) {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * flame: the flame graph of what is selected.
- */
+/* flame: the flame graph of the selection. */
 
 const FLAME_ROW = 18, FLAME_CHAR = 6.7;
 const flame = {canvas: byId("flame-canvas"), look: byId("flame-look"), total: null, self: null, children: null,
@@ -13,7 +11,7 @@ function weighted(n) {
 	return view.weight === "samples" ? counted(Math.round(n), "sample", "samples") : duration(n);
 }
 
-/* By node: its children, in the order of the file. */
+/* Links each node's children, in the order of the file. */
 function linkNodes() {
 	flame.first = new Int32Array(details.n).fill(-1);
 	flame.next = new Int32Array(details.n).fill(-1);
@@ -38,7 +36,7 @@ function setFlame(sums) {
 	paintFlame();
 }
 
-/* A found frame below a found frame is not counted again. */
+/* A found frame below another found frame is not counted again. */
 function measureFound() {
 	flame.found = 0;
 	for (let i = 1; found.self && flame.total && i < details.n; i++)
@@ -55,7 +53,7 @@ function childrenOf(node, least) {
 	return list.sort(function (a, b) { return flame.total[b] - flame.total[a] || a - b; });
 }
 
-/* Where the nodes are that can be seen: [node, left, right, row], parents first. */
+/* The positions of visible nodes: [node, left, right, row], parents first. */
 function placeNodes(width) {
 	const places = [], whole = flame.total[flame.zoom], least = whole / width * 0.4;
 	const above = stackOf(flame.zoom).reverse();
@@ -133,7 +131,7 @@ function zoomFlame(node) {
 	describe(node || -1);
 }
 
-/* By keys: to the parent, the heaviest child, the brothers. */
+/* By keys: to the parent, the heaviest child, the siblings. */
 function moveFlame(key) {
 	const node = flame.at, parent = Math.max(details.parent[node], 0);
 	const brothers = node ? childrenOf(parent, 0) : [0], i = brothers.indexOf(node);

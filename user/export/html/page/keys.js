@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * keys: everything that the mouse does on the timeline, by keys.
- */
+/* keys: everything that the mouse does on the timeline, by keys. */
 
 const KEYS = [
 	["drag on the time axis, or on lanes with Shift", "select a range"],
@@ -84,7 +82,7 @@ const ACTIONS = {
 	"/": function () { byId("search").focus(); },
 	"Escape": leave,
 };
-/* With the lanes, or one of them, in focus. */
+/* Active while the lanes, or one of them, have the focus. */
 const LANE_ACTIONS = {
 	"ArrowUp": function () { focusRow(-1); },
 	"ArrowDown": function () { focusRow(1); },

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * lanes: the rows of the timeline and how each is drawn; those that are on the screen only.
- */
+/* lanes: the rows of the timeline and how each is drawn; only those on the screen are. */
 
 const ROW = 20, CURVE = 36, HEAD = 22;
-const OWN_ROWS = 12;		/* of a kind, before the rest is folded away */
-const OPEN_PROCESSES = 4;	/* of a whole host */
+const OWN_ROWS = 12;		/* of a kind; the rest is folded away at first */
+const OPEN_PROCESSES = 4;	/* that are unfolded at first */
 
 const box = byId("lanes"), lanesCanvas = byId("canvas"), labels = byId("labels");
-const folded = new Map();	/* of a head's key: whether it is */
-let laneRows = [];			/* {top, height, paint, …} of what is not folded away */
+const folded = new Map();	/* by a head's key: whether it is folded */
+let laneRows = [];			/* {top, height, paint, …} of rows not folded away */
 let focusLane = -1;		/* index of the row that the keys move */
 
 /* ── which rows there are ── */
@@ -20,7 +18,7 @@ function addRow(row) {
 	laneRows.push(row);
 }
 
-/* Returns whether what belongs to the head is shown. */
+/* Adds the head of a group; returns whether the group is unfolded. */
 function addHead(key, title, closed) {
 	if (!folded.has(key))
 		folded.set(key, closed);
@@ -42,7 +40,7 @@ function lanesOf(no, kind, housekeeping) {
 	});
 }
 
-/* Those that are busiest come first. */
+/* The busiest processes come first. */
 function processesInOrder() {
 	const order = new Set(data.lanes.filter(function (l) { return l.kind === THREAD; })
 		.map(function (l) { return l.target; }));
@@ -115,7 +113,10 @@ function putLabel(row, i) {
 	}
 }
 
-/* Tab goes to one of all the labels, and on from there to what is below the lanes; arrows go to the others. */
+/*
+ * Tab goes to one of the labels, and from there to what is below the lanes; arrows go to the
+ * others.
+ */
 function putTabStop() {
 	const row = laneRows[focusLane] || laneRows.find(function (r) { return r.label.tagName === "BUTTON"; });
 	for (const label of labels.querySelectorAll("button[tabindex='0']"))
@@ -144,7 +145,7 @@ function amount(n, unit) {
 
 /* ── slices and bins ── */
 
-/* By pixel and face: how much of the pixel. */
+/* By pixel and face: the face's share of the pixel. */
 let pixelColumns = new Float32Array(0);
 
 function xOf(ns, width) {
@@ -155,13 +156,13 @@ function nsAt(x, width) {
 	return view.from + x / width * (view.to - view.from);
 }
 
-/* What slices narrower than a pixel, or bins, were put into. */
+/* Paints the columns that bins or slices narrower than a pixel were added to, and clears them. */
 function paintColumns(g, lane, y, height, width) {
 	paintStrip(g, pixelColumns, y, width, height, HEIGHTS, facesOf(lane));
 	pixelColumns.fill(0, 0, width * N_FACES);
 }
 
-/* Of the whole: what the file has prepared. */
+/* For the whole session: what the file has prepared. */
 function paintBins(g, lane, y, height, width) {
 	const step = (view.to - view.from) / width;
 	for (let x = 0; x < width; x++) {
@@ -198,14 +199,16 @@ function paintSlice(g, lane, no, left, right, y, height) {
 	g.fillRect(right - 0.5, y, 0.5, height);
 }
 
-/* A slice that is a few pixels wide, or a part of one. */
+/* Adds a slice that is a few pixels wide, or a part of one. */
 function addToColumns(left, right, face, width) {
 	const from = Math.max(left, 0), to = Math.min(right, width);
 	for (let x = Math.floor(from); x < to; x++)
 		pixelColumns[x * N_FACES + face] += Math.min(right, x + 1) - Math.max(left, x);
 }
 
-/* Slices that are as wide as a name, each by itself: of a list of looks, begins and ends in pixels. */
+/*
+ * Paints slices that are as wide as a name one by one; wide: look, begin and end in pixels of each.
+ */
 function paintWide(g, lane, wide, y, height, width) {
 	const faces = data.states[lane.kind];
 	for (let k = 0; k < wide.length; k += 3)
@@ -213,7 +216,7 @@ function paintWide(g, lane, wide, y, height, width) {
 			paintSlice(g, lane, wide[k], Math.max(wide[k + 1], -2), Math.min(wide[k + 2], width + 2), y, height);
 }
 
-/* Of a lane of many slices. */
+/* For a lane with many slices. */
 function paintFine(g, lane, bins, y, height, width) {
 	const wide = [];
 	addBins(bins, pixelColumns, width);
@@ -227,8 +230,8 @@ function paintFine(g, lane, bins, y, height, width) {
 }
 
 /*
- * Slices that are wide enough are painted one by one: thousands of rectangles would take longer than the rest of
- * the picture. The others share pixelColumns, which come first.
+ * Slices that are wide enough are painted one by one. The others are added to pixelColumns, which
+ * are painted first: thousands of rectangles would take longer than the rest of the picture.
  */
 function paintSlices(g, lane, y, height, width, only) {
 	const scale = width / (view.to - view.from), wide = [], faces = data.states[lane.kind];
@@ -254,7 +257,10 @@ function paintSlices(g, lane, y, height, width, only) {
 	paintWide(g, lane, wide, y, height, width);
 }
 
-/* Those that were found (1), or not (0), or all (-1): by their bins, unless these are wider than a pixel. */
+/*
+ * Paints the slices that were found (1), or not (0), or all (-1), by their bins unless these are
+ * wider than a pixel.
+ */
 function paintFound(g, lane, y, height, width, only) {
 	const bins = (view.to - view.from) / width >= BIN_NS ? binsOf(lane, only) : null;
 	if (bins)
@@ -327,7 +333,7 @@ function paintMarks(g, row, y, width) {
 	}
 }
 
-/* Of each column the mean, and faintly from the lowest to the highest value in it. */
+/* For each column the mean, and faintly the range between its lowest and highest value. */
 function paintCurve(g, row, y, width) {
 	const curve = row.curve, max = Math.max(curve.max, 1), bottom = y + row.height - 3, high = (row.height - 6) / max;
 	const first = Math.max(firstOf(curve.n, function (i) { return curve.times[i] > view.from; }) - 1, 0);
@@ -354,7 +360,9 @@ function paintCurve(g, row, y, width) {
 	}
 }
 
-/* Safe calls that left one capability and came back on another, if there are not too many in view. */
+/*
+ * Safe calls that left one capability and came back on another are drawn unless more are in view.
+ */
 const MOST_ARROWS = 60;
 
 function sayArrows(shown, more) {
@@ -399,7 +407,7 @@ function bandWidth() {
 	return Math.max(100, Math.floor(box.clientWidth - labels.offsetWidth));
 }
 
-/* What is selected stays as it is; the rest is shaded. */
+/* The selection is left as it is; the rest is shaded. */
 function paintRange(g, height, width) {
 	if (!view.range)
 		return;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * page: what is there at once, and what follows when all of the document is there.
- */
+/* page: what is shown at once, and what follows when the whole document has arrived. */
 
 function putTitle() {
 	const names = data.targets.map(function (t) { return t.name; });
@@ -13,7 +11,7 @@ function putTitle() {
 		(data.start_unix_ns ? ", from " + new Date(data.start_unix_ns / 1e6).toLocaleString() : "");
 }
 
-/* Options of programs are not broken at their hyphens. */
+/* Options in command lines are not broken at their hyphens. */
 function putWords(element, text) {
 	for (const part of text.split(/((?:^|(?<=\s))[-+]\S+)/))
 		if (/^[-+]/.test(part))
@@ -49,7 +47,7 @@ function facesInUse() {
 	return [...used].sort(function (a, b) { return a - b; });
 }
 
-/* The legend is the filter, too. */
+/* The legend is also the filter. */
 function putLegend() {
 	let group = -1;
 	for (const face of facesInUse()) {
@@ -96,7 +94,10 @@ function putDropped() {
 		". Sums have all of it." : "All slices are here: nothing was left out.";
 }
 
-/* Bytes are counted between two samples of a capability, and taken to be spread evenly over that time. */
+/*
+ * Bytes are counted between two samples of a capability, and assumed to be spread evenly over that
+ * time.
+ */
 function allocated(sums) {
 	return " About " + bytes(sums.n_bytes) + " were allocated meanwhile, by what was sampled there" +
 		(view.range && sums.grain ? ", to about " + duration(sums.grain) : "") + ".";
@@ -121,7 +122,7 @@ function putBasis(sums) {
 	byId("clear").disabled = nothingIsSelected();
 }
 
-/* Of several processes, one can be selected with all that counts of it. */
+/* All counted lanes of a process: with several processes, these can be selected together. */
 function lanesOfProcess(no) {
 	return data.lanes.filter(function (lane) { return lane.counted && lane.target === no; });
 }
@@ -142,7 +143,7 @@ function putProcesses() {
 	select.onchange = function () { selectLanes(select.value ? lanesOfProcess(Number(select.value)) : []); };
 }
 
-/* The one that is selected; -1: none is, or only some of its lanes. */
+/* The selected process; -1 if none is, or only some of its lanes. */
 function selectedProcess() {
 	const no = view.lanes.size ? data.lanes[[...view.lanes][0]].target : -1, lanes = no < 0 ? [] : lanesOfProcess(no);
 	const whole = lanes.length === view.lanes.size && lanes.every(function (lane) { return view.lanes.has(lane.no); });
@@ -167,7 +168,7 @@ function showSelection() {
 	putTables(sums);
 }
 
-/* Slices are read before they are needed, a part at a time. */
+/* Slices are read before they are needed, one part at a time. */
 function readAhead() {
 	const lane = data.lanes.find(function (l) { return l.bins && !l.complete; });
 	if (!lane) {
@@ -201,7 +202,7 @@ function startPage() {
 	startMouse();
 	startKeys();
 	watchers.moved.push(paintTimeline);
-	/* A drag selects many ranges: what they add up to waits for it to pause. */
+	/* A drag selects many ranges: they are added up only when it pauses. */
 	let timer = 0;
 	watchers.selected.push(function () {
 		clearTimeout(timer);

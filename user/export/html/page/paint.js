@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * paint: canvases and colours. What runs is as high as its lane, what waits is lower, what rests is empty:
- * the picture can be read without its colours, too.
+ * paint: canvases and colours. What runs is as high as its lane, what waits is lower, what rests is
+ * empty: the picture can be read without its colours, too.
  */
 
 const FONT = "11px system-ui, sans-serif";
-const CHAR = 6.1;	/* a letter's width in it, about */
+const CHAR = 6.1;	/* approximate width of a letter */
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
 function style(name) {
@@ -23,7 +23,7 @@ dark.addEventListener("change", function () {
 	changed("moved");
 	changed("selected");
 });
-/* Paper is light; and there is no next picture to wait for. */
+/* Paper is light, and there is no next frame to wait for. */
 function paintFor(paper) {
 	document.documentElement.toggleAttribute("data-print", paper);
 	readTheme();
@@ -38,14 +38,14 @@ function faceColour(face) {
 	return data.faces[face][2];
 }
 
-/* Black or white, whichever is read better on the colour. */
+/* Black or white, whichever is more legible on the colour. */
 const INKS = data.faces.map(function (face) {
 	const v = parseInt(face[2].slice(1), 16);
 	const light = (v >> 16) * 0.299 + (v >> 8 & 255) * 0.587 + (v & 255) * 0.114;
 	return light > 120 ? "#111" : "#fff";
 });
 
-/* The same as a pixel of an image. */
+/* The faces' colours as pixels of an image. */
 const PIXELS = Uint32Array.from(data.faces, function (face) {
 	const v = parseInt(face[2].slice(1), 16), rgba = Uint8Array.of(v >> 16, v >> 8 & 255, v & 255, 255);
 	return new Uint32Array(rgba.buffer)[0];
@@ -55,7 +55,7 @@ const PIXELS = Uint32Array.from(data.faces, function (face) {
 const HEIGHTS = Float64Array.from(data.faces, function (face) { return [1, 0.62, 0][face[3]]; });
 const ALL_FACES = data.faces.map(function (face, f) { return f; });
 
-/* Those that a lane has somewhere, in their order. */
+/* The faces that occur in a lane, in their order. */
 function facesOf(lane) {
 	if (!lane.faces) {
 		const has = new Set(lane.states.map(function (ns, s) { return ns ? stateOf(lane.kind, s)[2] : -1; }));
@@ -69,7 +69,7 @@ function scaleOf(height) {
 }
 
 /*
- * A strip of so many columns, of each of which `shares` has how much of it each of these faces has, from the
+ * A strip of `width` columns. For each column `shares` has the share of each face, stacked from the
  * bottom up. Thousands of rectangles would take longer than the rest of the picture.
  */
 const strip = {canvas: document.createElement("canvas"), image: null, pixels: null};
@@ -103,7 +103,7 @@ function paintStrip(g, shares, y, width, height, heights, faces) {
 	g.drawImage(strip.canvas, 0, y, width, height);
 }
 
-/* A canvas's context, as large as asked for, cleared, in CSS pixels. */
+/* Clears a canvas of the given size, and returns its context, in CSS pixels. */
 function sized(canvas, width, height) {
 	const scale = scaleOf(height);
 	const w = Math.max(1, Math.round(width * scale)), h = Math.max(1, Math.round(height * scale));
@@ -122,13 +122,13 @@ function sized(canvas, width, height) {
 	return g;
 }
 
-/* The text as far as it fits; nothing if that is not worth it. */
+/* As much of the text as fits; nothing if that would be too little. */
 function fitted(text, width) {
 	const room = Math.floor((width - 6) / CHAR);
 	return room < 3 ? "" : text.length > room ? text.slice(0, room - 1) + "…" : text;
 }
 
-/* Round steps of time, of which some fit. */
+/* A round time step, of which several fit. */
 function stepOf(span, width) {
 	const least = span / Math.max(width / 90, 1);
 	const step = Math.pow(10, Math.floor(Math.log10(Math.max(least, 1))));

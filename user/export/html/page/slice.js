@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * slice: what is under the pointer, and all that is known of what was clicked.
- */
+/* slice: what is under the pointer, and all that is known about what was clicked. */
 
 function gcText(gc) {
 	return "collection" + (gc[3] === null ? "" : " " + count(gc[3])) + (gc[4] >= 0 ? " of generation " + gc[4] : "") +
@@ -64,7 +62,7 @@ function chooseSlice(slice) {
 	showSlice();
 }
 
-/* The next one of the lane, or the one before. */
+/* Selects the next slice of the lane, or the previous one. */
 function stepSlice(by) {
 	const slice = view.slice;
 	if (!slice)
@@ -98,7 +96,7 @@ function putFlows(list, slice) {
 			" and came back on capability " + flow[3] + " at " + moment(flow[1], 1));
 }
 
-/* The capability of a slice; of one that waits for any, that which it got. */
+/* The capability of a slice; if it waits for any capability, the one that it got. */
 function putCapability(list, lane, no, end) {
 	if (look(no, LOOK.cap) >= 0) {
 		putPair(list, "capability", String(look(no, LOOK.cap)));
@@ -106,7 +104,7 @@ function putCapability(list, lane, no, end) {
 	}
 	if (stateOf(lane.kind, look(no, LOOK.state))[0] !== "cap_wait")
 		return;
-	/* it may have had to wait for a CPU, too, before it ran on */
+	/* the thread may have had to wait for a CPU, too, before it ran on */
 	for (let tries = 0, next = sliceAt(lane, end); next && tries < 4; tries++) {
 		const cap = look(next.chunk.look[next.i], LOOK.cap);
 		if (cap >= 0) {
@@ -120,7 +118,10 @@ function putCapability(list, lane, no, end) {
 const MOST_OTHERS = 5;
 const PREEMPTED = faceOf("p");
 
-/* Which threads of the programs that were profiled had a CPU while this one waited for one, the longest first. */
+/*
+ * Which threads of the profiled programs had a CPU while this one waited for one, the longest
+ * first.
+ */
 function putOthers(list, lane, start, end) {
 	const others = [];
 	for (const other of data.lanes) {
@@ -147,15 +148,15 @@ function runs(slice) {
 	return slice !== null && Boolean(data.states[THREAD][details.state[slice.chunk.look[slice.i]]][3]);
 }
 
-/* It began to run at that very nanosecond. */
+/* Whether the lane began to run at exactly this nanosecond. */
 function startsAt(lane, ns) {
 	const slice = sliceAt(lane, ns);
 	return runs(slice) && slice.chunk.start[slice.i] === ns && !runs(sliceAt(lane, ns - 0.5));
 }
 
 /*
- * Who got the CPU when a thread lost it: the kernel's switch from the one to the other has one time, which ends the
- * one's slice and begins the other's.
+ * The thread that got the CPU when this one lost it: the kernel's switch between the two has one
+ * time, which ends one slice and begins the other.
  */
 function putTaker(list, lane, start) {
 	const before = sliceAt(lane, start - 0.5), threads = data.lanes.filter(function (l) { return l.kind === THREAD && l.lanes; });

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sums: what the selection adds up to. Without a range these are the lanes' accounts, which are exact and
- * the same as in all other formats. Within a range there are only slices: a slice counts as far as it
- * lies in the range, and its samples in the same share.
+ * sums: what the selection adds up to. Without a range these are the lanes' accounts, which are
+ * exact and the same as in all other formats. Within a range there are only slices: a slice counts
+ * for the part that lies in the range, and so do its samples.
  */
 
-/* self: by node, by view.weight; cpu and samples: by node, on the CPU only, for functions; bytes, and of how many
- * samples of allocation: by node; of: by lane. */
+/*
+ * self: by node, by view.weight. cpu, samples: by node, on the CPU only, for functions. bytes,
+ * bytes_samples: by node, allocated bytes and the samples behind them. of: by lane.
+ */
 function emptySums() {
 	return {self: new Float64Array(details.n), cpu: new Float64Array(details.n), samples: new Float64Array(details.n),
 		bytes: new Float64Array(details.n), bytes_samples: new Float64Array(details.n), n_bytes: 0, grain: 0,
@@ -83,7 +85,7 @@ function addBytes(sums, node, n, samples) {
 	sums.n_bytes += n;
 }
 
-/* By the number of raw.whose that spans have: whether its capability or one of its threads is among the lanes. */
+/* By index into raw.whose: whether a capability or thread of that owner is among the lanes. */
 function chosenOf(spans, lanes) {
 	const ids = [CAPABILITY, THREAD, HASKELL].map(function (kind) {
 		return new Set(lanes.filter(function (lane) { return lane.kind === kind && (lane.id || kind === CAPABILITY); })
@@ -95,7 +97,10 @@ function chosenOf(spans, lanes) {
 	return chosen;
 }
 
-/* A span counts as far as it lies in the range: nothing is known of when within it. One without length is at its end. */
+/*
+ * A span counts for the part that lies in the range, as it is not known when within it the bytes
+ * were allocated. A span without length is at its end.
+ */
 function addSpans(sums, target, lanes) {
 	const spans = details.spans[target], chosen = lanes && chosenOf(spans, lanes);
 	for (let i = 0; i < spans.n; i++) {
@@ -114,7 +119,9 @@ function addSpans(sums, target, lanes) {
 
 const ALLOCATES = faceOf("H");
 
-/* By Haskell code: in no other state is anything allocated. Of a whole process what the report has. */
+/*
+ * Haskell code allocates; nothing does in other states. For a whole process, the report's figures.
+ */
 function addAllocated(sums) {
 	if (view.hidden.has(ALLOCATES))
 		return;
@@ -150,8 +157,11 @@ function addUp() {
 
 /* ── functions ── */
 
-/* [{frame, self, total, self_samples, total_samples}] of what is known by node, the heaviest first. A function that
- * calls itself counts once. ownOf: which node of its stack a leaf's weight is put down to. */
+/*
+ * [{frame, self, total, self_samples, total_samples}] of weights by node, the heaviest first. A
+ * function that calls itself counts once. ownOf: the node of a leaf's stack that the leaf's weight
+ * counts for.
+ */
 function functionsOf(weights, samples, ownOf) {
 	const n = details.frames.length, total = Float64Array.from(weights), total_samples = Float64Array.from(samples);
 	const rows = details.frames.map(function (f, i) {
@@ -187,8 +197,10 @@ function itself(node) {
 	return node;
 }
 
-/* The code that allocates: the runtime's does so on somebody's behalf. In a stripped program that has no name, and
- * the modules' code has. */
+/*
+ * The node of the code that allocates: the runtime does so on behalf of others. In a stripped
+ * program the runtime's code has no name, but the modules' code has.
+ */
 function allocatorOf(node) {
 	for (let i = node; i > 0; i = details.parent[i]) {
 		const frame = details.frames[details.frame[i]], parent = details.parent[i];
@@ -202,7 +214,10 @@ function allocatorOf(node) {
 
 /* ── calls within a range ── */
 
-/* Safe calls, or unsafe ones, by function and caller: stretches of slices in one, cut at the range's ends. */
+/*
+ * Safe or unsafe calls, by function and caller: stretches of slices in one call, cut off at the
+ * range's ends.
+ */
 function callsOf(words) {
 	const rows = new Map();
 	for (const lane of lanesThatCount()) {

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * tables: of the whole session those of the report, of a selection what it adds up to.
- */
+/* tables: the report's tables for the whole session, or the sums of a selection. */
 
 const MOST_ROWS = 25;
-const sortedBy = new Map();	/* of a table's id: [column, descending] */
+const sortedBy = new Map();	/* by table id: [column, descending] */
 const unfolded = new Set();	/* ids of tables that show all of their rows */
-/* Of a whole host, the busiest ones first: their numbers. */
+/* The numbers of the unfolded processes: at first the two busiest ones. */
 const unfoldedProcesses = new Set(processesInOrder().slice(0, 2));
 
 function putCell(row, value, column, wall, isName) {
@@ -67,7 +65,7 @@ function putRows(body, table) {
 			const x = a[sort[0]] === null ? -1 : a[sort[0]], y = b[sort[0]] === null ? -1 : b[sort[0]];
 			return (x < y ? -1 : x > y ? 1 : 0) * (sort[1] ? -1 : 1);
 		});
-	/* what is searched for is shown wherever it is in the list */
+	/* rows that match a search are shown wherever they are in the list */
 	let hits = 0;
 	list.forEach(function (values, i) {
 		if (i < MOST_ROWS || unfolded.has(table.id) || (isFound(table, values) && ++hits <= MOST_ROWS))
@@ -94,7 +92,7 @@ function putHead(head, table, again) {
 		make("th", head, "").scope = "col";
 }
 
-/* {id, title, columns: [[title, unit, face]], rows, more, bars, go} */
+/* table: {id, title, columns: [[title, unit, face]], rows, more, bars, go} */
 function putTable(parent, table) {
 	const place = make("div", parent, undefined, "wide"), element = make("table", place);
 	element.id = "table-" + table.id;
@@ -108,7 +106,7 @@ function putTable(parent, table) {
 			head.querySelectorAll("button")[focus].focus();
 	}
 	again();
-	/* one after the other, as far as is needed */
+	/* one after the other, until the table fits */
 	for (const how of ["snug", "upright", "tight"])
 		if (place.scrollWidth > place.clientWidth)
 			place.classList.add(how);
@@ -151,7 +149,7 @@ function lanesTable(no, kind, sums) {
 		})} : null;
 }
 
-/* What all lanes add up to, also of those that are not counted where capabilities and threads both are. */
+/* The sums of all lanes, including those that do not count because they duplicate others' time. */
 function sumsOfAll() {
 	const sums = emptySums();
 	for (const lane of data.lanes)

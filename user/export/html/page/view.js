@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * view: what is looked at and what is selected, and who is told when that changes.
- */
+/* view: what is in view and what is selected, and who is notified of changes. */
 
 const view = {
 	from: data.axis[0], to: Math.max(data.axis[1], data.axis[0] + 1000),
-	range: null,		/* [from, to] that is selected; null: the whole session */
-	lanes: new Set(),	/* numbers of those that are selected; none: all that count */
-	hidden: new Set(),	/* faces that are not shown and not counted */
+	range: null,		/* the selected [from, to]; null: the whole session */
+	lanes: new Set(),	/* numbers of the selected lanes; none: all that count */
+	hidden: new Set(),	/* faces that are neither shown nor counted */
 	slice: null,		/* that was clicked: {lane, chunk, i} */
 	weight: data.weight,
 };
@@ -17,8 +15,10 @@ const NARROWEST = 200;	/* ns on the screen */
 const watchers = {moved: [], selected: [], found: []};
 const pending = new Set();
 
-/* "moved": another part of the axis is in view; "selected"; "found": something else is searched for. What
- * follows is done once before the next picture is drawn. */
+/*
+ * "moved": another part of the axis is in view; "selected": the selection has changed; "found":
+ * something else is searched for. Watchers run once, before the next frame is drawn.
+ */
 function changed(what) {
 	if (!pending.size)
 		requestAnimationFrame(function () {
@@ -41,7 +41,7 @@ function lookAt(from, to) {
 	changed("moved");
 }
 
-/* Zooms by a factor (below 1: in) around a moment that stays where it is. */
+/* Zooms by a factor (below 1: in) around a moment that stays in place. */
 function zoom(factor, around) {
 	const at = around === undefined ? (view.from + view.to) / 2 : around;
 	const span = Math.min(Math.max((view.to - view.from) * factor, NARROWEST), AXIS[1] - AXIS[0]);
