@@ -3,11 +3,9 @@
  * syscalls STATUS CALLS FIRST LAST HOW PROGRAM [ARG…]: runs PROGRAM and makes some of its system
  * calls fail, whether they are made by the program, its libraries, or children that it forked.
  *
- *   CALLS        their names, separated by commas; of all these calls, FIRST to LAST fail (from 1;
- * 0: none)
+ *   CALLS        comma-separated names; of these calls FIRST to LAST fail (from 1; 0: none)
  *   HOW          an errno value; or -1: a read or a write does only half of what was requested
- *   STATUS       a file that is written at the end: the number of calls, the system call that
- * failed first, and the number of PROGRAM's children that still existed after its end
+ *   STATUS       a file for the number of calls, the first that failed, and children left over
  *
  * Calls made by the program's loader are not counted, nor are those of programs that it starts.
  * Ends as PROGRAM did, by the same signal if there was one.
@@ -164,8 +162,8 @@ static bool is_program(const struct run *r, pid_t tid)
 
 /*
  * Does half of a read or a write for the program. Returns the number of bytes; -1 if that is
- * impossible, as for writes to a memory file with seals, which the kernel does completely or not at
- * all: libseccomp, which writes such files, does not retry.
+ * impossible, as for writes to a memory file, which the kernel does completely or not at all:
+ * libseccomp, which writes such files, does not retry.
  */
 static int64_t do_half(const struct seccomp_notif *call)
 {

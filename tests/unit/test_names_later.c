@@ -38,7 +38,7 @@ static void test_errors(void **state)
 		names.incomplete = false;
 		assert_int_equal(names__waits(&names, &slots, &one), cases[i].waits);
 		assert_int_equal(names.incomplete, cases[i].waits);
-		/* every user of the slots has a pause of its own */
+		/* each slot key has a pause of its own */
 		assert_false(names__waits(&names, &slots, &another));
 		slots__free(&slots);
 	}

@@ -175,7 +175,7 @@ static size_t fn_work(void *ctx, const void *question, size_t len, void *answer)
 	return 1;
 }
 
-/* Work that takes less time than an honest question may cannot be had without end, either. */
+/* Even work that takes less time than an honest question may is limited in total. */
 static void many_that_work(void **state)
 {
 	static const struct confine_service service = {

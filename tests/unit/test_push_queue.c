@@ -81,7 +81,7 @@ static void test_oldest_go(void **state)
 	assert_int_equal(queue__state(q).dropped, 3);
 	assert_int_equal(queue__state(q).n, 2);
 	assert_int_equal(hold_first(q), 'd');
-	/* the held file stays, and later ones are dropped before it */
+	/* the held file stays, and others are dropped in its place */
 	put_file(q, 50, 0, 'x', SMALL);
 	put_file(q, 200, 0, 'f', SMALL);
 	assert_int_equal(queue__look(q), 0);
@@ -176,7 +176,7 @@ static void test_whose(void **state)
 
 	(void)state;
 	assert_int_equal(queue__open(in_dir("a/queue"), 1000, 1000, &other), -EBUSY);
-	/* as long as an earlier session has it, which then ends */
+	/* in use by an earlier session, which then ends */
 	assert_int_equal(queue__check(in_dir("a/queue")), 0);
 	queue__free(q);
 	assert_int_equal(chmod(in_dir("a/queue"), 0777), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What one process's place of a file shows about the file's runtime is known for all processes that
- * map the file.
+ * What is found out about a file's runtime by way of one process's path holds for all processes
+ * that map the file.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -484,7 +484,7 @@ static void test_hostile(void **state)
 	timeline__free(kit.tl);
 }
 
-/* A program that keeps more and more, and exits: its last collection finds nothing. */
+/* A program that retains more and more, and exits: its last collection finds nothing. */
 static void test_exit(void **state)
 {
 	for (int exits = 0; exits < 2; exits++) {

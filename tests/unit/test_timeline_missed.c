@@ -3,9 +3,7 @@
 #include "picture/make.h"
 #include "test_timeline_gc.h"
 
-/*
- * A collection that ends at 35000 with a note of another time; then a window, and what follows it.
- */
+/* A collection that ends at 35000 and has its start noted at `start`; then two windows. */
 static void check_unplaced(uint64_t start, unsigned missed)
 {
 	struct kit kit;

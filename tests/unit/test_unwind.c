@@ -67,7 +67,7 @@ static void add_row(struct fixture *f, u64 pc, u32 r)
  *       + 0x2100   a signal's return point
  *       + 0x3000   calls StgRun (see STGRUN_RET), frame of 32 bytes
  *       + 0x3100   StgRun
- *       + 0x3200   nothing any more
+ *       + 0x3200   nothing from here on
  */
 static struct fixture *make(void)
 {

@@ -6,7 +6,7 @@
  */
 
 const BINS = 8192, BIN_NS = (AXIS[1] - AXIS[0]) / BINS;
-const MANY = 8192;	/* slices; fewer are gone through each time */
+const MANY = 8192;	/* slices; fewer are looked at one by one */
 const WIDE = 8;		/* pixels from which a slice is painted by itself */
 
 function newBins(lane) {

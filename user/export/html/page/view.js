@@ -6,7 +6,7 @@ const view = {
 	range: null,		/* the selected [from, to]; null: the whole session */
 	lanes: new Set(),	/* numbers of the selected lanes; none: all that count */
 	hidden: new Set(),	/* faces that are neither shown nor counted */
-	slice: null,		/* that was clicked: {lane, chunk, i} */
+	slice: null,		/* the one that was clicked: {lane, chunk, i} */
 	weight: data.weight,
 };
 const AXIS = [view.from, view.to];
