@@ -167,8 +167,8 @@ static void check_events(const struct scraped *s, const struct picture *pic)
 }
 
 /*
- * Without readings in between, the closed parts add up to the session. (A replay's first record
- * comes after all windows before it; the windows are long enough for none to come that early.)
+ * Without readings in between, the closed parts add up to the session. (A replay makes all windows
+ * before its first record at that record; these are long enough for there to be none.)
  */
 static void parts_add_up(void **state)
 {
