@@ -11,7 +11,7 @@ import subprocess
 import time
 
 from bad_server import Server
-from harness import SAFESCOPED, SLOWNESS, cases, check, run
+from harness import SAFESCOPED, SLOWNESS, cases, check, run, thorough
 from kernel_side import held_by
 from test_windows import attach, windows
 
@@ -86,15 +86,9 @@ def test_no_place_when_it_is_switched_on(t, how):
     check(sum("it goes on, and tries again" in line for line in session.err.seen) == 1, f"it said {session.err.seen}")
 
 
-@cases("archives", "queue")
-def test_gone_when_it_is_switched_on(t, what):
-    """It goes on without the archives, and pushes again once there is a place for the queue."""
-    switch, place = t.dir / "off", t.dir / "place"
-    place.mkdir(mode=0o755)
-    subprocess.run(["ar", "rc", place / "libnone.a"], check=True)
-    server = Server(t)
-    options = ("--archives", place) if what == "archives" else ("--push", server.url(), "--push-queue", place)
-    target = t.target("Calls", 2, "safe_sleep_1ms=30000")
+def gone_when_it_is_switched_on(t, target, place, options):
+    """Such a session, which goes on without `place`, a file or a directory, in whose place there is something else."""
+    switch = t.dir / "off"
     target.go()
     session, folder = attach(t, target, "--off-file", switch, *options, window="0.5")
     switch.write_text("")
@@ -102,11 +96,29 @@ def test_gone_when_it_is_switched_on(t, what):
     deadline = time.monotonic() + 60 * SLOWNESS
     while not windows(folder) and time.monotonic() < deadline:
         time.sleep(0.05)
-    shutil.rmtree(place)
-    place.write_text("a file")
+    if place.is_dir():
+        shutil.rmtree(place)
+        place.write_text("a file")
+    else:
+        place.unlink()
+        place.mkdir()
     switch.unlink()
     check(session.err.until("it goes on", 30 * SLOWNESS) is not None, f"it printed {session.err.seen}")
     session.wait_attached()
+    return session, folder
+
+
+@cases("archives", "queue")
+def test_gone_when_it_is_switched_on(t, what):
+    """It goes on without the archives, and pushes again once there is a place for the queue."""
+    place = t.dir / "place"
+    place.mkdir(mode=0o755)
+    subprocess.run(["ar", "rc", place / "libnone.a"], check=True)
+    server = Server(t)
+    options = ("--archives", place) if what == "archives" else ("--push", server.url(), "--push-queue", place)
+    target = t.target("Calls", 2, "safe_sleep_1ms=30000")
+    session, folder = gone_when_it_is_switched_on(t, target, place, options)
+    deadline = time.monotonic() + 60 * SLOWNESS
     if what == "queue":
         check(session.err.until("a window is not pushed", 30 * SLOWNESS) is not None, f"it printed {session.err.seen}")
         place.unlink()
@@ -122,6 +134,61 @@ def test_gone_when_it_is_switched_on(t, what):
     check(session.wait() == 1, f"safescoped ended so: {session.err.seen}")
     missing = windows(folder)[-1].target(target.pid)["missing"]
     check(any("--archives" in line for line in missing) == (what == "archives"), f"missing are {missing}")
+
+
+@cases("headers", "ca")
+def test_push_files_gone_when_it_is_switched_on(t, what):
+    """It goes on, keeps what is to be sent, and ends like any other."""
+    place, server = t.dir / "file", Server(t)
+    place.write_text("X-Scope-OrgID: one\n" if what == "headers" else "-----BEGIN CERTIFICATE-----\n")
+    target = t.target("Calls", 2, "safe_sleep_1ms=30000")
+    session, folder = gone_when_it_is_switched_on(
+        t, target, place, ("--push", server.url(), "--push-queue", t.dir / "queue", f"--push-{what}", place))
+    have, before = len(windows(folder)), len(server.requests)
+    deadline = time.monotonic() + 60 * SLOWNESS
+    while len(windows(folder)) < have + 3 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    session.signal(signal.SIGTERM)
+    check(session.wait() == 0, f"safescoped ended so: {session.err.seen}")
+    check(len(server.requests) == before, "something was sent without it")
+    check(len([path for path in (t.dir / "queue").rglob("*") if path.is_file()]) >= 2, "nothing is kept")
+
+
+@cases("headers", "archives")
+@thorough
+def test_back_after_it_was_switched_on(t, what):
+    """A new session begins with what is there again; what was kept is sent."""
+    place, server = t.dir / "place", Server(t)
+    if what == "headers":
+        place.write_text("X-Scope-OrgID: one\n")
+        options = ("--push", server.url(), "--push-queue", t.dir / "queue", "--push-headers", place)
+    else:
+        place.mkdir()
+        subprocess.run(["ar", "rc", place / "libnone.a"], check=True)
+        options = ("--archives", place)
+    target = t.target("Calls", 2, "safe_sleep_1ms=120000")
+    session, folder = gone_when_it_is_switched_on(t, target, place, options)
+    if what == "headers":
+        place.rmdir()
+        place.write_text("X-Scope-OrgID: two\n")
+    else:
+        place.unlink()
+        place.mkdir()
+        subprocess.run(["ar", "rc", place / "libnone.a"], check=True)
+    check(session.err.until("has come back", 90 * SLOWNESS) is not None, f"it printed {session.err.seen}")
+    session.wait_attached()
+    have, before = len(windows(folder)), len(server.requests)
+    deadline = time.monotonic() + 60 * SLOWNESS
+    while len(windows(folder)) < have + 3 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    session.signal(signal.SIGTERM)
+    check(session.wait() in (0, 1), f"safescoped ended so: {session.err.seen}")
+    if what == "headers":
+        check({request.headers["x-scope-orgid"] for request in server.requests[before:]} == {"two"}, "nothing is sent again")
+        check(not [path for path in (t.dir / "queue").rglob("*-*") if path.is_file()], "something is still kept")
+    else:
+        missing = windows(folder)[-1].target(target.pid)["missing"]
+        check(not any("--archives" in line for line in missing), f"missing are {missing}")
 
 
 @cases("before", "meanwhile")

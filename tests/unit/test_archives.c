@@ -519,11 +519,14 @@ static void reads_directories_in_a_child(void **state)
 	assert_non_null(mkdtemp(dir));
 	assert_int_equal(archives__open(none, 1, &archives), -ENOENT);
 	assert_int_equal(archives__open(dirs, 1, &archives), -ENOENT);
+	assert_false(archives__are_there(none, 1));
+	assert_false(archives__are_there(dirs, 1));
 	snprintf(path, sizeof(path), "%s/libone.a", dir);
 	f = fopen(path, "we");
 	assert_non_null(f);
 	assert_int_equal(fwrite(w->archive, 1, w->archive_size, f), w->archive_size);
 	assert_int_equal(fclose(f), 0);
+	assert_true(archives__are_there(dirs, 1));
 	assert_int_equal(archives__open(dirs, 1, &archives), 0);
 	size = write_program(w, program);
 	assert_int_equal(elf__open_bytes(program, size, "program", &elf), 0);

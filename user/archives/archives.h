@@ -32,6 +32,8 @@ struct symbols_hit;
  * no archive, which is printed; -ENOMEM.
  */
 int archives__open(const char *const *dirs, size_t n, struct archives **ret_archives);
+/* Whether archives__open() would find some in each; prints nothing. */
+bool archives__are_there(const char *const *dirs, size_t n);
 void archives__free(struct archives *archives);
 
 /* The functions of archives found in one file. */

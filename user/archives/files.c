@@ -203,25 +203,44 @@ static int walk_dir(struct walk *w, int at, const char *name, unsigned depth)
 	return err;
 }
 
-int archives__open(const char *const *dirs, size_t n, struct archives **ret_archives)
+/* *ret_last: the directory that is wrong, if one is. */
+static int map_dirs(struct archives *a, const char *const *dirs, size_t n, const char **ret_last)
 {
-	struct archives *a = calloc(1, sizeof(*a));
 	struct walk walk = {.archives = a};
-	int err = a ? 0 : -ENOMEM;
+	int err = 0;
 
 	for (size_t i = 0; i < n && !err; i++) {
 		size_t before = a->n;
 
+		*ret_last = dirs[i];
 		err = walk_dir(&walk, AT_FDCWD, dirs[i], 0);
 		if (!err && a->n == before && !a->left_out)
 			err = -ENODATA;
-		if (err)
-			log_error("--archives %s: %s", dirs[i],
-				  err == -ENODATA     ? "there are no archives (lib….a)"
-				  : err == -EREMOTEIO ? "not on a local file system"
-						      : strerror(-err));
 	}
+	return err;
+}
+
+bool archives__are_there(const char *const *dirs, size_t n)
+{
+	struct archives *a = calloc(1, sizeof(*a));
+	const char *last;
+	bool there = a && map_dirs(a, dirs, n, &last) == 0;
+
+	archives__free(a);
+	return there;
+}
+
+int archives__open(const char *const *dirs, size_t n, struct archives **ret_archives)
+{
+	struct archives *a = calloc(1, sizeof(*a));
+	const char *last = "";
+	int err = a ? map_dirs(a, dirs, n, &last) : -ENOMEM;
+
 	if (err) {
+		log_error("--archives %s: %s", last,
+			  err == -ENODATA     ? "there are no archives (lib….a)"
+			  : err == -EREMOTEIO ? "not on a local file system"
+					      : strerror(-err));
 		archives__free(a);
 		return err == -ENOMEM ? err : -ENOENT;
 	}

@@ -12,12 +12,9 @@
 #include "confine/confine.h"
 #include "push_priv.h"
 
-#define CA_MAX (4U << 20)
 /* A collector accepts 20 MiB before compression (confighttp's max_request_body_size): this
  * leaves room for what the last sample adds. */
 #define OTLP_MOST (8ULL << 20)
-/* What the first line of each certificate ends with, after "BEGIN " or "BEGIN TRUSTED ". */
-#define PEM_MARK "CERTIFICATE-----"
 /* How many HTTP 500 answers a file gets before it is given up: a server that fails at one file
  * in particular would keep all others waiting. */
 #define MOST_500 5U
@@ -37,8 +34,7 @@
 
 struct destination {
 	struct push_url url;
-	struct push_headers headers;
-	char *ca;
+	struct push_files files; /* if they are lacking, nothing is sent */
 	struct sender_opts sending;
 	struct confine_peer *peer; /* NULL: it has ended */
 	struct queue *queue;
@@ -490,19 +486,22 @@ static int open_queue(struct destination *d, const struct push_opts *opts)
 	return queue__open_later(path, bytes, PUSH_QUEUE_FILES, &d->queue);
 }
 
+/* Without the files there is none. */
 static int open_sender(struct destination *d, const struct push_opts *opts)
 {
 	uint64_t timeout = opts->timeout_ns ? opts->timeout_ns : PUSH_TIMEOUT_NS;
 	bool otlp = d->url.protocol == PUSH_OTLP;
 	int err;
 
+	if (d->files.lacking)
+		return 0;
 	d->sending = (struct sender_opts){
 		.url = d->url.request,
 		.content_type = otlp ? "application/x-protobuf" : "application/octet-stream",
 		/* for pprof, compression is part of the format */
 		.content_encoding = otlp ? "gzip" : NULL,
-		.headers = &d->headers,
-		.ca = d->ca,
+		.headers = &d->files.headers,
+		.ca = d->files.ca,
 		.timeout_ms = (uint32_t)MIN(timeout / 1000000, (uint64_t)INT32_MAX),
 		.otlp = otlp,
 	};
@@ -513,35 +512,23 @@ static int open_sender(struct destination *d, const struct push_opts *opts)
 	return err;
 }
 
-/* Reads the files with request headers and trusted certificates. Prints a line on failure; the
- * caller frees. */
-static int read_files(const struct push_to *to, const struct push_opts *opts,
-		      struct push_headers *ret_headers, char **ret_ca)
+int destination__check(const struct push_to *to, const struct push_opts *opts)
 {
-	size_t len;
-	int err = push_headers__read(to->headers, opts->owner, ret_headers);
+	struct push_files files;
+	int err = push_files__read(to, opts->owner, &files);
 
-	if (err || !to->ca)
-		return err;
-	err = push_file__read(to->ca, CA_MAX, opts->owner, ret_ca, &len);
-	if (!err && !strstr(*ret_ca, PEM_MARK)) {
-		log_error("%s: has no certificate in PEM", to->ca);
-		free(*ret_ca);
-		*ret_ca = NULL;
-		err = -EINVAL;
-	}
+	push_files__free(&files);
 	return err;
 }
 
-int destination__check(const struct push_to *to, const struct push_opts *opts)
+bool destination__has_other_files(const struct destination *d)
 {
-	struct push_headers headers = {.n = 0};
-	char *ca = NULL;
-	int err = read_files(to, opts, &headers, &ca);
+	return d->files.lacking && push_files__have_changed(&d->files);
+}
 
-	push_headers__free(&headers);
-	free(ca);
-	return err;
+bool destination__has_ended(const struct destination *d)
+{
+	return !d->peer && !d->files.lacking;
 }
 
 int destination__check_queue(const struct push_to *to, const struct push_opts *opts)
@@ -558,6 +545,17 @@ int destination__check_queue(const struct push_to *to, const struct push_opts *o
 	return err ? err : queue__check(path);
 }
 
+static int open_files(struct destination *d, const struct push_to *to, const struct push_opts *opts)
+{
+	int err = push_files__read(to, opts->owner, &d->files);
+
+	if (!err || err == -ENOMEM || !opts->place_may_come)
+		return err;
+	log_warn("push to %s: it goes on, and keeps what is to be sent until that can be read",
+		 d->url.shown);
+	return 0;
+}
+
 int destination__open(const struct push_to *to, const struct push_opts *opts,
 		      struct destination **ret_destination)
 {
@@ -568,14 +566,14 @@ int destination__open(const struct push_to *to, const struct push_opts *opts,
 	if (err)
 		log_error("push to %s: %s", to->url, why);
 	if (!err)
-		err = read_files(to, opts, &d->headers, &d->ca);
+		err = open_files(d, to, opts);
 	if (!err)
 		err = open_queue(d, opts);
 	if (!err)
 		err = open_sender(d, opts);
 	/* from here on only the sender has the headers, which may be credentials */
 	if (d)
-		push_headers__free(&d->headers);
+		push_files__free(&d->files);
 	if (err) {
 		destination__free(d);
 		return err;
@@ -590,8 +588,7 @@ void destination__free(struct destination *d)
 		return;
 	confine_peer__free(d->peer);
 	queue__free(d->queue);
-	push_headers__free(&d->headers);
+	push_files__free(&d->files);
 	push_url__free(&d->url);
-	free(d->ca);
 	free(d);
 }

@@ -38,8 +38,7 @@ uint64_t push__stamp(const struct push_opts *opts)
 	uint64_t stamp = 0;
 
 	for (size_t i = 0; i < opts->n; i++)
-		stamp = push_file__stamp(push_file__stamp(stamp, opts->to[i].headers),
-					 opts->to[i].ca);
+		stamp = push_files__stamp(stamp, &opts->to[i]);
 	return stamp;
 }
 
@@ -125,7 +124,15 @@ void push__stats(const struct push *p, size_t i, struct push_stats *ret_stats)
 bool push__has_ended(const struct push *p)
 {
 	for (size_t i = 0; p && i < p->n; i++)
-		if (destination__fd(p->v[i]) < 0)
+		if (destination__has_ended(p->v[i]))
+			return true;
+	return false;
+}
+
+bool push__has_other_files(const struct push *p)
+{
+	for (size_t i = 0; p && i < p->n; i++)
+		if (destination__has_other_files(p->v[i]))
 			return true;
 	return false;
 }

@@ -40,7 +40,8 @@ struct push_opts {
 	const char *queue_dir; /* NULL: PUSH_QUEUE_DIR */
 	uint64_t queue_bytes;  /* for each destination; 0: PUSH_QUEUE_BYTES */
 	uint64_t timeout_ns;   /* for one attempt; 0: PUSH_TIMEOUT_NS */
-	/* If a queue cannot be opened at first, try again for each window. */
+	/* If a queue cannot be opened at first, try again for each window; if headers or
+	 * certificates cannot be read, send nothing: see push__has_other_files(). */
 	bool place_may_come;
 	uid_t owner; /* whose files are accepted besides root's and our own user's */
 };
@@ -109,6 +110,9 @@ size_t push__count(const struct push *push);
 void push__stats(const struct push *push, size_t i, struct push_stats *ret_stats);
 /* True if a sending process has ended; its files stay in the queue. push NULL: false. */
 bool push__has_ended(const struct push *push);
+/* True if a file of headers or certificates that could not be read at the start has changed since.
+ * push NULL: false. */
+bool push__has_other_files(const struct push *push);
 /* True if something that was queued will not arrive. push NULL: false. */
 bool push__lost(const struct push *push);
 /* True if there are files in the queues. */

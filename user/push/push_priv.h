@@ -45,6 +45,25 @@ struct push_headers {
 int push_headers__read(const char *path, uid_t user, struct push_headers *ret_headers);
 void push_headers__free(struct push_headers *headers);
 
+/* ── files.c ─────────────────────────────────────────────────────────────────────────────── */
+
+/* Of one destination. */
+struct push_files {
+	const struct push_to *to;
+	struct push_headers headers;
+	char *ca;	/* certificates, as text; NULL: there is no such file */
+	bool lacking;	/* one could not be read, or is wrong; then there are none */
+	uint64_t stamp; /* push_files__stamp(), before they were read */
+};
+
+/* Prints a line on failure; `to` and *ret_files are set in any case. */
+int push_files__read(const struct push_to *to, uid_t user, struct push_files *ret_files);
+bool push_files__have_changed(const struct push_files *files);
+/* push_file__stamp() of both. */
+uint64_t push_files__stamp(uint64_t stamp, const struct push_to *to);
+/* Of what was in them nothing is left; whether they have changed is still known. */
+void push_files__free(struct push_files *files);
+
 /* ── labels.c ────────────────────────────────────────────────────────────────────────────── */
 
 struct buf;
@@ -217,6 +236,10 @@ int destination__open(const struct push_to *to, const struct push_opts *opts,
 		      struct destination **ret_destination);
 /* Checks that its files can be used. 0, or an error, for which a line is printed. */
 int destination__check(const struct push_to *to, const struct push_opts *opts);
+/* Those that could not be read when it was opened have been changed since. */
+bool destination__has_other_files(const struct destination *d);
+/* The process that sends has. */
+bool destination__has_ended(const struct destination *d);
 /* queue__check() of its queue. */
 int destination__check_queue(const struct push_to *to, const struct push_opts *opts);
 void destination__free(struct destination *d);

@@ -3,7 +3,7 @@
  * renewal: helper processes that were started before the session held anything they must not
  * inherit cannot be started again during the session. If one has ended (a bug, or the kernel's OOM
  * killer), a session that may be followed by another one ends, instead of going on without it for
- * months.
+ * months. It also ends once something that it had to start without is available.
  */
 #include "debuginfod/debuginfod.h"
 #include "push/push.h"
@@ -14,6 +14,22 @@ bool renewal__may_be(const struct session *s, uint64_t now)
 	uint64_t after = s->opts->renew_after_ns;
 
 	return after && now - s->began_ns >= after;
+}
+
+static bool is_back(struct session *s)
+{
+	return push__has_other_files(s->push) ||
+	       (s->no_archives &&
+		target_cache__finds_archives(s->opts->archives, s->opts->n_archives));
+}
+
+/* Less and less often: archives may be many. */
+static bool has_come_back(struct session *s, uint64_t now)
+{
+	if (now < s->lacking.until_ns)
+		return false;
+	retry__begin(&s->lacking, now, RETRY_NS, RETRY_LONGEST_NS);
+	return is_back(s);
 }
 
 bool renewal__is_due(struct session *s, uint64_t now)
@@ -30,9 +46,12 @@ bool renewal__is_due(struct session *s, uint64_t now)
 		what = "answers for metrics";
 	else if (debuginfod__has_ended(s->debuginfod))
 		what = "downloads debug files";
-	if (!what)
+	if (what)
+		log_warn("the process that %s has ended: the session begins anew", what);
+	else if (has_come_back(s, now))
+		log_info("what it went on without has come back: the session begins anew");
+	else
 		return false;
-	log_warn("the process that %s has ended: the session begins anew", what);
 	s->renewed = true;
 	return true;
 }

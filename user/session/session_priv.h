@@ -115,11 +115,12 @@ struct session {
 	unsigned n_signals;  /* signals taken in a session with a command */
 	uint64_t n_left_out; /* GHC programs that could not be profiled */
 	struct no_files no_files;
-	bool not_scanned; /* it ended before all processes had been found */
-	bool stopped;	  /* by a signal, or by what follows */
-	bool cut_short;	  /* the kernel side is gone */
-	bool no_archives; /* archives that were asked for are missing */
-	bool renewed;	  /* it ends so that the next one can start */
+	bool not_scanned;     /* it ended before all processes had been found */
+	bool stopped;	      /* by a signal, or by what follows */
+	bool cut_short;	      /* the kernel side is gone */
+	bool no_archives;     /* archives that were asked for are missing */
+	struct retry lacking; /* when to look for archives and for files that pushes lack */
+	bool renewed;	      /* it ends so that the next one can start */
 	uint64_t began_ns;
 	bool switched_off;  /* by opts->off_path: nothing may stay attached */
 	bool off_ignored;   /* there is such a file, but it does not count */
@@ -175,8 +176,8 @@ bool switched__off(struct session *s, uint64_t now);
 /* True if the session may end so that the next one starts, which it may not soon after its
  * start. */
 bool renewal__may_be(const struct session *s, uint64_t now);
-/* True if a process that the session needs has ended, which is reported, and the session is to
- * end. */
+/* True if a process that the session needs has ended, or something that it started without is
+ * available, which is reported, and the session is to end. */
 bool renewal__is_due(struct session *s, uint64_t now);
 
 /* ── signalled.c: what signals ask of the session ────────────────────────────────────────── */

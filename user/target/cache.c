@@ -71,6 +71,11 @@ int target_cache__open_archives(struct target_cache *cache, const char *const *d
 	return n ? archives__open(dirs, n, &cache->archives) : 0;
 }
 
+bool target_cache__finds_archives(const char *const *dirs, size_t n)
+{
+	return archives__are_there(dirs, n);
+}
+
 void target_cache__ask(struct target_cache *cache, struct debuginfod *debuginfod)
 {
 	cache->debuginfod = debuginfod;
