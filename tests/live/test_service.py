@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The service: what its manager learns, its configuration read again, its log, its unit."""
 
+import contextlib
 import json
 import os
 import re
@@ -424,6 +425,32 @@ def test_new_credentials(t):
     check(sent == sorted(sent, reverse=True) and set(sent) == {"old", "new"}, f"requests of {sent}")
     check(s.child() != child, "the same session goes on")
     s.end()
+
+
+def test_stopped_as_it_begins(t):
+    """What a server that does not answer has left is not sent for long where the beginning took up the time for that."""
+    server = Server(t, [HANG] * 1000)
+    s = Service(t, "--push", server.url(), "--push-queue", t.dir / "queue")
+    s.manager.wait_for("READY")
+    s.wait_for_windows(lambda hz: len(hz) >= 2)
+    s.end()
+    check(list((t.dir / "queue").rglob("*.push")), "nothing is queued")
+    again = t.session("--config", s.config, "--pid", s.target.pid, "--push", server.url(), "--push-queue", t.dir / "queue", "-v")
+    begun = False
+    while not begun:
+        with contextlib.suppress(OSError):  # one has ended meanwhile
+            begun = any(Path(f"/proc/{pid}/comm").read_text().strip() == "safescoped:push" for pid in descendants(again.pid))
+    session = int(Path(f"/proc/{again.pid}/task/{again.pid}/children").read_text())
+    os.kill(session, signal.SIGSTOP)
+    again.signal(signal.SIGTERM)
+    time.sleep(2)
+    os.kill(session, signal.SIGCONT)
+    check(again.err.until("Z.json", 30 * SLOWNESS) is not None, f"it said {again.err.seen}")
+    written = time.monotonic()
+    again.wait()
+    took = time.monotonic() - written
+    check("are still queued" in again.err.seen[-1], f"it said {again.err.seen}")
+    check(took < 1.2, f"{took:.1f} s after its last window")
 
 
 def test_switched_off(t):

@@ -88,10 +88,18 @@ static bool push_last(struct session *s, const struct picture *pic, uint64_t end
 	return !err && !push__lost(s->push) && (s->windows || !push__has_more(s->push));
 }
 
+/* Whether it was to end before its loop has begun. A command gets the first signal. */
+static bool is_to_end(const struct session *s)
+{
+	struct pollfd p = {.fd = s->signal_fd, .events = POLLIN};
+
+	return s->opts->kind != SESSION_COMMAND && poll(&p, 1, 0) > 0;
+}
+
 static int run_to_end(struct session *s)
 {
 	const struct picture *pic;
-	uint64_t ended_ns;
+	uint64_t began_ns = time__monotonic_ns(), ended_ns;
 	bool pushed, partial;
 	int err;
 
@@ -126,8 +134,11 @@ static int run_to_end(struct session *s)
 		log_error("the session cannot begin: %s%s", strerror(-err), limit__why(err).text);
 		return EXIT_FAILED;
 	}
+	/* such a signal may have come at once */
+	ended_ns = is_to_end(s) ? began_ns : 0;
 	loop__run(s);
-	ended_ns = time__monotonic_ns();
+	if (!ended_ns)
+		ended_ns = time__monotonic_ns();
 	if (s->opts->kind == SESSION_COMMAND && !s->switched_off && judge_command(s))
 		return EXIT_FAILED;
 	note_nobody(s);
