@@ -57,6 +57,14 @@ def test_good(t, case):
     check(code == 0 and not lines, f"ended with {code}: {lines}")
 
 
+def test_low_port(t):
+    """Root may have it; the service's user may not."""
+    code, lines = check_config(t, "metrics 80\n")
+    check(code == 0 and len(lines) == 1 and "CAP_NET_BIND_SERVICE" in lines[0], f"ended with {code}: {lines}")
+    code, lines = check_config(t, "metrics 9464\n")
+    check(code == 0 and not lines, f"ended with {code}: {lines}")
+
+
 @cases("push-headers", "push-ca")
 def test_file_of_a_push(t, option):
     """One that cannot be read is reported before the service fails by it."""

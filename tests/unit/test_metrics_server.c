@@ -216,6 +216,9 @@ static void addresses(void **state)
 		assert_true(metrics_server__is_address(good[i]));
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		assert_false(metrics_server__is_address(bad[i]));
+	assert_false(metrics_server__needs_right("0"));
+	assert_false(metrics_server__needs_right("[::]:65535"));
+	assert_false(metrics_server__needs_right("unix:/1"));
 }
 
 /* A port alone listens on the loopback address only, according to the kernel. */

@@ -9,6 +9,7 @@
 
 #include "completion.h"
 #include "config.h"
+#include "metrics/server.h"
 #include "options_priv.h"
 
 #define MAX_SETTINGS 4096
@@ -362,6 +363,10 @@ struct options *options__parse(int argc, char **argv)
 		/* these files are part of the configuration; output directories may only exist
 		 * once the service runs */
 		err = push__check(&o->push);
+		if (o->metrics && metrics_server__needs_right(o->metrics))
+			log_warn("metrics %s: its port needs CAP_NET_BIND_SERVICE, which the "
+				 "service's own user has not",
+				 o->metrics);
 		options__free(o);
 		exit(err ? EX_USAGE : EXIT_COMPLETE);
 	}

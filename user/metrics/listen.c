@@ -99,6 +99,31 @@ bool metrics_server__is_address(const char *text)
 	return !lacks;
 }
 
+/* The first port that anybody may listen at. */
+static unsigned long first_free_port(void)
+{
+	FILE *f = fopen("/proc/sys/net/ipv4/ip_unprivileged_port_start", "re");
+	unsigned long port = IPPORT_RESERVED;
+	char text[16];
+
+	if (f && fgets(text, sizeof(text), f))
+		port = strtoul(text, NULL, 10);
+	if (f)
+		fclose(f);
+	return port;
+}
+
+bool metrics_server__needs_right(const char *text)
+{
+	unsigned long port;
+	struct address a;
+
+	if (!strncmp(text, UNIX, strlen(UNIX)) || !split(text, &a))
+		return false;
+	port = strtoul(a.port, NULL, 10);
+	return port && port < first_free_port();
+}
+
 /* ── TCP ─────────────────────────────────────────────────────────────────────────────────── */
 
 static void show(struct listener *l)
@@ -203,7 +228,10 @@ int listener__open(const char *address, struct listener *ret_listener)
 	if (!err && listen(l.fd, BACKLOG))
 		err = -errno;
 	if (err) {
-		log_error("--metrics %s: %s", address, strerror(-err));
+		log_error("--metrics %s: %s%s", address, strerror(-err),
+			  err == -EACCES && metrics_server__needs_right(address)
+				  ? " (its port needs CAP_NET_BIND_SERVICE)"
+				  : "");
 		listener__close(&l, true);
 		return err;
 	}
