@@ -338,6 +338,32 @@ def test_wrong_reload(t):
     check(set(s.frequencies()) == {49}, f"windows of {s.frequencies()} Hz")
 
 
+def test_reload_that_cannot_begin(t):
+    """That one of --pid is no GHC program only the new session finds out: it goes on as before."""
+    s = Service(t)
+    s.manager.wait_for("READY")
+    child, good = s.child(), s.config.read_text()
+    with subprocess.Popen(["sleep", "1000"]) as other:
+        try:
+            s.config.write_text(good.replace("frequency 49", "frequency 97") + f"pid {other.pid}\n")
+            s.session.signal(signal.SIGHUP)
+            s.manager.wait_for("RELOADING")
+            s.manager.wait_for("READY")
+        finally:
+            other.kill()
+    check(s.session.err.until("goes on with what was there before", 30) is not None, f"it said {s.session.err.seen}")
+    check(s.child() != child, "the session before goes on")
+    have = len(s.frequencies())
+    s.wait_for_windows(lambda hz: len(hz) > have + 1)
+    s.config.write_text(good)
+    s.session.signal(signal.SIGHUP)
+    check(s.session.err.until("nothing has changed", 30) is not None, f"it said {s.session.err.seen}")
+    s.session.signal(signal.SIGTERM)
+    # 1: a session could not begin
+    check(s.session.wait() == 1, f"it said {s.session.err.seen}")
+    check(set(s.frequencies()) == {49}, f"windows of {s.frequencies()} Hz")
+
+
 def test_reload_during_a_reload(t):
     """Whoever reloads what is being reloaded waits for the same new session."""
     s = Service(t)

@@ -51,6 +51,8 @@
 struct service {
 	struct options **options;
 	struct options *next; /* options for the next child; NULL: the same */
+	/* the options before a reload, until a session has begun with the new ones; NULL: none */
+	struct options *before;
 	struct named named;
 	uint64_t began_ns;
 	int signal_fd;
@@ -115,6 +117,8 @@ static void take_reports(struct service *sv)
 	/* an ending child was given longer, and is not what a reload waits for */
 	if (n <= 0 || sv->ending)
 		return;
+	options__free(sv->before);
+	sv->before = NULL;
 	sv->alive_until_ns = time__monotonic_ns() + MAX(STILL_LEAST_NS, sv->notify_every_ns);
 	report_state(sv, profiling);
 }
@@ -147,22 +151,47 @@ static void open_metrics_again(struct service *sv)
 			 (*sv->options)->config_path);
 }
 
-/* If metrics cannot be served at their address, the service goes on without them, and tries
- * again when the configuration is next read. */
+/* Makes `o` the current options. If metrics cannot be served at their address, the service goes on
+ * without them, and tries again when the configuration is next read. */
+static void use(struct service *sv, struct options *o)
+{
+	bool moved = !serves_metrics(sv) || !same_address((*sv->options)->metrics, o->metrics);
+
+	*sv->options = o;
+	named__take(&sv->named, o);
+	options__set_log_level(o);
+	if (moved)
+		open_metrics_again(sv);
+}
+
 static void use_next(struct service *sv)
 {
-	bool moved;
+	struct options *now = *sv->options;
 
 	if (!sv->next)
 		return;
-	moved = !serves_metrics(sv) || !same_address((*sv->options)->metrics, sv->next->metrics);
-	options__free(*sv->options);
-	*sv->options = sv->next;
+	use(sv, sv->next);
 	sv->next = NULL;
-	named__take(&sv->named, *sv->options);
-	options__set_log_level(*sv->options);
-	if (moved)
-		open_metrics_again(sv);
+	if (sv->before)
+		options__free(now);
+	else
+		sv->before = now;
+}
+
+/* What is wrong with a process, say, only a session finds out. False: there is nothing to go back
+ * to. */
+static bool go_back(struct service *sv)
+{
+	struct options *now = *sv->options;
+
+	if (!sv->before)
+		return false;
+	log_error("%s: no session can begin so; it goes on with what was there before",
+		  now->config_path);
+	use(sv, sv->before);
+	sv->before = NULL;
+	options__free(now);
+	return true;
 }
 
 static bool can_write(const struct options *o)
@@ -500,7 +529,8 @@ int service__run(struct options **options)
 		code = run_child(&sv);
 		off = code & EXIT_SWITCHED_OFF;
 		renewed = code & EXIT_RENEWED;
-		if (!off && !renewed && !sv.next)
+		if (!off && !renewed && !sv.next &&
+		    (code != EXIT_FAILED || sv.stopping || !go_back(&sv)))
 			break;
 		partial |= off || renewed ? code & EXIT_PARTIAL : code;
 		code = 0;
@@ -512,6 +542,7 @@ int service__run(struct options **options)
 		use_next(&sv);
 	}
 	options__free(sv.next);
+	options__free(sv.before);
 	metrics_server__free(sv.metrics);
 	named__close(&sv.named);
 	fd__close(&sv.signal_fd);
