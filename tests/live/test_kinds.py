@@ -377,6 +377,8 @@ def test_packed(t):
     got = t.report().target(target.pid)
     check(got["ghc"]["version"] is None and not got["safe_calls"], f"{got['ghc']}, {got['safe_calls']}")
     check(any("packed" in m for m in got["missing"]), f"missing: {got['missing']}")
+    lines = [l for l in session.err.seen if "no snapshot" in l]
+    check(not any("temporarily" in l for l in lines), f"it said {lines}")
     lanes = [l for l in got["lanes"] if l["kind"] == "thread"]
     cpu = sum(l["cpu_ns"] for l in lanes)
     want = truth["safe_spin_1ms"]["cpu_ns"]

@@ -31,13 +31,15 @@ void snapshots__over(struct session *s, struct member *m)
 
 static void no_snapshot(struct session *s, struct member *m, int err)
 {
+	const char *why =
+		err == -EAGAIN ? "its runtime's layout could not be checked" : strerror(-err);
+
 	if (target__alive(m->target)) {
 		/* a busy host has many of them, and each is in the window's report */
 		if (s->opts->window_ns)
-			log_verbose("pid %d: no snapshot of its threads: %s", m->pid,
-				    strerror(-err));
+			log_verbose("pid %d: no snapshot of its threads: %s", m->pid, why);
 		else
-			log_warn("pid %d: no snapshot of its threads: %s", m->pid, strerror(-err));
+			log_warn("pid %d: no snapshot of its threads: %s", m->pid, why);
 		intake__add_missing(s->in, m->pid,
 				    "the snapshot of sleeping threads failed: their states before "
 				    "their first event are unknown");
