@@ -167,6 +167,26 @@ static void test_width(void **state)
 	assert_int_equal(text__width("\xff\xff", 2), 2);
 }
 
+static void test_shell_word(void **state)
+{
+	static const char *const words[][2] = {
+		{"/usr/bin/a-b_c+1.2", "/usr/bin/a-b_c+1.2"},
+		{"", "''"},
+		{"a b", "'a b'"},
+		{"$(id);~", "'$(id);~'"},
+		{"it's", "'it'\\''s'"},
+		{"µs", "'µs'"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		char *word = text__shell_word(words[i][0]);
+
+		assert_string_equal(word, words[i][1]);
+		free(word);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +195,7 @@ int main(void)
 		cmocka_unit_test(test_every_pair_of_bytes),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_width),
+		cmocka_unit_test(test_shell_word),
 	};
 
 	if (!setlocale(LC_CTYPE, "C.UTF-8"))

@@ -89,6 +89,9 @@ size_t text__decode(const char *s, size_t len, uint32_t *ret_cp);
 size_t text__escape(const char *s, size_t len, char *out, size_t size);
 /* The whole string escaped, to be freed by the caller. NULL if there is no memory. */
 char *text__escaped(const char *s);
+/* The string quoted as one word of a shell, for commands that are shown; to be freed by the caller.
+ * NULL if there is no memory. */
+char *text__shell_word(const char *s);
 /* Columns on a terminal; a byte that is not UTF-8 counts as one. Needs the locale, set by
  * main(). */
 size_t text__width(const char *s, size_t len);

@@ -115,6 +115,29 @@ char *text__escaped(const char *s)
 	return out;
 }
 
+char *text__shell_word(const char *s)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_-+./:,@%=";
+	char *word, *to;
+
+	if (*s && !s[strspn(s, plain)])
+		return strdup(s);
+	/* a quote becomes four characters */
+	to = word = malloc(4 * strlen(s) + 3);
+	if (!word)
+		return NULL;
+	*to++ = '\'';
+	for (; *s; s++) {
+		if (*s == '\'')
+			to = stpcpy(to, "'\\'");
+		*to++ = *s;
+	}
+	*to++ = '\'';
+	*to = '\0';
+	return word;
+}
+
 size_t text__width_of(uint32_t cp)
 {
 	int n = wcwidth((wchar_t)cp);

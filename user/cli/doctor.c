@@ -71,6 +71,7 @@ static void report_setcap(struct doctor *d, bool lacking)
 	char line[512] = "setcap ", self[PATH_MAX];
 	size_t len = strlen(line);
 	bool known = proc__exe(getpid(), self, sizeof(self)) == 0;
+	char *word = known ? text__shell_word(self) : NULL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(caps); i++)
 		if (caps[i].cap != CAP_SYS_ADMIN)
@@ -80,7 +81,8 @@ static void report_setcap(struct doctor *d, bool lacking)
 		*c = (char)tolower((unsigned char)*c);
 	report(d, !lacking, OPTIONAL, "setcap", "%s%s+ep %s",
 	       lacking ? "gives an ordinary user all of these: sudo " : "these, without root: ",
-	       line, known ? self : "/usr/local/bin/safescoped");
+	       line, word ? word : "/usr/local/bin/safescoped");
+	free(word);
 }
 
 static void report_caps(struct doctor *d, const struct kernel_features *f)

@@ -383,11 +383,14 @@ static int write_file(const struct output *o, const struct outputs *all,
 static void say_written(const struct output *o)
 {
 	const char *hint = place__hint(o->format), *at = strstr(hint, "%s");
+	char *word = at ? text__shell_word(o->path) : NULL;
 
 	if (at)
-		log_info("%s: %.*s%s%s", o->path, (int)(at - hint), hint, o->path, at + 2);
+		log_info("%s: %.*s%s%s", o->path, (int)(at - hint), hint, word ? word : o->path,
+			 at + 2);
 	else
 		log_info("%s: %s", o->path, hint);
+	free(word);
 }
 
 /*
