@@ -14,47 +14,76 @@
 /* The share measured with n samples is off by more than this many deviations once in a thousand. */
 #define DEVIATIONS 3.0
 
-static void count(const struct pic_lane *lane, uint64_t *ret_runtime, uint64_t *ret_mutator)
+/* True if all collections up to the time when the probes came off are known, with their pauses. */
+static bool all_before(const struct seen_gcs *gcs, const struct pic_target *pub)
 {
-	for (size_t i = 0; i < lane->n_rows; i++) {
-		const struct pic_row *r = &lane->rows[i];
+	return gcs->known && gcs->off_ns && gcs->n && !gcs->missed && !pub->held_up_until_ns &&
+	       (!pub->calls_missed || (gcs->before_known && !gcs->before));
+}
 
-		if (r->state == ST_RTS || r->state == ST_GC_WORK)
-			*ret_runtime += r->samples;
-		else if (r->state == ST_HASKELL || r->state == ST_UNSAFE_CALL_CPU)
-			*ret_mutator += r->samples;
-	}
+/* The end of the last collection that was marked: the next one's end may be missing. */
+uint64_t gc_infer__unmarked_from(const struct seen *seen)
+{
+	const struct seen_gcs *gcs = &seen->gcs;
+
+	if (seen_gcs__all(gcs))
+		return UINT64_MAX;
+	return all_before(gcs, seen->pub) ? gcs->v[gcs->n - 1].end : 0;
 }
 
 /*
- * During a collection at least one thread is in the runtime's code and none runs Haskell code; at
- * other times at most as many threads run Haskell code as there are capabilities.
+ * During a collection at least one thread is in the runtime's code, and none is in Haskell code, on
+ * or off the CPU: all threads that run are then in the runtime. With each sample divided by the
+ * number of threads that ran, the share of those in the runtime is therefore at least the share of
+ * collections; samples at other moments can only add to it.
  */
-void gc_infer__fill(struct lanes *l)
+static double most_of_running(const struct unmarked *u)
 {
-	uint64_t runtime = 0, mutator = 0;
-	struct pic_target *pub = l->seen->pub;
-	const struct pic_lanes *threads = &pub->lanes[LANE_THREAD];
-	const struct pic_lanes *caps = &pub->lanes[LANE_CAPABILITY];
-	uint64_t off_ns = l->seen->gcs.off_ns;
-	struct pic_gc *gc = &pub->gc;
-	double weighed, n, share;
+	double n, share;
+
+	if (u->all <= 0)
+		return 1;
+	n = u->all * u->all / u->squares;
+	if (n < LEAST_SAMPLES)
+		return 1;
+	share = u->runtime / u->all;
+	return MIN(1.0, share + DEVIATIONS * sqrt((share * (1 - share) + 1 / n) / n));
+}
+
+static uint64_t count_samples(const struct pic_lanes *threads)
+{
+	uint64_t n = 0;
 
 	for (size_t i = 0; i < threads->n; i++)
-		count(&threads->v[i], &runtime, &mutator);
-	if (off_ns) {
-		gc->observed_ns = off_ns - MIN(off_ns, pub->attach_ns);
+		for (size_t k = 0; k < threads->v[i].n_rows; k++) {
+			const struct pic_row *r = &threads->v[i].rows[k];
+
+			if (r->state == ST_RTS || r->state == ST_GC_WORK ||
+			    r->state == ST_HASKELL || r->state == ST_UNSAFE_CALL_CPU)
+				n += r->samples;
+		}
+	return n;
+}
+
+void gc_infer__fill(struct lanes *l)
+{
+	struct pic_target *pub = l->seen->pub;
+	const struct seen_gcs *gcs = &l->seen->gcs;
+	const struct unmarked *u = &l->overlaps.unmarked;
+	uint64_t marked_ns = all_before(gcs, pub) ? pub->gc.pause_ns : 0, n, unmarked_ns;
+	struct pic_gc *gc = &pub->gc;
+
+	if (gcs->off_ns) {
+		gc->observed_ns = gcs->off_ns - MIN(gcs->off_ns, pub->attach_ns);
 		gc->observed_count = gc->count;
 		gc->observed_pause_ns = gc->pause_ns;
 	}
 	gc->count = gc->pause_ns = gc->max_pause_ns = 0;
 	gc->known = false;
-	if (runtime + mutator < LEAST_SAMPLES || !caps->n)
+	n = count_samples(&pub->lanes[LANE_THREAD]);
+	if (n < LEAST_SAMPLES || !pub->lanes[LANE_CAPABILITY].n)
 		return;
-	n = (double)(runtime + mutator);
-	weighed = (double)runtime * (double)caps->n;
-	share = weighed / (weighed + (double)mutator);
-	share = MIN(1.0, share + DEVIATIONS * sqrt((share * (1 - share) + 1 / n) / n));
+	unmarked_ns = (uint64_t)(most_of_running(u) * (double)u->running_ns) + u->stopped_ns;
 	gc->known = gc->inferred = true;
-	gc->pause_ns = (uint64_t)(share * (double)pub->overlaps.active_ns);
+	gc->pause_ns = marked_ns + unmarked_ns;
 }

@@ -71,16 +71,27 @@ struct thread_lane {
 /* What begins and ends at a moment; used for sums over simultaneous lanes (overlaps.c). */
 struct overlap_edge {
 	uint64_t ns;
-	uint8_t ends, begins;
+	uint16_t ends, begins;
+	uint16_t runtime, program; /* samples of threads in the runtime, and in Haskell code */
+};
+
+/* Sums over the time in which nothing marks collections (gc_infer.c). */
+struct unmarked {
+	/* Samples, each divided by the number of threads that ran at that time: the sum of those in
+	 * the runtime, of all, and of the squares of all. */
+	double runtime, all, squares;
+	uint64_t running_ns; /* a thread ran, and not in a safe call */
+	uint64_t stopped_ns; /* none did, for lack of a CPU or because it waited in the runtime */
 };
 
 struct overlaps {
 	struct overlap_edge *v; /* from at_ns on */
 	size_t n, cap;
 	uint64_t at_ns;	  /* everything before it is in the sums */
-	int32_t count[8]; /* how many of each kind there are at at_ns */
+	int32_t count[9]; /* how many of each kind there are at at_ns */
 	size_t gc, tick;  /* index of the next one */
 	struct pic_overlaps sums;
+	struct unmarked unmarked;
 };
 
 /* Points of a curve: all of them, or every stride-th. */
@@ -152,6 +163,7 @@ struct idle {
 struct piece {
 	struct pic_slice s; /* state: enum thread_state */
 	uint8_t class;	    /* enum ledger_class of its time, if on the CPU */
+	bool in_program;    /* in Haskell code, or C called from it, and not in the runtime */
 	uint16_t awaited;   /* the capability that can run once the thread has a CPU; NO_CAP */
 };
 
@@ -471,7 +483,10 @@ void haskell__cut(struct lanes *l, uint64_t at_ns);
 
 /* Fills in collections and what they waited for, after the lanes of threads and capabilities. */
 int gcs__fill(struct lanes *l);
-/* For collections that nothing marked: how long they took at most. */
+/* The time after which collections are not marked, as far as is known so far; UINT64_MAX: all are
+ * marked. */
+uint64_t gc_infer__unmarked_from(const struct seen *seen);
+/* Fills in an upper bound of the pauses that nothing marked. */
 void gc_infer__fill(struct lanes *l);
 /* Recorded safe calls from one capability to the next, and curves. */
 int flow__fill(struct lanes *l);

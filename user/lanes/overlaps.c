@@ -21,7 +21,9 @@ enum {
 	LONG_CAP_WAIT = 16,
 	UNSAFE_SLEEP = 32,
 	COLLECTION = 64,
-	N_BITS = 7,
+	RUNNING = 128,	  /* a thread, and not in a safe call */
+	IN_PROGRAM = 256, /* a thread that is off the CPU: no collection goes on */
+	N_BITS = 9,
 };
 
 void overlaps__free(struct overlaps *o)
@@ -35,7 +37,7 @@ static int add(struct overlaps *o, uint64_t ns, unsigned ends, unsigned begins)
 	int err = ends == begins ? 0 : ARRAY_RESERVE(o->v, o->cap, o->n + 1, MAX_EDGES);
 
 	if (!err && ends != begins)
-		o->v[o->n++] = (struct overlap_edge){ns, (uint8_t)ends, (uint8_t)begins};
+		o->v[o->n++] = (struct overlap_edge){ns, (uint16_t)ends, (uint16_t)begins, 0, 0};
 	return err;
 }
 
@@ -58,6 +60,28 @@ int overlaps__cap(struct overlaps *o, uint8_t *was, const struct pic_slice *s)
 	return add(o, s->start_ns, before, is);
 }
 
+/* What a thread that ran did is known by its samples alone, which are about evenly spread. */
+static int add_run(struct overlaps *o, const struct pic_slice *s)
+{
+	bool runtime = s->state == ST_RTS || s->state == ST_GC_WORK;
+	uint64_t step = (s->end_ns - s->start_ns) / MAX(s->samples, 1U);
+	int err;
+
+	if (!runtime && s->state != ST_HASKELL && s->state != ST_UNSAFE_CALL_CPU)
+		return 0;
+	err = add_both(o, s->start_ns, s->end_ns, RUNNING);
+	for (uint32_t i = 0; !err && i < s->samples; i++) {
+		err = ARRAY_RESERVE(o->v, o->cap, o->n + 1, MAX_EDGES);
+		if (!err)
+			o->v[o->n++] = (struct overlap_edge){
+				.ns = s->start_ns + step / 2 + i * step,
+				.runtime = runtime,
+				.program = !runtime,
+			};
+	}
+	return err;
+}
+
 int overlaps__thread(struct overlaps *o, const struct piece *v, size_t n)
 {
 	int err = 0;
@@ -65,6 +89,11 @@ int overlaps__thread(struct overlaps *o, const struct piece *v, size_t n)
 	for (size_t i = 0; !err && i < n; i++) {
 		const struct pic_slice *s = &v[i].s;
 
+		err = add_run(o, s);
+		if (!err && v[i].in_program)
+			err = add_both(o, s->start_ns, s->end_ns, IN_PROGRAM);
+		if (err)
+			return err;
 		if (s->state == ST_UNSAFE_CALL_BLOCKED)
 			err = add_both(o, s->start_ns, s->end_ns, UNSAFE_SLEEP);
 		else if (s->state == ST_CAP_WAIT)
@@ -111,8 +140,34 @@ static void stay(struct overlaps *o, const struct seen_points *starved, uint64_t
 	o->at_ns = MAX(o->at_ns, ns);
 }
 
+/* The same, of the time since `from`, in which nothing marks collections. */
+static void stay_unmarked(struct overlaps *o, uint64_t from, uint64_t ns)
+{
+	uint64_t start = MAX(o->at_ns, from);
+
+	if (ns <= start)
+		return;
+	if (any(o, RUNNING))
+		o->unmarked.running_ns += ns - start;
+	else if (any(o, CAP_BUSY) && !any(o, IN_PROGRAM))
+		o->unmarked.stopped_ns += ns - start;
+}
+
+static void add_samples(struct overlaps *o, const struct overlap_edge *edge, uint64_t from)
+{
+	double weight = 1.0 / MAX(o->count[7], 1);
+
+	if (edge->ns < from)
+		return;
+	if (!any(o, IN_PROGRAM))
+		o->unmarked.runtime += edge->runtime * weight;
+	o->unmarked.all += (edge->runtime + edge->program) * weight;
+	o->unmarked.squares += (edge->runtime + edge->program) * weight * weight;
+}
+
 int overlaps__advance(struct overlaps *o, const struct seen *seen, uint64_t until, bool last)
 {
+	const uint64_t from = gc_infer__unmarked_from(seen);
 	size_t n;
 	int err = 0;
 
@@ -125,10 +180,13 @@ int overlaps__advance(struct overlaps *o, const struct seen *seen, uint64_t unti
 	array__sort(o->v, o->n, sizeof(*o->v), by_time);
 	n = search__first(o->n, i, o->v[i].ns > until);
 	for (size_t i = 0; i < n; i++) {
+		stay_unmarked(o, from, o->v[i].ns);
 		stay(o, &seen->starved, o->v[i].ns);
+		add_samples(o, &o->v[i], from);
 		for (unsigned b = 0; b < N_BITS; b++)
 			o->count[b] += (o->v[i].begins >> b & 1) - (o->v[i].ends >> b & 1);
 	}
+	stay_unmarked(o, from, until);
 	stay(o, &seen->starved, until);
 	/* if n is 0, there may be no array */
 	if (n)
@@ -141,6 +199,7 @@ void overlaps__cut(struct overlaps *o, const struct seen *seen, uint64_t end_ns)
 {
 	o->at_ns = MAX(o->at_ns, end_ns);
 	o->sums = (struct pic_overlaps){0};
+	o->unmarked = (struct unmarked){0};
 	o->gc -= MIN(o->gc, seen->cut_gcs);
 	o->tick -= MIN(o->tick, seen->cut_starved);
 }

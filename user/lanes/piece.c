@@ -14,6 +14,16 @@ static bool may_join(const struct piece *last, const struct finding_out *p, uint
 	       last->awaited == awaited && (last->s.tso == tso || !last->s.tso || !tso);
 }
 
+static bool in_program(const struct finding_out *p)
+{
+	const struct ev *ev = p->ev;
+
+	if (p->state == ST_PREEMPTED)
+		return ev && ev->where == WIRE_WHERE_HASKELL && ev->code != CODE_GC &&
+		       !(ev->flags & EV_GC_CODE);
+	return p->state == ST_HASKELL_BLOCKED || p->state == ST_UNSAFE_CALL_BLOCKED;
+}
+
 static int add_piece(struct thread_builder *b, const struct finding_out *p, uint32_t stack,
 		     uint16_t cap, uint16_t awaited, uint64_t tso)
 {
@@ -26,6 +36,7 @@ static int add_piece(struct thread_builder *b, const struct finding_out *p, uint
 		last->s.samples += p->samples;
 		last->s.cap = last->s.cap == SOME_CAP ? cap : last->s.cap;
 		last->s.tso = last->s.tso ? last->s.tso : tso;
+		last->in_program &= in_program(p);
 		b->start_exact = b->start_exact && !p->sampled;
 		last->s.exact = b->start_exact && end_exact;
 		return 0;
@@ -45,6 +56,7 @@ static int add_piece(struct thread_builder *b, const struct finding_out *p, uint
 		      .state = (uint8_t)p->state,
 		      .exact = b->start_exact && end_exact},
 		.class = (uint8_t)p->class,
+		.in_program = in_program(p),
 		.awaited = awaited,
 	};
 	return 0;
