@@ -44,6 +44,13 @@ static void test_came_off(void **state)
 		curves++;
 	assert_int_equal(curves, 3);
 	free(text);
+	/* a rate of 0 would be known */
+	text = render(kit.pic, "chrome", WEIGHT_CPU, false, &len);
+	assert_has(text, "\"bytes a second\":");
+	assert_null(strstr(text, "\"bytes a second\":0}"));
+	assert_has(text, "heap and allocation are not known from here on");
+	cJSON_Delete(cJSON_Parse(text));
+	free(text);
 	text = render(kit.pic, "json", WEIGHT_CPU, false, &len);
 	root = cJSON_Parse(text);
 	assert_non_null(root);

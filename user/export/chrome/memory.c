@@ -49,18 +49,34 @@ static void put_rate(struct chrome *w, struct chrome_track at, uint64_t ns, uint
 	fprintf(w->out, ",\"args\":{\"bytes a second\":%" PRIu64 "}}", rate);
 }
 
-static void put_rates(struct chrome *w, const struct pic_heap *heap, struct chrome_track at)
+/* A viewer draws a counter's last value up to the end of all: a mark has where these are known. */
+static void put_end(struct chrome *w, struct chrome_track at, uint64_t ns)
 {
+	at.tid = CHROME_TID_GC;
+	chrome__begin(w, 'i', at,
+		      "heap and allocation are not known from here on: the probes on collections "
+		      "came off (--max-overhead)",
+		      ",\"cat\":\"unknown\",\"s\":\"p\"", ns);
+	fputs("}", w->out);
+}
+
+static void put_rates(struct chrome *w, const struct pic_target *target, struct chrome_track at)
+{
+	const struct pic_heap *heap = &target->heap;
 	struct alloc_rates rates;
-	uint64_t from_ns, rate;
+	uint64_t from_ns, rate, end_ns;
 
 	if (heap->n_points < 2)
 		return;
+	end_ns = MIN(heap->points[heap->n_points - 1].ns, w->views.end_ns);
 	for (rates = alloc_rates__of(heap, RATES); alloc_rates__next(&rates, &from_ns, &rate);)
 		if (from_ns >= w->views.start_ns && from_ns <= w->views.end_ns)
 			put_rate(w, at, from_ns, rate);
-	/* the rate is not known after that */
-	put_rate(w, at, MIN(heap->points[heap->n_points - 1].ns, w->views.end_ns), 0);
+	/* a program whose probes came off may go on allocating: unknown is not 0 */
+	if (target->alloc.observed_ns)
+		put_end(w, at, end_ns);
+	else
+		put_rate(w, at, end_ns, 0);
 }
 
 static void put_sample(struct chrome *w, struct chrome_track at, const struct pic_alloc_span *span)
@@ -97,7 +113,7 @@ int chrome__put_memory(struct chrome *w, uint32_t target_no, size_t most, bool c
 	if (err)
 		return err;
 	put_heap(w, &target->heap, at);
-	put_rates(w, &target->heap, at);
+	put_rates(w, target, at);
 	for (size_t i = 0; i < alloc->n_spans; i++) {
 		const struct pic_alloc_span *span = &alloc->spans[i];
 
