@@ -65,6 +65,21 @@ static void test_came_off(void **state)
 	timeline__free(kit.tl);
 }
 
+/* Checks `exact` in the JSON report of the only process. */
+static void check_exact(const struct picture *pic, bool exact)
+{
+	const cJSON *target;
+	size_t len;
+	char *text = render(pic, "json", WEIGHT_CPU, false, &len);
+	cJSON *root = cJSON_Parse(text);
+
+	assert_non_null(root);
+	target = cJSON_GetArrayItem(at(root, "targets"), 0);
+	assert_int_equal(cJSON_IsTrue(at(at(target, "allocation"), "exact")), exact);
+	cJSON_Delete(root);
+	free(text);
+}
+
 /* All probes were off until `until`: 9 MB, or more if no collection was seen after that. */
 static void check_held_up(uint64_t until, bool exact)
 {
@@ -72,7 +87,6 @@ static void check_held_up(uint64_t until, bool exact)
 	struct kit kit;
 	union rec r;
 	size_t len;
-	cJSON *root;
 	char *text;
 
 	kit_new(&kit);
@@ -86,15 +100,7 @@ static void check_held_up(uint64_t until, bool exact)
 	assert_has(text, exact ? "Allocation: 9.00 MB" : "Allocation: at least 9.00 MB");
 	assert_int_equal(!strstr(text, "what was allocated from then on is not known"), exact);
 	free(text);
-	text = render(kit.pic, "json", WEIGHT_CPU, false, &len);
-	root = cJSON_Parse(text);
-	assert_non_null(root);
-	assert_int_equal(
-		cJSON_IsTrue(
-			at(at(cJSON_GetArrayItem(at(root, "targets"), 0), "allocation"), "exact")),
-		exact);
-	cJSON_Delete(root);
-	free(text);
+	check_exact(kit.pic, exact);
 	timeline__free(kit.tl);
 }
 
@@ -127,6 +133,7 @@ static void test_began_unseen(void **state)
 	assert_has(text, "Allocation: at least 5.00 MB");
 	assert_has(text, "before the first collection that was seen is not counted");
 	free(text);
+	check_exact(kit.pic, false);
 	timeline__free(kit.tl);
 }
 

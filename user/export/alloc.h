@@ -21,20 +21,20 @@ static inline bool alloc__held_up_to_end(const struct pic_target *target)
 	return target->held_up_until_ns > MAX(target->alloc.to_ns, target->attach_ns);
 }
 
-/* True if the figures are all that the runtime counted from one collection to another; else they
- * are a lower bound. */
-static inline bool alloc__exact(const struct pic_target *target)
-{
-	return !target->alloc.caps_left_out && !target->alloc.observed_ns &&
-	       !alloc__held_up_to_end(target);
-}
-
 /* True if the process started during the session and may have had collections before the first one
  * that was seen: what it allocated until then is not in the figures. */
 static inline bool alloc__began_unseen(const struct pic_target *target)
 {
 	return target->calls_missed && (!target->gc.before_known || target->gc.before) &&
 	       target->alloc.from_ns > target->attach_ns;
+}
+
+/* True if the figures are all that the runtime counted in the session, apart from what was
+ * allocated after the last collection; else they are a lower bound. */
+static inline bool alloc__exact(const struct pic_target *target)
+{
+	return !target->alloc.caps_left_out && !target->alloc.observed_ns &&
+	       !alloc__held_up_to_end(target) && !alloc__began_unseen(target);
 }
 
 /* "in the first 1.37 s, before …": the part of the session that the figures cover, if the probes on

@@ -136,8 +136,8 @@ int text__allocation(const struct text *t)
 	if (!alloc->known || !alloc->bytes)
 		return 0;
 	snprintf(title, sizeof(title), "Allocation: %s%s, %s a second",
-		 alloc__exact(t->target) && !alloc__began_unseen(t->target) ? "" : "at least ",
-		 human__bytes(alloc->bytes).s, human__bytes(rate(alloc)).s);
+		 alloc__exact(t->target) ? "" : "at least ", human__bytes(alloc->bytes).s,
+		 human__bytes(rate(alloc)).s);
 	if (alloc->large_of_bytes)
 		snprintf(title + strlen(title), sizeof(title) - strlen(title),
 			 "; large objects %.1f %%",
