@@ -131,6 +131,39 @@ static void test_heap_and_samples(void **state)
 	free(text);
 }
 
+/* Four major collections, the last one at the exit; the heap is known after two of them. */
+static void test_major_collections(void **state)
+{
+	const struct export_opts opts = {.width = 200};
+	static const struct pic_gc_event gcs[] = {
+		{.start_ns = T0 + 1 * MS, .end_ns = T0 + 2 * MS, .generation = 1},
+		{.start_ns = T0 + 3 * MS, .end_ns = T0 + 4 * MS, .generation = 1},
+		{.start_ns = T0 + 4 * MS, .end_ns = T0 + 5 * MS, .generation = 0},
+		{.start_ns = T0 + 5 * MS, .end_ns = T0 + 6 * MS, .generation = 1},
+		{.start_ns = T0 + 7 * MS, .end_ns = T0 + 8 * MS, .generation = 1},
+	};
+	struct sketch sketch = service;
+	struct pic_target target = service_target;
+	char *text;
+
+	(void)state;
+	sketch.targets = &target;
+	target.end = "exited";
+	target.gcs = gcs;
+	target.n_gcs = ARRAY_SIZE(gcs);
+	target.gc = (struct pic_gc){.known = true, .count = ARRAY_SIZE(gcs)};
+	target.heap = (struct pic_heap){.known = true, .majors = 2, .last.ns = T0 + 6 * MS};
+	text = render(&sketch, &opts);
+	assert_non_null(strstr(
+		text, "live after the last of 3 major collections before the one at its end; "));
+	free(text);
+	target.gc.missed = 7;
+	target.n_gcs = 4;
+	text = render(&sketch, &opts);
+	assert_non_null(strstr(text, "live after the last of at least 3 major collections; "));
+	free(text);
+}
+
 /* A number for the whole session is not attributed to a number of processes. */
 static void test_missing_of_all(void **state)
 {
@@ -478,6 +511,7 @@ int main(void)
 		cmocka_unit_test(test_missing_of_all),
 		cmocka_unit_test(test_length),
 		cmocka_unit_test(test_heap_and_samples),
+		cmocka_unit_test(test_major_collections),
 		cmocka_unit_test(test_where_functions_are_from),
 		cmocka_unit_test(test_calls_without_news),
 		cmocka_unit_test(test_no_line_is_too_wide),

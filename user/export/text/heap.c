@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The text report on the heap: what is live, how it grows, how much is wasted; and a curve. */
 #include <math.h>
+#include <string.h>
 
 #include "export/alloc.h"
 #include "text_priv.h"
@@ -41,6 +42,30 @@ static void put_most(const struct text *t, const struct pic_heap *heap)
 			human__bytes(heap->most_live_bytes).s);
 }
 
+/* The heap is read at the ends of collections, of some of which that is not possible yet, and not
+ * at the program's own end: what there was of them is as the table of collections has it. */
+static void put_majors(const struct text *t)
+{
+	const struct pic_target *target = t->target;
+	const struct pic_heap *heap = &target->heap;
+	int32_t oldest = heap->n_gens ? (int32_t)heap->n_gens - 1 : 1;
+	bool more = !target->gc.inferred && pic_target__gcs_missed(target);
+	uint64_t n = 0, later = 0;
+
+	for (size_t i = 0; i < target->n_gcs; i++) {
+		const struct pic_gc_event *gc = &target->gcs[i];
+		bool is_later = gc->start_ns > heap->last.ns;
+
+		n += gc->generation >= oldest && !is_later;
+		later += gc->generation >= oldest && is_later;
+	}
+	n = MAX(n, heap->majors);
+	fprintf(t->out, " of %s%s major %s%s", more ? "at least " : "", human__count(n).s,
+		plural(n, "collection", "collections"),
+		later && !strcmp(or_empty(target->end), "exited") ? " before the one at its end"
+								  : "");
+}
+
 static void put_live(const struct text *t)
 {
 	const struct pic_heap *heap = &t->target->heap;
@@ -50,8 +75,7 @@ static void put_live(const struct text *t)
 		fprintf(t->out, "  %s; how it went on is not known\n", alloc__part(alloc).s);
 	fprintf(t->out, "  %s live after the last", human__bytes(heap->last.live_bytes).s);
 	if (heap->majors)
-		fprintf(t->out, " of %s major %s", human__count(heap->majors).s,
-			plural(heap->majors, "collection", "collections"));
+		put_majors(t);
 	else
 		fputs(" collection; none was a major one, and what has died is among it", t->out);
 	/* if only the beginning was observed, growth is that of a program starting up */
