@@ -374,6 +374,40 @@ static void test_gc_share_inferred(void **state)
 	picture__free(found.pic);
 }
 
+/* A log alone has no OS threads: what its capabilities did, and how long collections were. */
+static void test_gc_share_of_log(void **state)
+{
+	struct pic_lane cap = {.kind = LANE_CAPABILITY,
+			       .start_ns = T0,
+			       .end_ns = AT(1000),
+			       .states_ns = {[CS_HASKELL] = 300 * MS, [CS_GC] = 300 * MS}};
+	struct pic_gc_event gcs[] = {{.start_ns = AT(100), .end_ns = AT(300)},
+				     {.start_ns = AT(500), .end_ns = AT(600), .generation = 1}};
+	struct pic_target t = {
+		.gcs = gcs,
+		.n_gcs = ARRAY_SIZE(gcs),
+		.gc = {.known = true, .count = 2, .pause_ns = 300 * MS, .max_pause_ns = 200 * MS},
+		.lanes = {[LANE_CAPABILITY] = {&cap, 1}}};
+	const struct pic_finding *f;
+	struct found found;
+
+	(void)state;
+	cap.states_ns[CS_IDLE] = 400 * MS;
+	find(&t, NULL, 0, &found);
+	f = the_only(&found, "gc_share");
+	assert_int_equal(f->ns, 300 * MS);
+	assert_says(f, "took 50 % of the time in which capabilities were busy, and paused the "
+		       "program for 300 ms: 1 collection of the youngest generation of 200 ms");
+	assert_int_equal(f->longest.start_ns, AT(100));
+	picture__free(found.pic);
+	/* busy for long with other things */
+	cap.states_ns[CS_HASKELL] = 690 * MS;
+	cap.states_ns[CS_IDLE] = 10 * MS;
+	find(&t, NULL, 0, &found);
+	assert_int_equal(found.n, 0);
+	picture__free(found.pic);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -386,6 +420,7 @@ int main(void)
 		cmocka_unit_test(test_gc_share_with_sync),
 		cmocka_unit_test(test_gc_share_major),
 		cmocka_unit_test(test_gc_share_inferred),
+		cmocka_unit_test(test_gc_share_of_log),
 	};
 
 	return cmocka_run_group_tests_name("findings of collections", tests, NULL, NULL);

@@ -47,19 +47,27 @@ static void report_waiting(struct finder *f)
 		     human__duration(ns).s);
 }
 
-/* ── without a CPU ───────────────────────────────────────────────────────────────────────── */
-
-static void look_for_preempted(struct finder *f)
+uint64_t finding__cap_ns(const struct finder *f, enum cap_state state, uint64_t *ret_busy_ns)
 {
-	uint64_t preempted = 0, busy = 0;
+	uint64_t in_state = 0, busy = 0;
 
 	for (size_t i = 0; i < f->caps->n; i++) {
 		const uint64_t *ns = f->caps->v[i].states_ns;
 
-		preempted += ns[CS_PREEMPTED];
+		in_state += ns[state];
 		for (unsigned s = 0; s < CS_MAX; s++)
 			busy += state__is_idle(LANE_CAPABILITY, s) || s == CS_UNKNOWN ? 0 : ns[s];
 	}
+	*ret_busy_ns = busy;
+	return in_state;
+}
+
+/* ── without a CPU ───────────────────────────────────────────────────────────────────────── */
+
+static void look_for_preempted(struct finder *f)
+{
+	uint64_t busy, preempted = finding__cap_ns(f, CS_PREEMPTED, &busy);
+
 	/* relative to the capabilities' busy time, and enough of it to matter */
 	if (!finding__share(preempted, busy, PREEMPTED_PERCENT) ||
 	    !finding__share(preempted, f->wall_ns, PREEMPTED_PERCENT))

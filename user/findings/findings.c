@@ -14,15 +14,18 @@ static int by_time(const void *pa, const void *pb)
 	return CMP(b->ns, a->ns) ?: strcmp(a->text, b->text);
 }
 
+/* A log alone has no OS threads. */
 static void measure(struct finder *f)
 {
+	const struct pic_lanes *lanes = f->threads->n ? f->threads : f->caps;
 	uint64_t start = UINT64_MAX, end = 0;
 
-	for (size_t i = 0; i < f->threads->n; i++) {
-		start = MIN(start, f->threads->v[i].start_ns);
-		end = MAX(end, f->threads->v[i].end_ns);
-		f->cpu_ns += f->threads->v[i].cpu_ns;
+	for (size_t i = 0; i < lanes->n; i++) {
+		start = MIN(start, lanes->v[i].start_ns);
+		end = MAX(end, lanes->v[i].end_ns);
 	}
+	for (size_t i = 0; i < f->threads->n; i++)
+		f->cpu_ns += f->threads->v[i].cpu_ns;
 	f->wall_ns = end > start ? end - start : 0;
 }
 
@@ -43,6 +46,8 @@ int findings__make(struct picture *pic, struct pic_target *target)
 		findings__unsafe, findings__loops,   findings__safe,	     findings__gc,
 		findings__heap,	  findings__nursery, findings__capabilities, findings__haskell,
 	};
+	/* the others are about OS threads */
+	static void (*const of_logs[])(struct finder * f) = {findings__gc, findings__haskell};
 	struct finder f = {
 		.pic = pic,
 		.t = target,
@@ -56,8 +61,10 @@ int findings__make(struct picture *pic, struct pic_target *target)
 	measure(&f);
 	if (!f.wall_ns)
 		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(all) && !f.err; i++)
+	for (size_t i = 0; f.threads->n && i < ARRAY_SIZE(all) && !f.err; i++)
 		all[i](&f);
+	for (size_t i = 0; !f.threads->n && i < ARRAY_SIZE(of_logs) && !f.err; i++)
+		of_logs[i](&f);
 	if (f.err || !f.n)
 		return f.err;
 	qsort(f.v, f.n, sizeof(*f.v), by_time);

@@ -13,7 +13,7 @@ struct finder {
 	const struct pic_target *t;
 	const struct pic_lanes *threads, *caps, *haskell; /* of the target */
 	uint64_t wall_ns;	 /* the time for which the process was observed */
-	uint64_t cpu_ns;	 /* of all its threads */
+	uint64_t cpu_ns;	 /* of all its threads; 0: none is known */
 	struct picture *strings; /* owns the texts */
 	struct pic_finding v[MAX_FINDINGS];
 	size_t n;
@@ -48,6 +48,10 @@ struct human finding__rate(uint64_t n, uint64_t ns);
 
 /* part / whole >= percent / 100, without overflow */
 bool finding__share(uint64_t part, uint64_t whole, unsigned percent);
+
+/* The time that all capabilities spent in the state; *ret_busy_ns: not idle, and in a known state.
+ */
+uint64_t finding__cap_ns(const struct finder *f, enum cap_state state, uint64_t *ret_busy_ns);
 
 /* ", called from Foo.bar"; "" without a caller. */
 const char *finding__caller(struct finder *f, const char *caller);

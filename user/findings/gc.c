@@ -166,6 +166,23 @@ static void look_for_share(struct finder *f, uint64_t work_ns, uint64_t sync_ns)
 		     pauses(f, gc, &kinds), hint(f, gc, &kinds));
 }
 
+/* By a log alone: of CPU time it has nothing. */
+static void look_for_pauses(struct finder *f)
+{
+	const struct pic_gc *gc = &f->t->gc;
+	const struct kinds kinds = count_kinds(f->t);
+	uint64_t busy, work = finding__cap_ns(f, CS_GC, &busy);
+
+	if (!gc->known || gc->inferred || !finding__share(work, busy, GC_CPU_PERCENT) ||
+	    !finding__share(gc->pause_ns, f->wall_ns, GC_WALL_PERCENT))
+		return;
+	finding__add(f, "gc_share", gc->pause_ns, "",
+		     "Garbage collection took %.0f %% of the time in which capabilities were busy, "
+		     "and paused the program for %s%s%s",
+		     human__percent(work, busy), human__duration(gc->pause_ns).s,
+		     pauses(f, gc, &kinds), hint(f, gc, &kinds));
+}
+
 /* ── spinning ────────────────────────────────────────────────────────────────────────────── */
 
 /*
@@ -265,6 +282,10 @@ void findings__gc(struct finder *f)
 	struct spin spin = measure(f);
 	uint64_t work = spin.work_ns;
 
+	if (!f->threads->n) {
+		look_for_pauses(f);
+		return;
+	}
 	if (f->t->gc.inferred) {
 		/* nothing distinguishes the collector from the rest of the runtime */
 		for (size_t i = 0; i < f->threads->n; i++)

@@ -21,6 +21,7 @@ struct el_profile;
 struct el_sched;
 struct eventlog_stats;
 struct log_build;
+struct pic_target;
 struct picture;
 struct seen;
 
@@ -86,7 +87,7 @@ int log_build__new(const struct join_opts *opts, const struct join_log *log, str
 		   const struct seen *seen, struct log_build **ret_build);
 void log_build__free(struct log_build *b);
 /* Makes the picture of a process known by its log alone; the session gets the log's span. */
-int log_build__alone(struct log_build *b);
+int log_build__alone(struct log_build *b, struct pic_target **ret_target);
 /*
  * Joins the log with what the records, which end at end_ns, have made of the process; all of that
  * must be in the picture already. Matches the clocks by events that both have seen, compares what

@@ -215,7 +215,7 @@ static uint64_t all_ticks(const struct log_build *b)
 	return n;
 }
 
-int log_build__alone(struct log_build *b)
+int log_build__alone(struct log_build *b, struct pic_target **ret_target)
 {
 	struct pic_session *session = picture__edit_session(b->pic);
 	int err;
@@ -246,5 +246,6 @@ int log_build__alone(struct log_build *b)
 	elog__fill(b);
 	fill_cost(b);
 	err = fill_losses(b);
+	*ret_target = b->pub;
 	return err ? err : report_missing(b);
 }

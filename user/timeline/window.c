@@ -76,6 +76,14 @@ static int finish_target(struct timeline *tl, struct target *t, uint64_t end_ns,
 	return err;
 }
 
+static int finish_alone(struct timeline *tl)
+{
+	struct pic_target *target;
+	int err = log_build__alone(tl->alone, &target);
+
+	return err ? err : findings__make(tl->pic, target);
+}
+
 static void warn_of_stacks(const struct timeline *tl)
 {
 	if (picture__stacks_left_out(tl->pic) || intake__stacks_full(tl->in))
@@ -100,7 +108,7 @@ int timeline__finish(struct timeline *tl, uint64_t end_ns)
 	for (size_t i = 0; !err && i < tl->n; i++)
 		err = finish_target(tl, &tl->v[i], end_ns, max);
 	if (!err && tl->alone)
-		err = log_build__alone(tl->alone);
+		err = finish_alone(tl);
 	warn_of_stacks(tl);
 	if (!err && tl->spoilt) {
 		log_error("some of the time is missing, or there twice: %s", strerror(-tl->spoilt));
