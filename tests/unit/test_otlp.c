@@ -37,6 +37,44 @@ static void check_code(const Otlp__ProfilesDictionary *d)
 	}
 }
 
+static void mark(bool *used, const Otlp__ValueType *type)
+{
+	if (type)
+		used[type->type_strindex] = used[type->unit_strindex] = true;
+}
+
+/* Each string is referred to by some index, and no string is there twice. */
+static void check_strings(const Otlp__ExportRequest *r)
+{
+	const Otlp__ProfilesDictionary *d = r->dictionary;
+	bool *used = calloc(d->n_string_table, sizeof(*used));
+
+	assert_non_null(used);
+	for (size_t i = 0; i < d->n_attribute_table; i++)
+		used[d->attribute_table[i]->key_strindex] = true;
+	for (size_t i = 0; i < d->n_mapping_table; i++)
+		used[d->mapping_table[i]->filename_strindex] = true;
+	for (size_t i = 0; i < d->n_function_table; i++)
+		used[d->function_table[i]->name_strindex] =
+			used[d->function_table[i]->filename_strindex] = true;
+	for (size_t i = 0; i < r->n_resource_profiles; i++)
+		for (size_t k = 0; k < r->resource_profiles[i]->scope_profiles[0]->n_profiles;
+		     k++) {
+			const Otlp__Profile *p =
+				r->resource_profiles[i]->scope_profiles[0]->profiles[k];
+
+			mark(used, p->sample_type);
+			mark(used, p->period_type);
+		}
+	for (size_t i = 1; i < d->n_string_table; i++) {
+		if (!used[i])
+			fail_msg("nothing has the string `%s`", d->string_table[i]);
+		for (size_t k = 0; k < i; k++)
+			assert_string_not_equal(d->string_table[i], d->string_table[k]);
+	}
+	free(used);
+}
+
 /* Entry 0 of each table is the zero value. */
 static void check_zeros(const Otlp__ProfilesDictionary *d)
 {
@@ -96,10 +134,7 @@ static void check_all(const Otlp__ExportRequest *r)
 		for (size_t k = 0; k < i; k++)
 			assert_memory_not_equal(seen[i]->profile_id.data, seen[k]->profile_id.data,
 						16);
-	for (size_t i = 1; i < r->dictionary->n_string_table; i++)
-		for (size_t k = 0; k < i; k++)
-			assert_string_not_equal(r->dictionary->string_table[i],
-						r->dictionary->string_table[k]);
+	check_strings(r);
 }
 
 static void test_references(void **state)
@@ -113,6 +148,51 @@ static void test_references(void **state)
 		check_all(r);
 		otlp__export_request__free_unpacked(r, NULL);
 	}
+}
+
+/* The mapping of the location that has this function's name; NULL: it has none. */
+static const Otlp__Mapping *mapping_of(const Otlp__ExportRequest *r, const char *function)
+{
+	const Otlp__ProfilesDictionary *d = r->dictionary;
+
+	for (size_t i = 1; i < d->n_location_table; i++) {
+		const Otlp__Location *l = d->location_table[i];
+		int32_t name = d->function_table[l->lines[0]->function_index]->name_strindex;
+
+		if (!strcmp(d->string_table[name], function))
+			return l->mapping_index ? d->mapping_table[l->mapping_index] : NULL;
+	}
+	fail_msg("no location is of %s", function);
+	return NULL;
+}
+
+/* Haskell code of a library is that library's, with its build id; a program's is the process's. */
+static void test_places(void **state)
+{
+#define LIB 0x7f0000000000, 0x7f0000010000, 0x26000, "/lib/libHSfib-1.0-ghc9.0.2.so", "0a0b"
+	static const struct pic_place places[ARRAY_SIZE(service_frames)] = {
+		[F_FIB] = {0x7f0000000010, LIB},
+		[F_MAIN] = {0x400010, 0x400000, 0x500000, 0x1000, "/bin/other", ""},
+	};
+	struct sketch placed = service;
+	const Otlp__Mapping *m;
+	Otlp__ExportRequest *r;
+
+	(void)state;
+	placed.places = places;
+	r = render(&placed, &plain);
+	check_all(r);
+	m = mapping_of(r, "Data.Fib.fib");
+	assert_non_null(m);
+	assert_string_equal(string_of(r, m->filename_strindex), places[F_FIB].path);
+	assert_string_equal(attribute(r, m->attribute_indices, m->n_attribute_indices,
+				      "process.executable.build_id.gnu")
+				    ->string_value,
+			    "0a0b");
+	m = mapping_of(r, "Main.main");
+	assert_non_null(m);
+	assert_string_equal(string_of(r, m->filename_strindex), service_target.exe);
+	otlp__export_request__free_unpacked(r, NULL);
 }
 
 /* ── what it adds up to ──────────────────────────────────────────────────────────────────── */
@@ -378,10 +458,15 @@ static void test_division_is_exact(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_references), cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_head),	   cmocka_unit_test(test_pyroscope_takes_all),
-		cmocka_unit_test(test_ids),	   cmocka_unit_test(test_observed_part),
-		cmocka_unit_test(test_division),   cmocka_unit_test(test_division_is_exact),
+		cmocka_unit_test(test_references),
+		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_head),
+		cmocka_unit_test(test_pyroscope_takes_all),
+		cmocka_unit_test(test_ids),
+		cmocka_unit_test(test_observed_part),
+		cmocka_unit_test(test_division),
+		cmocka_unit_test(test_division_is_exact),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,7 +52,8 @@ struct stack {
 
 struct dict {
 	const struct picture *pic;
-	struct strtab *strings;
+	struct strtab *strings,
+		*texts; /* the latter: values of attributes, which have them whole */
 	struct places attributes, mappings, functions, locations, stacks;
 	int32_t *frames;
 	size_t n_frames, cap_frames;
@@ -137,17 +138,22 @@ uint64_t dict__bytes(const struct dict *d)
 
 /* ── strings and attributes ──────────────────────────────────────────────────────────────── */
 
-int32_t dict__string(struct dict *d, const char *s)
+static int32_t add_string(struct dict *d, struct strtab *tab, const char *s)
 {
 	char *safe = text__escaped(or_empty(s));
 	size_t len = safe ? MIN(strlen(safe), STRTAB_MAX_STRING) : 0;
-	uint32_t id = 0, before = strtab__count(d->strings);
-	int err = safe ? strtab__add(d->strings, safe, len, &id) : -ENOMEM;
+	uint32_t id = 0, before = strtab__count(tab);
+	int err = safe ? strtab__add(tab, safe, len, &id) : -ENOMEM;
 
 	free(safe);
-	if (strtab__count(d->strings) > before)
+	if (strtab__count(tab) > before)
 		d->string_bytes += len + STRING_BYTES;
 	return err ? failed(d, err) : (int32_t)id;
+}
+
+int32_t dict__string(struct dict *d, const char *s)
+{
+	return add_string(d, d->strings, s);
 }
 
 static int32_t add_attribute(struct dict *d, const struct attribute *a)
@@ -163,8 +169,9 @@ static int32_t add_attribute(struct dict *d, const struct attribute *a)
 
 int32_t dict__text(struct dict *d, const char *key, const char *value)
 {
-	const struct attribute a = {
-		.key = dict__string(d, key), .text = dict__string(d, value), .is_text = true};
+	const struct attribute a = {.key = dict__string(d, key),
+				    .text = add_string(d, d->texts, value),
+				    .is_text = true};
 
 	return add_attribute(d, &a);
 }
@@ -181,15 +188,15 @@ int32_t dict__number(struct dict *d, const char *key, int64_t value)
 int32_t dict__mapping(struct dict *d, const char *path, const char *build_id)
 {
 	const char *name = "process.executable.build_id.gnu";
-	const struct mapping m = {
-		.path = dict__string(d, path),
-		.build_id = *or_empty(build_id) ? dict__text(d, name, build_id) : 0,
-	};
-	const struct key key = {.a = (uint64_t)m.path, .b = (uint64_t)m.build_id};
+	struct mapping m;
+	struct key key;
 	int32_t place;
 
 	if (!*or_empty(path))
 		return 0;
+	m.path = dict__string(d, path);
+	m.build_id = *or_empty(build_id) ? dict__text(d, name, build_id) : 0;
+	key = (struct key){.a = (uint64_t)m.path, .b = (uint64_t)m.build_id};
 	if (!find(d, &d->mappings, key, sizeof(m), &place))
 		((struct mapping *)d->mappings.v)[place] = m;
 	return place;
@@ -215,19 +222,30 @@ static const char *type_of(const struct pic_frame *frame)
 	return "synthetic";
 }
 
-/* If a frame has no module, `file` is the library or program that its code is from. */
-static int32_t mapping_of(struct dict *d, const struct pic_frame *frame, int32_t mapping,
-			  const char *exe)
+static bool is_library(const char *path)
 {
+	return strstr(path__base(path), ".so") != NULL;
+}
+
+/*
+ * The mapping of the library that the frame's code was seen in. Several programs may have a frame of
+ * that name, and then it is the process's own. If no place was seen and the frame has no module, its
+ * `file` is the library or program that the code is from.
+ */
+static int32_t mapping_of(struct dict *d, uint32_t index, int32_t mapping, const char *exe)
+{
+	const struct pic_frame *frame = picture__frame(d->pic, index);
+	const struct pic_place *seen = picture__place(d->pic, index);
 	bool native = frame->kind == TF_FOREIGN || frame->kind == TF_RTS || frame->kind == TF_GC;
 
-	if (frame->kind == TF_HASKELL)
-		return mapping;
-	if (!native)
+	if (frame->kind != TF_HASKELL && !native)
 		return 0;
-	if (*or_empty(frame->module) || !*or_empty(frame->file) || !strcmp(frame->file, exe))
+	if (seen && is_library(seen->path))
+		return dict__mapping(d, seen->path, seen->build_id);
+	if (!native || *or_empty(frame->module) || !*or_empty(frame->file) ||
+	    !strcmp(frame->file, exe))
 		return mapping;
-	return strstr(frame->file, ".so") ? dict__mapping(d, frame->file, "") : mapping;
+	return is_library(frame->file) ? dict__mapping(d, frame->file, "") : mapping;
 }
 
 static int32_t function_of(struct dict *d, const struct pic_frame *frame, int64_t *ret_line)
@@ -261,7 +279,7 @@ static int32_t location_of(struct dict *d, uint32_t index, int32_t mapping, cons
 		return 0;
 	if (find(d, &d->locations, key, sizeof(l), &place))
 		return place;
-	l.mapping = mapping_of(d, frame, mapping, exe);
+	l.mapping = mapping_of(d, index, mapping, exe);
 	l.function = function_of(d, frame, &l.line);
 	l.type = dict__text(d, "profile.frame.type", type_of(frame));
 	((struct location *)d->locations.v)[place] = l;
@@ -330,8 +348,7 @@ static int put_attributes(struct dict *d, Otlp__ProfilesDictionary *m)
 		one->value = &values[i];
 		if (v[i].is_text) {
 			values[i].value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
-			values[i].string_value =
-				(char *)strtab__get(d->strings, (uint32_t)v[i].text);
+			values[i].string_value = (char *)strtab__get(d->texts, (uint32_t)v[i].text);
 		} else {
 			values[i].value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
 			values[i].int_value = v[i].number;
@@ -490,6 +507,8 @@ int dict__new(const struct picture *pic, struct dict **ret_dict)
 	d->pic = pic;
 	err = strtab__new(&d->strings);
 	if (!err)
+		err = strtab__new(&d->texts);
+	if (!err)
 		err = add_zero(&d->attributes, sizeof(struct attribute));
 	if (!err)
 		err = add_zero(&d->mappings, sizeof(struct mapping));
@@ -520,6 +539,7 @@ void dict__free(struct dict *d)
 	free_places(&d->stacks);
 	free(d->frames);
 	strtab__free(d->strings);
+	strtab__free(d->texts);
 	free(d);
 }
 

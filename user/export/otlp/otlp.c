@@ -223,6 +223,33 @@ static void mark_observed(struct writer *w, const struct pic_alloc *alloc, struc
 	p->message.n_attribute_indices = 1;
 }
 
+/* The dictionary has no names of types that no profile is of. */
+static Otlp__ValueType *type_of(struct writer *w, enum otlp_type type)
+{
+	Otlp__ValueType *its = &w->type[type];
+
+	if (!its->type_strindex) {
+		its->type_strindex = dict__string(w->dict, types[type].name);
+		its->unit_strindex = dict__string(w->dict, types[type].unit);
+	}
+	return its;
+}
+
+static void put_types(struct writer *w, enum otlp_type type, Otlp__Profile *message)
+{
+	const struct pic_session *session = picture__session(w->pic);
+
+	message->sample_type = type_of(w, type);
+	if (types[type].period == PERIOD_SAMPLING && session->period_ns) {
+		message->period_type = type_of(w, OTLP_CPU);
+		message->period = (int64_t)session->period_ns;
+	} else if (types[type].period != PERIOD_NONE) {
+		/* every one of them is counted */
+		message->period_type = type_of(w, type);
+		message->period = 1;
+	}
+}
+
 static int make_profile(struct writer *w, const struct pic_target *target,
 			const struct otlp_part *from, struct otlp_samples *samples,
 			enum otlp_type type, struct profile *p)
@@ -232,20 +259,13 @@ static int make_profile(struct writer *w, const struct pic_target *target,
 
 	otlp__profile__init(&p->message);
 	make_id(w, target, from, type, p->id);
-	p->message.sample_type = &w->type[type];
 	p->message.time_unix_nano = session->start_unix_ns;
 	p->message.duration_nano = session->end_ns - MIN(session->start_ns, session->end_ns);
-	if (types[type].period == PERIOD_SAMPLING && session->period_ns) {
-		p->message.period_type = &w->type[OTLP_CPU];
-		p->message.period = (int64_t)session->period_ns;
-	} else if (types[type].period != PERIOD_NONE) {
-		/* every single one is counted */
-		p->message.period_type = &w->type[type];
-		p->message.period = 1;
-	}
 	p->message.profile_id.data = (uint8_t *)p->id;
 	p->message.profile_id.len = sizeof(p->id);
 	err = make_samples(samples, type, p);
+	if (!err && p->message.n_samples)
+		put_types(w, type, &p->message);
 	if (!err && type == OTLP_ALLOC)
 		mark_observed(w, &target->alloc, p);
 	return err;
@@ -287,7 +307,6 @@ static bool has_room(const struct writer *w)
 static int write_part(struct writer *w, struct otlp_part *part)
 {
 	const struct pic_target *target = picture__target(w->pic, part->target_no);
-	int32_t mapping = dict__mapping(w->dict, target->exe, target->build_id);
 	struct profile profiles[OTLP_TYPES] = {0};
 	struct resource resource = {.err = 0};
 	struct otlp_samples samples = {0};
@@ -298,7 +317,7 @@ static int write_part(struct writer *w, struct otlp_part *part)
 	make_resource(w, target, &resource);
 	err = resource.err;
 	if (!err)
-		err = otlp_samples__collect(w->pic, &w->views, part, w->dict, mapping, &samples);
+		err = otlp_samples__collect(w->pic, &w->views, part, w->dict, &samples);
 	for (unsigned i = 0; !err && i < OTLP_TYPES; i++)
 		err = make_profile(w, target, &from, &samples, (enum otlp_type)i, &profiles[i]);
 	if (!err)
@@ -322,11 +341,8 @@ static int write_request(struct writer *w, struct export_cursor *at)
 	bool whole = true;
 	int err = 0;
 
-	for (size_t i = 0; i < OTLP_TYPES; i++) {
+	for (size_t i = 0; i < OTLP_TYPES; i++)
 		otlp__value_type__init(&w->type[i]);
-		w->type[i].type_strindex = dict__string(w->dict, types[i].name);
-		w->type[i].unit_strindex = dict__string(w->dict, types[i].unit);
-	}
 	while (!err && whole && at->target < n && (!w->any || has_room(w))) {
 		struct otlp_part part = {
 			.target_no = at->target, .lane = at->lane, .part = at->part};

@@ -11,7 +11,7 @@ struct collecting {
 	const struct picture *pic;
 	const struct pic_target *target;
 	struct dict *dict;
-	int32_t mapping;
+	int32_t mapping; /* of its executable, once there is a sample; 0: none */
 	struct otlp_samples samples;
 	uint64_t bytes; /* the maximum size of the samples */
 	uint64_t most;	/* the limit for samples and dictionary */
@@ -45,6 +45,8 @@ static int add(struct collecting *c, uint32_t stack, const int32_t *attributes, 
 	int err = ARRAY_RESERVE(all->v, all->cap, all->n + 1, EXPORT_MAX_ENTRIES);
 	if (err)
 		return err;
+	if (!c->mapping)
+		c->mapping = dict__mapping(c->dict, c->target->exe, c->target->build_id);
 	s = &all->v[all->n++];
 	*s = (struct otlp_sample){.stack = dict__stack(c->dict, stack, c->mapping,
 						       path__base(or_empty(c->target->exe)))};
@@ -200,7 +202,7 @@ static int add_all(struct collecting *c, const struct views *views, struct otlp_
 }
 
 int otlp_samples__collect(const struct picture *pic, const struct views *views,
-			  struct otlp_part *part, struct dict *dict, int32_t mapping,
+			  struct otlp_part *part, struct dict *dict,
 			  struct otlp_samples *ret_samples)
 {
 	struct otlp_part next = *part;
@@ -208,7 +210,6 @@ int otlp_samples__collect(const struct picture *pic, const struct views *views,
 		.pic = pic,
 		.target = picture__target(pic, part->target_no),
 		.dict = dict,
-		.mapping = mapping,
 		.most = part->bytes,
 	};
 	int err = add_all(&c, views, &next);

@@ -38,9 +38,8 @@ struct otlp_part {
 	uint64_t bytes; /* the size of samples and dictionary at which nothing more is added */
 };
 
-/* `mapping` is the executable's. */
 int otlp_samples__collect(const struct picture *pic, const struct views *views,
-			  struct otlp_part *part, struct dict *dict, int32_t mapping,
+			  struct otlp_part *part, struct dict *dict,
 			  struct otlp_samples *ret_samples);
 void otlp_samples__free(struct otlp_samples *samples);
 
