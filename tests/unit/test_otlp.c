@@ -75,6 +75,30 @@ static void check_strings(const Otlp__ExportRequest *r)
 	free(used);
 }
 
+static bool same_stack(const Otlp__Stack *a, const Otlp__Stack *b)
+{
+	return a->n_location_indices == b->n_location_indices &&
+	       !memcmp(a->location_indices, b->location_indices,
+		       a->n_location_indices * sizeof(*a->location_indices));
+}
+
+static bool same_location(const Otlp__Location *a, const Otlp__Location *b)
+{
+	return a->mapping_index == b->mapping_index && a->lines[0]->line == b->lines[0]->line &&
+	       a->lines[0]->function_index == b->lines[0]->function_index &&
+	       a->attribute_indices[0] == b->attribute_indices[0];
+}
+
+static void check_no_doubles(const Otlp__ProfilesDictionary *d)
+{
+	for (size_t i = 1; i < d->n_location_table; i++)
+		for (size_t k = 1; k < i; k++)
+			assert_false(same_location(d->location_table[i], d->location_table[k]));
+	for (size_t i = 1; i < d->n_stack_table; i++)
+		for (size_t k = 1; k < i; k++)
+			assert_false(same_stack(d->stack_table[i], d->stack_table[k]));
+}
+
 /* Entry 0 of each table is the zero value. */
 static void check_zeros(const Otlp__ProfilesDictionary *d)
 {
@@ -174,14 +198,20 @@ static void test_places(void **state)
 		[F_FIB] = {0x7f0000000010, LIB},
 		[F_MAIN] = {0x400010, 0x400000, 0x500000, 0x1000, "/bin/other", ""},
 	};
+	struct pic_target two[] = {service_target, service_target};
 	struct sketch placed = service;
 	const Otlp__Mapping *m;
 	Otlp__ExportRequest *r;
 
 	(void)state;
 	placed.places = places;
+	placed.targets = two;
+	placed.n_targets = 2;
+	two[1].pid++;
+	two[1].exe = "/bin/other";
 	r = render(&placed, &plain);
 	check_all(r);
+	check_no_doubles(r->dictionary);
 	m = mapping_of(r, "Data.Fib.fib");
 	assert_non_null(m);
 	assert_string_equal(string_of(r, m->filename_strindex), places[F_FIB].path);

@@ -70,28 +70,40 @@ static int32_t failed(struct dict *d, int err)
 	return 0;
 }
 
+static bool is_known(const struct places *t, struct key key, int32_t *ret_place)
+{
+	struct known *known;
+
+	HASH_FIND(hh, t->hash, &key, sizeof(key), known);
+	if (known)
+		*ret_place = known->place;
+	return known != NULL;
+}
+
+/* Records that the entry at `place` also has that key. */
+static int remember(struct places *t, struct key key, int32_t place)
+{
+	struct known *known = calloc(1, sizeof(*known));
+
+	if (!known)
+		return -ENOMEM;
+	known->key = key;
+	known->place = place;
+	return HASH_INSERT(t->hash, key, sizeof(known->key), known);
+}
+
 /* Finds or adds an entry. True: it exists, or (*ret_place 0) could not be added. False: it was
  * added at *ret_place, and the caller fills it in. */
 static bool find(struct dict *d, struct places *t, struct key key, size_t size, int32_t *ret_place)
 {
-	struct known *known;
 	int err;
 
-	HASH_FIND(hh, t->hash, &key, sizeof(key), known);
-	if (known) {
-		*ret_place = known->place;
+	if (is_known(t, key, ret_place))
 		return true;
-	}
 	*ret_place = 0;
 	err = array__reserve(&t->v, &t->cap, t->n + 1, EXPORT_MAX_ENTRIES, size);
-	known = err ? NULL : calloc(1, sizeof(*known));
-	if (!err && !known)
-		err = -ENOMEM;
-	if (!err) {
-		known->key = key;
-		known->place = (int32_t)t->n;
-		err = HASH_INSERT(t->hash, key, sizeof(known->key), known);
-	}
+	if (!err)
+		err = remember(t, key, (int32_t)t->n);
 	if (err) {
 		failed(d, err);
 		return true;
@@ -268,41 +280,75 @@ static int32_t function_of(struct dict *d, const struct pic_frame *frame, int64_
 	return place;
 }
 
+/* Keys have an executable's mapping, but those of what is the same in all processes. */
+#define SHARED ((uint64_t)1 << 32)
+
 static int32_t location_of(struct dict *d, uint32_t index, int32_t mapping, const char *exe)
 {
 	const struct pic_frame *frame = picture__frame(d->pic, index);
-	const struct key key = {.a = index, .b = (uint64_t)mapping};
+	const struct key asked = {.a = index, .b = (uint64_t)mapping};
 	struct location l;
+	struct key key;
 	int32_t place;
+	int err;
 
 	if (!frame)
 		return 0;
-	if (find(d, &d->locations, key, sizeof(l), &place))
+	if (is_known(&d->locations, asked, &place))
 		return place;
 	l.mapping = mapping_of(d, index, mapping, exe);
-	l.function = function_of(d, frame, &l.line);
-	l.type = dict__text(d, "profile.frame.type", type_of(frame));
-	((struct location *)d->locations.v)[place] = l;
-	return place;
+	key = (struct key){.a = index, .b = SHARED | (uint64_t)l.mapping};
+	if (!find(d, &d->locations, key, sizeof(l), &place)) {
+		l.function = function_of(d, frame, &l.line);
+		l.type = dict__text(d, "profile.frame.type", type_of(frame));
+		((struct location *)d->locations.v)[place] = l;
+	}
+	err = remember(&d->locations, asked, place);
+	return err ? failed(d, err) : place;
+}
+
+/* The stack's locations, at the end of all; *ret_own: one is in the executable. */
+static int add_frames(struct dict *d, const struct pic_stack *frames, int32_t mapping,
+		      const char *exe, bool *ret_own)
+{
+	int err = ARRAY_RESERVE(d->frames, d->cap_frames, d->n_frames + frames->n,
+				EXPORT_MAX_ENTRIES);
+
+	if (err)
+		return err;
+	*ret_own = false;
+	for (uint32_t i = frames->n; i-- > 0;) {
+		int32_t at = location_of(d, frames->frames[i], mapping, exe);
+
+		d->frames[d->n_frames++] = at;
+		*ret_own |= mapping && ((struct location *)d->locations.v)[at].mapping == mapping;
+	}
+	return 0;
 }
 
 int32_t dict__stack(struct dict *d, uint32_t stack, int32_t mapping, const char *exe)
 {
 	const struct pic_stack frames = picture__stack(d->pic, stack);
-	const struct key key = {.a = stack, .b = (uint64_t)mapping};
+	const struct key asked = {.a = stack, .b = (uint64_t)mapping};
+	const size_t at = d->n_frames;
+	struct key key = asked;
 	int32_t place;
+	bool own;
 	int err;
 
-	if (!frames.n || find(d, &d->stacks, key, sizeof(struct stack), &place))
+	if (!frames.n || is_known(&d->stacks, asked, &place))
 		return frames.n ? place : 0;
-	((struct stack *)d->stacks.v)[place] = (struct stack){.at = d->n_frames};
-	err = ARRAY_RESERVE(d->frames, d->cap_frames, d->n_frames + frames.n, EXPORT_MAX_ENTRIES);
+	err = add_frames(d, &frames, mapping, exe, &own);
 	if (err)
 		return failed(d, err);
-	for (uint32_t i = frames.n; i-- > 0;)
-		d->frames[d->n_frames++] = location_of(d, frames.frames[i], mapping, exe);
-	((struct stack *)d->stacks.v)[place].n = frames.n;
-	return place;
+	if (!own)
+		key.b = SHARED;
+	if (find(d, &d->stacks, key, sizeof(struct stack), &place))
+		d->n_frames = at;
+	else
+		((struct stack *)d->stacks.v)[place] = (struct stack){at, frames.n};
+	err = own ? 0 : remember(&d->stacks, asked, place);
+	return err ? failed(d, err) : place;
 }
 
 /* ── the message ─────────────────────────────────────────────────────────────────────────── */
