@@ -271,9 +271,33 @@ static uint64_t other_off(enum wire_where where, uint64_t ip)
 	return pause;
 }
 
+/* Half of what ran was in the runtime, and so it was when it lost its CPU for three times as long.
+ */
+static void check_alone_off(void)
+{
+	const struct pic_target *t;
+	struct kit kit;
+	union rec r;
+
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	for (size_t i = 0; i < 40; i++)
+		put(&kit, mk_sample(&r, 7, T0 + 5000 + i * 10000,
+				    i % 2 ? WIRE_WHERE_RTS : WIRE_WHERE_HASKELL,
+				    i % 2 ? RTS(1) : HS(1), IP(i % 2 ? RTS(1) : HS(1)), STOP));
+	put(&kit, mk_off(&r, 7, T0 + 400000, T0 + 400000, T0 + 1600000, WIRE_WHERE_RTS, IP(RTS(1)),
+			 STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 1600000));
+	t = finish(&kit);
+	assert_true(t->gc.known && t->gc.inferred);
+	assert_true(t->gc.pause_ns >= 800000 && t->gc.pause_ns <= 1450000);
+	timeline__free(kit.tl);
+}
+
 static void test_inferred_while_preempted(void **state)
 {
 	(void)state;
+	check_alone_off();
 	assert_true(other_off(WIRE_WHERE_RTS, RTS(1)) > 390000);
 	assert_true(other_off(WIRE_WHERE_HASKELL, HS(1)) < 60000);
 }

@@ -21,48 +21,55 @@ static bool all_before(const struct seen_gcs *gcs, const struct pic_target *pub)
 	       (!pub->calls_missed || (gcs->before_known && !gcs->before));
 }
 
+bool gc_infer__is_needed(const struct seen_gcs *gcs)
+{
+	return gcs->known ? !seen_gcs__all(gcs) : !gcs->has_probes || gcs->off_ns;
+}
+
 /* The end of the last collection that was marked: the next one's end may be missing. */
 uint64_t gc_infer__unmarked_from(const struct seen *seen)
 {
 	const struct seen_gcs *gcs = &seen->gcs;
 
-	if (seen_gcs__all(gcs))
+	if (!gc_infer__is_needed(gcs))
 		return UINT64_MAX;
 	return all_before(gcs, seen->pub) ? gcs->v[gcs->n - 1].end : 0;
+}
+
+/* The upper bound of a share that was measured with n samples. */
+static double at_most(double share, double n)
+{
+	if (n < LEAST_SAMPLES)
+		return 1;
+	return MIN(1.0, share + DEVIATIONS * sqrt((share * (1 - share) + 1 / n) / n));
 }
 
 /*
  * During a collection at least one thread is in the runtime's code, and none is in Haskell code, on
  * or off the CPU: all threads that run are then in the runtime. With each sample divided by the
  * number of threads that ran, the share of those in the runtime is therefore at least the share of
- * collections; samples at other moments can only add to it.
+ * collections; samples at other moments can only add to it. Time in which no thread runs may all be
+ * collections.
  */
-static double most_of_running(const struct unmarked *u)
+static double by_running(const struct unmarked *u)
 {
-	double n, share;
+	double share = u->all > 0 ? u->runtime / u->all : 1;
+	double n = u->all > 0 ? u->all * u->all / u->squares : 0;
 
-	if (u->all <= 0)
-		return 1;
-	n = u->all * u->all / u->squares;
-	if (n < LEAST_SAMPLES)
-		return 1;
-	share = u->runtime / u->all;
-	return MIN(1.0, share + DEVIATIONS * sqrt((share * (1 - share) + 1 / n) / n));
+	return at_most(share, n) * (double)u->running_ns + (double)u->stopped_ns;
 }
 
-static uint64_t count_samples(const struct pic_lanes *threads)
+/*
+ * Outside of collections at most as many threads run Haskell code as there are capabilities. A
+ * running thread loses its CPU now and then, during collections as often as otherwise.
+ */
+static double by_active(const struct unmarked *u, size_t n_caps)
 {
-	uint64_t n = 0;
+	double weighed = (double)u->in_runtime * (double)n_caps;
+	double all = weighed + (double)u->in_program;
 
-	for (size_t i = 0; i < threads->n; i++)
-		for (size_t k = 0; k < threads->v[i].n_rows; k++) {
-			const struct pic_row *r = &threads->v[i].rows[k];
-
-			if (r->state == ST_RTS || r->state == ST_GC_WORK ||
-			    r->state == ST_HASKELL || r->state == ST_UNSAFE_CALL_CPU)
-				n += r->samples;
-		}
-	return n;
+	return at_most(all > 0 ? weighed / all : 1, (double)(u->in_runtime + u->in_program)) *
+	       (double)u->active_ns;
 }
 
 void gc_infer__fill(struct lanes *l)
@@ -70,7 +77,9 @@ void gc_infer__fill(struct lanes *l)
 	struct pic_target *pub = l->seen->pub;
 	const struct seen_gcs *gcs = &l->seen->gcs;
 	const struct unmarked *u = &l->overlaps.unmarked;
-	uint64_t marked_ns = all_before(gcs, pub) ? pub->gc.pause_ns : 0, n, unmarked_ns;
+	const bool marked = all_before(gcs, pub);
+	uint64_t marked_ns = marked ? pub->gc.pause_ns : 0;
+	size_t n_caps = pub->lanes[LANE_CAPABILITY].n;
 	struct pic_gc *gc = &pub->gc;
 
 	if (gcs->off_ns) {
@@ -80,10 +89,8 @@ void gc_infer__fill(struct lanes *l)
 	}
 	gc->count = gc->pause_ns = gc->max_pause_ns = 0;
 	gc->known = false;
-	n = count_samples(&pub->lanes[LANE_THREAD]);
-	if (n < LEAST_SAMPLES || !pub->lanes[LANE_CAPABILITY].n)
+	if (!n_caps || (!marked && u->in_runtime + u->in_program < LEAST_SAMPLES))
 		return;
-	unmarked_ns = (uint64_t)(most_of_running(u) * (double)u->running_ns) + u->stopped_ns;
 	gc->known = gc->inferred = true;
-	gc->pause_ns = marked_ns + unmarked_ns;
+	gc->pause_ns = marked_ns + (uint64_t)MIN(by_running(u), by_active(u, n_caps));
 }

@@ -91,7 +91,7 @@ int gcs__fill(struct lanes *l)
 				     "collections; a shorter session has room for all of "
 				     "them");
 	/* some collections are known exactly; for the others there is only the bound */
-	if (!err && (gcs->known ? !seen_gcs__all(gcs) : !gcs->has_probes || gcs->off_ns))
+	if (!err && gc_infer__is_needed(gcs))
 		gc_infer__fill(l);
 	if (!err)
 		err = fill_sync(l);

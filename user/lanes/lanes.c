@@ -167,7 +167,7 @@ static int advance(struct lanes *l, uint64_t until, bool last)
 	if (!err && l->opts.haskell)
 		err = haskell__advance(l, until, last);
 	if (!err && !l->reading)
-		err = overlaps__advance(&l->overlaps, l->seen, until, last);
+		err = overlaps__advance(&l->overlaps, l->seen, until, last || l->seen->ended);
 	return err;
 }
 

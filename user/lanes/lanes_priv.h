@@ -80,7 +80,9 @@ struct unmarked {
 	/* Samples, each divided by the number of threads that ran at that time: the sum of those in
 	 * the runtime, of all, and of the squares of all. */
 	double runtime, all, squares;
-	uint64_t running_ns; /* a thread ran, and not in a safe call */
+	uint64_t in_runtime, in_program; /* number of samples */
+	uint64_t active_ns;		 /* a capability had something to do */
+	uint64_t running_ns;		 /* a thread ran, and not in a safe call */
 	uint64_t stopped_ns; /* none did, for lack of a CPU or because it waited in the runtime */
 };
 
@@ -483,6 +485,8 @@ void haskell__cut(struct lanes *l, uint64_t at_ns);
 
 /* Fills in collections and what they waited for, after the lanes of threads and capabilities. */
 int gcs__fill(struct lanes *l);
+/* True if nothing marks collections, or nothing has since the probes came off. */
+bool gc_infer__is_needed(const struct seen_gcs *gcs);
 /* The time after which collections are not marked, as far as is known so far; UINT64_MAX: all are
  * marked. */
 uint64_t gc_infer__unmarked_from(const struct seen *seen);

@@ -8,7 +8,7 @@
 #include "lanes_priv.h"
 
 #define MAX_EDGES  ((size_t)1 << 27)
-#define KEEP_EDGES ((size_t)1 << 16)
+#define KEEP_EDGES ((size_t)1 << 14)
 
 /* Shorter waits for a capability are just the time needed to wake a thread. */
 #define LONG_WAIT_NS 200000
@@ -60,26 +60,45 @@ int overlaps__cap(struct overlaps *o, uint8_t *was, const struct pic_slice *s)
 	return add(o, s->start_ns, before, is);
 }
 
-/* What a thread that ran did is known by its samples alone, which are about evenly spread. */
-static int add_run(struct overlaps *o, const struct pic_slice *s)
+static bool in_runtime(const struct pic_slice *s)
 {
-	bool runtime = s->state == ST_RTS || s->state == ST_GC_WORK;
-	uint64_t step = (s->end_ns - s->start_ns) / MAX(s->samples, 1U);
-	int err;
+	return s->state == ST_RTS || s->state == ST_GC_WORK;
+}
 
-	if (!runtime && s->state != ST_HASKELL && s->state != ST_UNSAFE_CALL_CPU)
-		return 0;
-	err = add_both(o, s->start_ns, s->end_ns, RUNNING);
+static bool runs(const struct pic_slice *s)
+{
+	return in_runtime(s) || s->state == ST_HASKELL || s->state == ST_UNSAFE_CALL_CPU;
+}
+
+/* What a thread that ran did is known by its samples alone, which are about evenly spread. */
+static int add_samples_of(struct overlaps *o, const struct pic_slice *s)
+{
+	uint64_t step = (s->end_ns - s->start_ns) / MAX(s->samples, 1U);
+	int err = 0;
+
 	for (uint32_t i = 0; !err && i < s->samples; i++) {
 		err = ARRAY_RESERVE(o->v, o->cap, o->n + 1, MAX_EDGES);
 		if (!err)
 			o->v[o->n++] = (struct overlap_edge){
 				.ns = s->start_ns + step / 2 + i * step,
-				.runtime = runtime,
-				.program = !runtime,
+				.runtime = in_runtime(s),
+				.program = !in_runtime(s),
 			};
 	}
 	return err;
+}
+
+/* v[i], of which the neighbours may be of the same stretch on the CPU. */
+static int add_run(struct overlaps *o, const struct piece *v, size_t n, size_t i)
+{
+	const struct pic_slice *s = &v[i].s;
+	bool before = i && runs(&v[i - 1].s) && v[i - 1].s.end_ns == s->start_ns;
+	bool after = i + 1 < n && runs(&v[i + 1].s) && v[i + 1].s.start_ns == s->end_ns;
+	int err = before ? 0 : add(o, s->start_ns, 0, RUNNING);
+
+	if (!err && !after)
+		err = add(o, s->end_ns, RUNNING, 0);
+	return err ? err : add_samples_of(o, s);
 }
 
 int overlaps__thread(struct overlaps *o, const struct piece *v, size_t n)
@@ -89,7 +108,8 @@ int overlaps__thread(struct overlaps *o, const struct piece *v, size_t n)
 	for (size_t i = 0; !err && i < n; i++) {
 		const struct pic_slice *s = &v[i].s;
 
-		err = add_run(o, s);
+		if (runs(s))
+			err = add_run(o, v, n, i);
 		if (!err && v[i].in_program)
 			err = add_both(o, s->start_ns, s->end_ns, IN_PROGRAM);
 		if (err)
@@ -147,6 +167,8 @@ static void stay_unmarked(struct overlaps *o, uint64_t from, uint64_t ns)
 
 	if (ns <= start)
 		return;
+	if (any(o, CAP_BUSY))
+		o->unmarked.active_ns += ns - start;
 	if (any(o, RUNNING))
 		o->unmarked.running_ns += ns - start;
 	else if (any(o, CAP_BUSY) && !any(o, IN_PROGRAM))
@@ -161,6 +183,8 @@ static void add_samples(struct overlaps *o, const struct overlap_edge *edge, uin
 		return;
 	if (!any(o, IN_PROGRAM))
 		o->unmarked.runtime += edge->runtime * weight;
+	o->unmarked.in_runtime += edge->runtime;
+	o->unmarked.in_program += edge->program;
 	o->unmarked.all += (edge->runtime + edge->program) * weight;
 	o->unmarked.squares += (edge->runtime + edge->program) * weight * weight;
 }
@@ -192,6 +216,11 @@ int overlaps__advance(struct overlaps *o, const struct seen *seen, uint64_t unti
 	if (n)
 		memmove(o->v, o->v + n, (o->n - n) * sizeof(*o->v));
 	o->n -= n;
+	if (last && !o->n) {
+		free(o->v);
+		o->v = NULL;
+		o->cap = 0;
+	}
 	return 0;
 }
 
