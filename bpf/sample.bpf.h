@@ -173,7 +173,7 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, struct wire_target *t
 	fill_header(&rec->h, WIRE_SAMPLE, now, task->tgid, task->pid);
 	sample_regs(ctx, task, &s->regs, &in_kernel);
 	rts_read(0, t, &s->th, &rec->rts);
-	rec->rts.flags = in_kernel ? WIRE_RTS_IN_KERNEL : 0;
+	rec->rts.flags = (in_kernel ? WIRE_RTS_IN_KERNEL : 0) | (seen ? 0 : WIRE_RTS_NO_ENTRY);
 	rec->ip = s->regs.ip;
 	rec->site = 0;
 	rec->call_start_ns = 0;

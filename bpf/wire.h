@@ -119,6 +119,8 @@ enum wire_rts_flag {
 				       call whose start was not seen */
 	WIRE_RTS_SUSPENDING = 4,    /* struct wire_off: the thread was still in suspendThread; the
 				       foreign function of its open call had not started */
+	WIRE_RTS_NO_ENTRY = 8,	    /* struct wire_sample: the thread is not in `threads`, so its
+				       switches are not seen; never set in older captures */
 };
 
 struct wire_rts {

@@ -275,6 +275,74 @@ static void test_late_entry(void **state)
 	late_entry(T0 + 200000);
 }
 
+static void put_unfollowed(struct kit *kit, pid_t tid, uint64_t ns)
+{
+	union rec r;
+
+	mk_sample(&r, tid, ns, WIRE_WHERE_HASKELL, HS(1), STOP);
+	r.sample.rts.flags = WIRE_RTS_NO_ENTRY;
+	put(kit, &r);
+}
+
+/* A lane's time in a state, including that in an earlier window. */
+static uint64_t both(const struct picture *window, const struct picture *pic, pid_t tid,
+		     enum thread_state state)
+{
+	uint64_t ns = lane_of(picture__target(pic, 0), tid)->states_ns[state];
+
+	return window ? ns + lane_of(picture__target(window, 0), tid)->states_ns[state] : ns;
+}
+
+/*
+ * Threads that the kernel side has no room for: they are known only where they are sampled. Between
+ * samples they did not run, or they would have been sampled.
+ */
+static void unfollowed(uint64_t cut)
+{
+	const struct timeline_opts opts = {.frequency_hz = 1000000};
+	struct picture *window = NULL;
+	struct kit kit;
+	union rec r;
+
+	kit_new_opts(&kit, &opts);
+	for (pid_t tid = 7; tid < 10; tid++)
+		put(&kit, mk_event(&r, WIRE_THREAD_NEW, tid, T0 + 1000));
+	put_unfollowed(&kit, 7, T0 + 100000);
+	put_unfollowed(&kit, 7, T0 + 100600);
+	put_unfollowed(&kit, 8, T0 + 200000);
+	if (cut) {
+		assert_int_equal(timeline__window(kit.tl, cut, &window), 0);
+		kit.pic = timeline__picture(kit.tl);
+	}
+	put_unfollowed(&kit, 7, T0 + 300000);
+	put(&kit, mk_off(&r, 9, 0, 0, T0 + 400000, WIRE_WHERE_UNKNOWN, STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 9, T0 + 400000));
+	put(&kit, mk_off(&r, 7, 0, 0, T0 + 500000, WIRE_WHERE_UNKNOWN, STOP));
+	put(&kit, mk_sample(&r, 7, T0 + 550000, WIRE_WHERE_HASKELL, HS(1), STOP));
+	mk_off(&r, 7, T0 + 600000, 0, T0 + 700000, WIRE_WHERE_NO_CAP, STOP);
+	put(&kit, &r);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 700000));
+	finish(&kit);
+	/* half a period on either side of its samples, and everything once it is followed */
+	assert_int_equal(both(window, kit.pic, 7, ST_HASKELL), 1600 + 1000 + 100000);
+	assert_int_equal(both(window, kit.pic, 7, ST_UNKNOWN), 98500 + 198400 + 199500);
+	assert_int_equal(both(window, kit.pic, 7, ST_IDLE), 100000);
+	assert_int_equal(both(window, kit.pic, 8, ST_HASKELL), 1000);
+	assert_int_equal(both(window, kit.pic, 8, ST_UNKNOWN), END - T0 - 1000 - 1000);
+	/* it may have waited for a CPU, or for anything else */
+	assert_int_equal(both(window, kit.pic, 9, ST_PREEMPTED), 0);
+	assert_int_equal(both(window, kit.pic, 9, ST_UNKNOWN), 399000);
+	picture__free(window);
+	timeline__free(kit.tl);
+}
+
+static void test_unfollowed(void **state)
+{
+	(void)state;
+	unfollowed(0);
+	unfollowed(T0 + 250000);
+}
+
 /* The kernel's entry closes the lane, with an off-CPU interval and a call that have not ended. */
 static void test_still_off(void **state)
 {
@@ -485,12 +553,19 @@ static void test_figures_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_snapshot_only), cmocka_unit_test(test_open_at_start),
-		cmocka_unit_test(test_first_call),    cmocka_unit_test(test_placeless_call),
-		cmocka_unit_test(test_first_off),     cmocka_unit_test(test_first_off_was_ready),
-		cmocka_unit_test(test_late_entry),    cmocka_unit_test(test_still_off),
-		cmocka_unit_test(test_end_snapshot),  cmocka_unit_test(test_created_meanwhile),
-		cmocka_unit_test(test_early),	      cmocka_unit_test(test_lost_end),
+		cmocka_unit_test(test_snapshot_only),
+		cmocka_unit_test(test_open_at_start),
+		cmocka_unit_test(test_first_call),
+		cmocka_unit_test(test_placeless_call),
+		cmocka_unit_test(test_first_off),
+		cmocka_unit_test(test_first_off_was_ready),
+		cmocka_unit_test(test_late_entry),
+		cmocka_unit_test(test_still_off),
+		cmocka_unit_test(test_unfollowed),
+		cmocka_unit_test(test_end_snapshot),
+		cmocka_unit_test(test_created_meanwhile),
+		cmocka_unit_test(test_early),
+		cmocka_unit_test(test_lost_end),
 		cmocka_unit_test(test_figures_end),
 	};
 

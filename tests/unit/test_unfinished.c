@@ -186,7 +186,7 @@ static void test_begins(void **state)
 
 	(void)state;
 	begin(&kit, &capture);
-	put(&kit, mk_off(&r, 7, 0, 0, T0 + 25 * MS, WIRE_WHERE_UNKNOWN, STOP));
+	put(&kit, mk_off(&r, 7, T0, T0, T0 + 25 * MS, WIRE_WHERE_UNKNOWN, STOP));
 	put(&kit, mk_call(&r, 7, T0 + 35 * MS, T0 + 45 * MS, SITE(1), STOP));
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 46 * MS));
 	put_samples(&kit, 50, LAST_MS);

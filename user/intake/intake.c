@@ -443,6 +443,11 @@ int target__thread(struct seen *s, pid_t tid, struct seen_thread **ret_thread)
 
 /* ── what the session sets ───────────────────────────────────────────────────────────────── */
 
+void intake__set_period(struct intake *in, uint64_t period_ns)
+{
+	in->period_ns = period_ns;
+}
+
 static uint64_t since(uint64_t now, uint64_t before)
 {
 	return now > before ? now - before : 0;

@@ -86,6 +86,13 @@ int intake__update_target(struct intake *in, const struct target_info *info);
  */
 int intake__record(struct intake *in, const void *rec, size_t size);
 /*
+ * Sets the longest time that the sampler takes for each sample of a thread that runs all the time;
+ * 0, the initial value: it takes none.
+ */
+void intake__set_period(struct intake *in, uint64_t period_ns);
+/* A thread that runs is sampled within this many periods. */
+#define INTAKE_SILENCE 5
+/*
  * Takes a sample, off-CPU interval, safe call, tick or end of a collection that comes after the
  * next cut. A replay knows it ahead of time, and it shows what its thread is doing at the cut. Only
  * the time up to the cut is used, and the cut drops the record again. Errors as intake__record,

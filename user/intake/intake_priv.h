@@ -20,7 +20,8 @@ struct intake {
 	size_t n_targets, targets_cap;
 	uint32_t n_added; /* targets ever added */
 	size_t n_records;
-	size_t room_at; /* call make_room at this many records */
+	size_t room_at;	    /* call make_room at this many records */
+	uint64_t period_ns; /* intake__set_period */
 	bool closed;
 	bool ahead;	  /* the record being taken is known ahead of time */
 	bool looks_ahead; /* a replay in windows: calls that end after a cut are known at the cut */

@@ -36,6 +36,7 @@ enum ev_flag {
 	EV_HANDOVER = 512,	/* off the CPU in suspendThread: in a call that has not begun yet */
 	EV_AHEAD = 1024,	/* see intake__ahead: its record is still to come */
 	EV_TRACED = 2048,	/* stopped by a tracer, as a command is until it can be watched */
+	EV_NO_ENTRY = 4096,	/* the kernel side did not see when it last left the CPU */
 };
 
 /* A sample (t0 == t1), an off-CPU interval, a safe call, or a thread in a snapshot. */
@@ -82,7 +83,10 @@ struct seen_thread {
 	bool born;	   /* its creation was seen */
 	bool collects;	   /* the non-moving collector's: without a Task, in the collector's code */
 	bool had_records;
-	bool has_entry;	  /* on the kernel side, until its end */
+	bool has_entry; /* on the kernel side, until its end */
+	/* The last record is a sample of a time when it had no entry: that no sample follows does
+	 * not mean that it slept or ran on. */
+	bool only_sampled;
 	uint64_t last_ns; /* the latest time in any of its records */
 	bool has_start, has_end, has_final;
 	struct ev at_start, at_end; /* snapshots */

@@ -27,6 +27,7 @@ static int keep(struct intake *in, struct seen *s, struct seen_thread *th, struc
 		/* only a thread with an entry has a time when it left the CPU */
 		th->has_entry |= evs == &th->offs;
 		th->last_ns = MAX(th->last_ns, ev->t1);
+		th->only_sampled = evs == &th->samples && (ev->flags & EV_NO_ENTRY);
 	}
 	evs->n++;
 	in->n_records++;
@@ -74,6 +75,32 @@ static void count_quality(struct pic_quality *q, const struct wire_stack *head, 
 	}
 }
 
+/*
+ * For a thread that the kernel side has no room for, and that is known only where it is sampled: if
+ * it had run since its last record, there would be more samples. So it was off the CPU up to `end`,
+ * for an unknown reason.
+ */
+static int keep_unseen(struct intake *in, struct seen *s, struct seen_thread *th, uint64_t end)
+{
+	uint64_t last = th->samples.n ? th->samples.v[th->samples.n - 1].t0 : 0, start;
+	struct ev ev = {.t1 = end,
+			.syscall = WIRE_NO_SYSCALL,
+			.cap = NO_CAP,
+			.left = NO_CAP,
+			.flags = EV_NO_ENTRY};
+	bool had_entry = th->has_entry;
+	int err;
+
+	last = MAX(last, th->last_ns);
+	start = last ? last + in->period_ns / 2 : MAX(th->start_ns, s->pub->attach_ns);
+	ev.t0 = start;
+	if (!in->period_ns || start >= end || end - start <= (INTAKE_SILENCE - 1) * in->period_ns)
+		return 0;
+	err = keep(in, s, th, &th->offs, &ev);
+	th->has_entry = had_entry;
+	return err;
+}
+
 int record__sample(struct intake *in, struct seen *s, struct seen_thread *th, struct view *view)
 {
 	struct wire_sample rec;
@@ -93,6 +120,12 @@ int record__sample(struct intake *in, struct seen *s, struct seen_thread *th, st
 	raw.ip = rec.ip;
 	raw.sampled = true;
 	raw.site = rec.site;
+	if (rec.rts.flags & WIRE_RTS_NO_ENTRY) {
+		ev.flags |= EV_NO_ENTRY;
+		err = keep_unseen(in, s, th, ev.t0 - MIN(ev.t0, in->period_ns / 2));
+		if (err)
+			return err;
+	}
 	err = in->ahead ? 0 : ccs__count_sample(s, &rec.rts);
 	if (!err)
 		err = stack__take(in, s, &raw, &ev);
@@ -117,19 +150,27 @@ int record__sample(struct intake *in, struct seen *s, struct seen_thread *th, st
 
 /*
  * An interval without a start is from before the thread was first seen. If the thread was seen
- * earlier, and only its entry on the kernel side came late, it is assumed to have run since then.
+ * earlier, and only its entry on the kernel side came late, it is assumed to have run since then,
+ * unless samples should have shown it. Returns 1 if the record has nothing else, 0 if it is to be
+ * taken like any other, or a negative errno.
  */
-static bool is_late_entry(const struct intake *in, struct seen_thread *th,
-			  const struct wire_off *rec)
+static int take_late_entry(struct intake *in, struct seen *s, struct seen_thread *th,
+			   const struct wire_off *rec)
 {
+	int err;
+
 	/* events known ahead are not records yet */
 	if (rec->out_ns || !(th->had_records || (in->ahead && (th->samples.n || th->calls.n))))
-		return false;
+		return 0;
+	err = th->only_sampled ? keep_unseen(in, s, th, rec->h.ns) : 0;
+	if (err)
+		return err;
 	if (!in->ahead) {
 		th->has_entry = true;
+		th->only_sampled = false;
 		th->last_ns = MAX(th->last_ns, rec->h.ns);
 	}
-	return true;
+	return 1;
 }
 
 int record__off(struct intake *in, struct seen *s, struct seen_thread *th, struct view *view)
@@ -143,8 +184,9 @@ int record__off(struct intake *in, struct seen *s, struct seen_thread *th, struc
 	if (view__stack(view, sizeof(rec), &rec.stack) || rec.out_ns > rec.h.ns ||
 	    rec.call_start_ns > rec.h.ns)
 		return -EBADMSG;
-	if (is_late_entry(in, th, &rec))
-		return 0;
+	err = take_late_entry(in, s, th, &rec);
+	if (err)
+		return MIN(err, 0);
 	gcs__off(s, &rec);
 	ev.t0 = rec.out_ns;
 	ev.t1 = rec.h.ns;
@@ -153,7 +195,7 @@ int record__off(struct intake *in, struct seen *s, struct seen_thread *th, struc
 	ev.short_cpu_ns = rec.short_cpu_ns;
 	ev.syscall = rec.syscall;
 	if (!rec.out_ns)
-		ev.flags |= EV_NEVER_SEEN;
+		ev.flags |= th->born ? EV_NEVER_SEEN | EV_NO_ENTRY : EV_NEVER_SEEN;
 	else if (!rec.prev_state)
 		ev.flags |= EV_RUNNABLE;
 	if (rec.prev_state & TASK_TRACED)

@@ -38,6 +38,12 @@ static bool is_unknown(const struct ev *off)
 	return off->where == WIRE_WHERE_UNKNOWN;
 }
 
+/* And a neighbour may show what it was. */
+static bool may_be_filled(const struct ev *off)
+{
+	return is_unknown(off) && !(off->flags & EV_NO_ENTRY);
+}
+
 static void fill_unknown(const struct thread_lane *lane, struct ev *offs, size_t n)
 {
 	const struct seen_thread *th = lane->seen;
@@ -46,13 +52,13 @@ static void fill_unknown(const struct thread_lane *lane, struct ev *offs, size_t
 						   : NULL;
 
 	for (size_t i = 0; i < n; i++) {
-		if (is_unknown(&offs[i]) && context)
+		if (may_be_filled(&offs[i]) && context)
 			take_context(&offs[i], context);
 		context = is_unknown(&offs[i]) ? NULL : &offs[i];
 	}
 	context = th->has_end ? &th->at_end : NULL;
 	for (size_t i = n; i-- > 0;) {
-		if (is_unknown(&offs[i]) && !(offs[i].flags & EV_RUNNABLE) && context)
+		if (may_be_filled(&offs[i]) && !(offs[i].flags & EV_RUNNABLE) && context)
 			take_context(&offs[i], context);
 		context = &offs[i];
 	}
@@ -108,7 +114,7 @@ static bool has_more(const struct seen_thread *th, uint64_t end)
  */
 static bool is_silent(const struct thread_builder *b, uint64_t end, uint64_t last)
 {
-	uint64_t silence = 5 * b->l->opts.period_ns;
+	uint64_t silence = INTAKE_SILENCE * b->l->opts.period_ns;
 
 	if (b->l->goes_on)
 		end = MAX(end, b->l->seen->ahead_ns);
@@ -166,6 +172,7 @@ bool bounds__last_off(const struct thread_builder *b, uint64_t end, struct ev *r
 {
 	const struct seen_thread *th = b->th;
 	const struct ev *last_off = th->offs.n ? &b->offs[th->offs.n - 1] : b->prev;
+	const struct ev unseen = {.syscall = WIRE_NO_SYSCALL, .cap = NO_CAP, .left = NO_CAP};
 	uint64_t last = bounds__last_sign(b, end);
 
 	/* if the thread is known to go on beyond `end`, there is a record */
@@ -187,7 +194,12 @@ bool bounds__last_off(const struct thread_builder *b, uint64_t end, struct ev *r
 	}
 	if (th->has_end && (th->at_end.flags & EV_SLEEPS))
 		*ret_ev = th->at_end;
-	else if (!th->has_end && last_off && !has_more(th, end) && is_silent(b, end, last))
+	else if (th->has_end || has_more(th, end) || !is_silent(b, end, last))
+		return false;
+	else if (th->only_sampled) {
+		*ret_ev = unseen;
+		last += b->l->opts.period_ns / 2;
+	} else if (last_off)
 		*ret_ev = *last_off;
 	else
 		return false;

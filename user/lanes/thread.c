@@ -107,10 +107,10 @@ static uint64_t wake_time(const struct thread_builder *b, const struct ev *off, 
 {
 	uint64_t wake = off->wake_ns;
 
-	/* A new thread is ready from the start; a preempted one stays ready, and so does one that
-	 * the first snapshot found ready and whose next sign is that it is switched in. */
-	if ((off->flags & EV_RUNNABLE) ||
-	    ((off->flags & EV_NEVER_SEEN) && (b->th->born || was_ready(b, off))))
+	/* A preempted thread stays ready, and so does one that the first snapshot found ready and
+	 * whose next sign is that it is switched in. A new thread, which is ready from the start,
+	 * has an interval with a start. */
+	if ((off->flags & EV_RUNNABLE) || ((off->flags & EV_NEVER_SEEN) && was_ready(b, off)))
 		return b->cursor;
 	if (!wake)
 		return end;

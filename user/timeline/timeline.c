@@ -97,6 +97,7 @@ int timeline__new(const struct timeline_opts *opts, const char *version, const c
 	err = make_rooms(tl);
 	if (err)
 		goto fail;
+	intake__set_period(tl->in, tl->period_ns);
 	err = timeline__set_session(tl, tl->pic, version, mode, tl->opts.start_ns);
 	if (err)
 		goto fail;
@@ -110,6 +111,7 @@ fail:
 void timeline__use_period(struct timeline *tl, uint64_t period_ns)
 {
 	tl->period_ns = period_ns;
+	intake__set_period(tl->in, period_ns);
 	picture__set_period(tl->pic, period_ns);
 	for (size_t i = 0; i < tl->n; i++)
 		lanes__set_period(tl->v[i].lanes, period_ns);
