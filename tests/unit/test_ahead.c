@@ -438,6 +438,35 @@ static void test_last_stack(void **state)
 	}
 }
 
+/* What a process cost is reported once more at the session's end, by when, in windows, it is gone.
+ */
+static void test_gone(void **state)
+{
+	const struct intake_cost cost = {.probe_hits = 5};
+	struct capture *capture;
+	struct replay_notes notes;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin_with_thread(&kit, &capture);
+	kit_add(&kit, PID + 1, T0);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 1000));
+	put(&kit, mk_event(&r, WIRE_PROC_EXIT, 7, T0 + 1000));
+	for (uint64_t at = T0 + 2000; at < END; at += WINDOW) {
+		mk_sample(&r, 8, at, WIRE_WHERE_HASKELL, HS(1), STOP);
+		r.h.tgid = PID + 1;
+		put(&kit, &r);
+	}
+	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
+	assert_int_equal(intake__set_lost_share(kit.in, PID, 0.0), 0);
+	end(&kit, capture);
+	for (uint64_t window = 0; window <= WINDOW; window += WINDOW) {
+		assert_int_equal(replay("", window, 0, &notes).exit_code, 0);
+		assert_int_equal(notes.refused_inputs, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -447,6 +476,7 @@ int main(void)
 		cmocka_unit_test(test_too_far),	   cmocka_unit_test(test_no_lanes),
 		cmocka_unit_test(test_collection), cmocka_unit_test(test_asleep),
 		cmocka_unit_test(test_ends_late),  cmocka_unit_test(test_last_stack),
+		cmocka_unit_test(test_gone),
 	};
 
 	log__set_level(LOG_LVL_QUIET);

@@ -342,6 +342,21 @@ static int take(struct replay *r, const struct intake_input *in)
 	return r->end_at && is_of_its_moment(in->kind) ? 0 : apply(r, in);
 }
 
+/*
+ * True for the cost of a process that ended and was released at the next cut of the replay, earlier
+ * than at the session's own next cut or end: its last cost belongs to none of the windows that have
+ * the process, which is not a contradiction.
+ */
+static bool is_cost_of_gone(const struct replay *r, const struct intake_input *in)
+{
+	if (!r->windows.every_ns || (in->kind != TI_COST && in->kind != TI_LOST_SHARE))
+		return false;
+	for (size_t i = r->n_targets; i > 0; i--)
+		if (r->targets[i - 1]->info.pid == in->pid)
+			return true;
+	return false;
+}
+
 /* This program's number of the kind. */
 static enum intake_input_kind own_kind(const struct replay *r, unsigned kind)
 {
@@ -378,6 +393,8 @@ static int take_block(struct replay *r, struct codec *c, struct decoded *d)
 		err = take(r, &in);
 		if (err == -ENOMEM || r->windows.stopped)
 			return err;
+		if (err == -ENOENT && is_cost_of_gone(r, &in))
+			err = 0;
 		count_error(&r->notes, err);
 	}
 	if (err == -EBADMSG)
