@@ -38,7 +38,7 @@ static void end(struct kit *kit, struct capture *capture)
 /* The number of reports that have a note about something missing. */
 struct lacks {
 	const char *what;
-	unsigned reports, with;
+	unsigned reports, with, threads;
 	uint64_t open; /* calls that are open at the end of their report */
 	uint64_t open_ns, gc_wait_ns;
 	uint64_t call_ns;   /* in calls that ended */
@@ -68,6 +68,7 @@ static void look(struct lacks *lacks, const struct picture *pic)
 		return;
 	for (size_t i = 0; i < t->n_missing; i++)
 		lacks->with += strstr(t->missing[i], lacks->what) != NULL;
+	lacks->threads += t->lanes[LANE_THREAD].n;
 	lacks->gc_wait_ns += t->gc.wait_ns;
 	look_at_stacks(lacks, pic, &t->lanes[LANE_THREAD]);
 	for (size_t i = 0; i < t->n_calls; i++) {
@@ -467,6 +468,28 @@ static void test_gone(void **state)
 	}
 }
 
+/* A call of which only the end was seen has no begin, but is of no time before its thread's. */
+static void test_only_end(void **state)
+{
+	const uint64_t born = T0 + WINDOW + 1000;
+	struct capture *capture;
+	struct replay_notes notes;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin(&kit, false, &capture);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, born));
+	put(&kit, mk_call(&r, 7, born + 1000, born + 2000, SITE(1), STOP));
+	mk_call(&r, 7, 0, born + WINDOW, SITE(1), STOP);
+	r.call.flags = WIRE_CALL_UNMATCHED;
+	put(&kit, &r);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, born + WINDOW + 1000));
+	end(&kit, capture);
+	assert_int_equal(replay("", 0, 0, &notes).threads, 1);
+	assert_int_equal(replay("", WINDOW, 0, &notes).threads, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -476,7 +499,7 @@ int main(void)
 		cmocka_unit_test(test_too_far),	   cmocka_unit_test(test_no_lanes),
 		cmocka_unit_test(test_collection), cmocka_unit_test(test_asleep),
 		cmocka_unit_test(test_ends_late),  cmocka_unit_test(test_last_stack),
-		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_gone),	   cmocka_unit_test(test_only_end),
 	};
 
 	log__set_level(LOG_LVL_QUIET);

@@ -187,7 +187,7 @@ static int look_at_call(struct ahead *a, struct track *thread, const struct inta
 		return 0;
 	memcpy(&rec, input->data, sizeof(rec));
 	/* until its first call the thread may have been in a call whose start nobody saw */
-	from = thread->called ? rec.start_ns : thread->began_ns;
+	from = thread->called ? MAX(rec.start_ns, thread->began_ns) : thread->began_ns;
 	thread->called = true;
 	return from < rec.h.ns ? add_next(a, from, rec.h.ns, input) : 0;
 }
