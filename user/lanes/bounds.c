@@ -194,15 +194,13 @@ bool bounds__last_off(const struct thread_builder *b, uint64_t end, struct ev *r
 	}
 	if (th->has_end && (th->at_end.flags & EV_SLEEPS))
 		*ret_ev = th->at_end;
-	else if (th->has_end || has_more(th, end) || !is_silent(b, end, last))
+	else if (th->has_end || (!last_off && !th->only_sampled) || has_more(th, end) ||
+		 !is_silent(b, end, last))
 		return false;
-	else if (th->only_sampled) {
-		*ret_ev = unseen;
-		last += b->l->opts.period_ns / 2;
-	} else if (last_off)
-		*ret_ev = *last_off;
 	else
-		return false;
+		*ret_ev = th->only_sampled ? unseen : *last_off;
+	if (th->only_sampled && !th->has_end)
+		last += b->l->opts.period_ns / 2;
 	ret_ev->t0 = last;
 	ret_ev->t1 = UINT64_MAX;
 	ret_ev->wake_ns = 0;
