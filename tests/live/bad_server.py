@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An HTTP server that misbehaves as it is told, one request after the other."""
+"""An HTTP server that misbehaves in a scripted way, one request after the other."""
 
 import socket
 import ssl
@@ -10,13 +10,14 @@ OK = b"\x0a\x00"  # ExportProfilesServiceResponse { partial_success {} }
 
 
 def partial(rejected, message):
-    """ExportProfilesServiceResponse { partial_success { rejected_profiles, error_message } }, below 128 each"""
+    """The bytes of ExportProfilesServiceResponse { partial_success { rejected_profiles, error_message } }; both numbers
+    below 128."""
     inner = bytes([8, rejected, 18, len(message)]) + message.encode()
     return bytes([10, len(inner)]) + inner
 
 
 def answer(status, body=OK, kind="application/x-protobuf", headers=()):
-    """What a server writes; a list of parts is written with a pause after each."""
+    """An HTTP response in bytes. A server's script may also have a list of parts, each written with a pause after it."""
     lines = [f"HTTP/1.1 {status} It Says", f"Content-Type: {kind}", f"Content-Length: {len(body)}", *headers]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
@@ -36,7 +37,7 @@ class Request:
 
 
 class Server:
-    """`script`: what is done for each request, in their order; after these, all are taken."""
+    """`script`: what to do for each request, in order; all requests after that are accepted."""
 
     def __init__(self, t, script=(), certificate=None, port=0):
         self.script = list(script)
@@ -56,13 +57,13 @@ class Server:
         return f"{scheme}://{host}:{self.port}"
 
     def taken(self):
-        """The bodies that it said it had taken, in order."""
+        """The bodies of the requests that it accepted, in order."""
         with self.lock:
             return [r.body for r in self.requests if r.taken]
 
     def stop(self):
         self.over.set()
-        # accept() in another thread is not ended by close()
+        # close() does not end an accept() in another thread
         try:
             self.socket.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -88,7 +89,7 @@ class Server:
             pass
 
     def one(self, connection, read):
-        """False: the connection is closed."""
+        """Answer one request; False: the connection is closed."""
         line = read.readline().decode(errors="replace").strip()
         if not line:
             return False
@@ -101,7 +102,7 @@ class Server:
         with self.lock:
             act = self.script.pop(0) if self.script else answer(200)
             self.requests.append(request)
-            # before it is written: whoever reads the answer finds it counted
+            # before the answer is written: a client that has read it must find its request counted
             request.taken = (act if isinstance(act, bytes) else b"".join(p for p, _ in act)
                              if isinstance(act, list) else b"").startswith(b"HTTP/1.1 2")
         if act == HANG:

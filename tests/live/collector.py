@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The real OpenTelemetry Collector, as the receiver of OTLP profiles: what it understood of them comes back as
-its own JSON, by way of its OTLP exporter."""
+"""The real OpenTelemetry Collector, as the receiver of OTLP profiles. Its own OTLP exporter sends back what it
+understood of them, as JSON."""
 
 import http.server
 import json
@@ -48,7 +48,7 @@ service:
 
 
 def program():
-    """scripts/collector builds it once. A machine that is there to test can."""
+    """The collector's path; scripts/collector builds it once. In CI a failed build is a failure, elsewhere a skip."""
     made = subprocess.run([ROOT / "scripts" / "collector"], capture_output=True, text=True, timeout=3600, check=False)
     if made.returncode:
         check(os.environ.get("CI") != "true", f"scripts/collector: {made.stdout}{made.stderr}")
@@ -64,7 +64,7 @@ def free_port():
 
 
 class Sink:
-    """An HTTP server that keeps the JSON that it is sent."""
+    """An HTTP server that keeps the JSON it receives."""
 
     def __init__(self):
         self.seen = queue.Queue()
@@ -93,7 +93,7 @@ class Sink:
 
 
 class Collector:
-    """It runs until stop(), and again after start(); the port stays the same."""
+    """It runs until stop(), and again after start(), on the same port."""
 
     def __init__(self, t):
         self.program = program()
@@ -125,7 +125,7 @@ class Collector:
         raise Failure("the collector does not listen")
 
     def stop(self, number=signal.SIGKILL):
-        """SIGTERM: it ends the requests that it has begun."""
+        """Stop it. With SIGTERM it completes the requests in progress."""
         if self.process:
             self.process.send_signal(number)
             self.process.wait()
@@ -137,7 +137,7 @@ class Collector:
         self.log.close()
 
     def post(self, body):
-        """What `-f otlp` wrote, as it is; the answer's status."""
+        """Send what `-f otlp` wrote, unchanged; return the response's status."""
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{PATH}", body,
                                          {"Content-Type": "application/x-protobuf", "Content-Encoding": "gzip"})
         try:
@@ -147,7 +147,7 @@ class Collector:
             return e.code
 
     def next(self, timeout=30):
-        """The next request that it passed on, as Profiles."""
+        """The next request that the collector passed on, as Profiles."""
         try:
             return Profiles(self.sink.seen.get(timeout=timeout))
         except queue.Empty:
@@ -181,7 +181,7 @@ class Profiles:
         return found
 
     def resources(self):
-        """[(its attributes, its profiles)]"""
+        """[(the resource's attributes, its profiles)]"""
         return [({a["key"]: value_of(a["value"]) for a in r["resource"]["attributes"]},
                  [p for scope in r["scopeProfiles"] for p in scope["profiles"]])
                 for r in self.request.get("resourceProfiles", [])]
@@ -190,7 +190,7 @@ class Profiles:
         return self.strings[profile["sampleType"]["typeStrindex"]], self.strings[profile["sampleType"]["unitStrindex"]]
 
     def samples(self):
-        """(pid, type, attributes, value, frames as (name, type, file mapped), leaf first) of each"""
+        """For each sample: (pid, type, attributes, value, frames as (name, type, mapped file), leaf first)"""
         for resource, profiles in self.resources():
             for profile in profiles:
                 for s in profile["samples"]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A reader of GHC's eventlogs of its own, as plain as can be and slow: what tests compare with.
+"""An independent reader of GHC's eventlogs, as simple as possible and slow, which tests compare safescoped's with.
 
-Written from the format (GHC: rts/include/rts/EventLogFormat.h, rts/gen_event_types.py), without a
-look at safescoped's reader."""
+Written from the format (GHC: rts/include/rts/EventLogFormat.h, rts/gen_event_types.py), without looking at safescoped's
+reader."""
 
 import struct
 from collections import Counter
@@ -36,7 +36,7 @@ FOREIGN_CALL = 6
 
 
 def read(path):
-    """(offset of the first event, list of events by time; each capability's own order is kept)."""
+    """(offset of the first event, list of events by time; the order within each capability is kept)."""
     raw = path.read_bytes()
     assert raw[:8] == b"hdrbhetb", "no eventlog"
     at, sizes = 8, {}
@@ -91,7 +91,7 @@ def samples(events):
 
 
 def foreign_calls(events):
-    """[(thread, start, end)]: from the stop for a foreign call to the next run."""
+    """[(thread, start, end)]: from the thread's stop for a foreign call to its next run."""
     calls, out = [], {}
     for e in events:
         if e.id == STOP_THREAD and e.u16(4) == FOREIGN_CALL:
@@ -102,7 +102,7 @@ def foreign_calls(events):
 
 
 def running(events):
-    """{thread: ns that it ran}"""
+    """{thread: ns for which it ran}"""
     total, since = Counter(), {}
     for e in events:
         if e.id == RUN_THREAD:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the live tests share: test programs compiled by the installed GHC, started and kept in
-step with a session of safescoped, and the report that it wrote.
+"""What the live tests share: test programs compiled by the installed GHC, started and kept in step with a session of
+safescoped, and the report that the session wrote.
 
-A test is a function `test_…(t)`; `t` is a Test. @cases makes one test for each of its values.
-A file runs its tests by run(globals()) and prints one line for each: `ok NAME`, `FAIL NAME: why`
-or `skip NAME: why`. What a test started is gone when it ends.
+A test is a function `test_…(t)`; `t` is a Test. @cases makes one test for each of its values. A file runs its tests by
+run(globals()) and prints one line for each: `ok NAME`, `FAIL NAME: why` or `skip NAME: why`. Whatever a test started is
+stopped when the test ends.
 """
 
 import functools
@@ -30,42 +30,41 @@ SAFESCOPED = Path(os.environ.get("SAFESCOPED", BUILD / "safescoped"))
 
 ATTACHED = "safescoped: attached"
 
-# A folder that scripts/ghc-root made: the tests' Haskell programs come from there and run there,
-# as in a container.
+# A root directory made by scripts/ghc-root: the tests' Haskell programs come from it and run in it, as in a container.
 GHC_ROOT = os.environ.get("GHC_ROOT")
 
-# How many times longer than on a machine of its own a probe or a context switch may take: under an
-# emulated processor times are near the truth only, counts and stacks are as exact as ever.
+# How many times longer a probe or a context switch may take than on an idle physical machine. Under an emulated
+# processor times are only approximate; counts and stacks are as exact as ever.
 SLOWNESS = float(os.environ.get("SAFESCOPED_SLOWNESS", "1"))
 
 WAYS = {
     "v": [],
     "thr": ["-threaded"],
     "split": ["-threaded", "-split-sections"],
-    # for programs of which there are two
+    # for programs that come in two variants
     "slower": ["-threaded", "-DSLOWER"],
     "p": ["-prof", "-fprof-auto-top"],
     "thr_p": ["-threaded", "-prof", "-fprof-auto-top"],
     "dyn": ["-threaded", "-dynamic"],
     "g": ["-threaded", "-g"],
     "ipe": ["-threaded", "-finfo-table-map"],
-    # read-only data are below the code
+    # read-only data come before the code
     "lld": ["-threaded", "-optl-fuse-ld=lld"],
-    # strings that may be merged are in a section of their own
+    # mergeable strings are in a section of their own
     "mold": ["-threaded", "-optl-fuse-ld=mold"],
     "O0": ["-threaded", "-O0"],
-    # the C code has no unwind rows
+    # the C code has no unwind information
     "bare": ["-threaded"],
     "static": ["-threaded", "-static", "-optl-static"],
-    # position independent, with a static archive in it whose functions nobody else sees
+    # position independent, with a static archive linked in whose functions are not exported
     "pie": ["-threaded", "-dynamic", "-fPIC", "-optl-pie", "-optl-Wl,--exclude-libs,libgmp.a", "-l:libgmp.a"],
-    # GHC 9.4 and later can always log.
+    # GHC 9.4 and later can always write an eventlog.
     "thr_l": ["-threaded"] if GHC_ROOT else ["-threaded", "-eventlog"],
 }
 
 
 class Failure(Exception):
-    """The program under test is wrong."""
+    """The program under test did something wrong."""
 
 
 class Skip(Exception):
@@ -82,7 +81,8 @@ def check(condition, why):
 
 
 def check_near(what, got, want, tolerance):
-    """On an emulated processor more is allowed, but never so much that nothing would be right as well."""
+    """Check that `got` is within `tolerance` of `want`. On an emulated processor more is allowed, but never more than
+    half of `want`: otherwise 0 would pass."""
     tolerance = max(tolerance, min(tolerance * SLOWNESS, abs(want) / 2))
     if got is None:
         raise Failure(f"{what}: not measured, should be {want}")
@@ -90,7 +90,7 @@ def check_near(what, got, want, tolerance):
         raise Failure(f"{what}: {got:.0f}, should be {want:.0f} ± {tolerance:.0f} (off by {got - want:+.0f})")
 
 
-# What a test's cases may take in a quick round.
+# How long one test's cases may take in a quick run.
 QUICK_SECONDS = 2
 
 MAX_WHY = 2000  # characters of a failure's reason
@@ -110,7 +110,7 @@ def _compile(command):
 
 
 def program(name, way="thr"):
-    """The path of a test program, compiled if need be. `name.c` or `name.S`: by the C compiler;
+    """The path of a test program, compiled if need be. `name.c` or `name.S`: compiled by the C compiler;
     `WAY.stripped`: without symbols."""
     sources = [p for p in PROGRAMS.iterdir() if p.suffix in (".hs", ".c", ".h", ".S")]
     if name.endswith((".c", ".S")):
@@ -135,7 +135,7 @@ def program(name, way="thr"):
     objects = folder / f"{name}.o.d"
     objects.mkdir(parents=True, exist_ok=True)
     extra = []
-    # Apart from ghc's own run: it would put the object beside its source.
+    # Compiled separately: ghc would put the object beside its source.
     c = PROGRAMS / f"{name.lower()}.c"
     if c.exists():
         extra = [objects / f"{name.lower()}.c.o"]
@@ -147,7 +147,7 @@ def program(name, way="thr"):
 
 
 def in_root(name, way):
-    """The path inside of GHC_ROOT, where scripts/ghc-root compiled it; WAY.stripped: without symbols."""
+    """The program's path inside GHC_ROOT, where scripts/ghc-root compiled it; WAY.stripped: without symbols."""
     way = {"thr_l": "thr"}.get(way, way)
     if not (Path(GHC_ROOT) / "programs" / way / name).exists():
         raise Failure(f"scripts/ghc-root made no {name} in way {way}")
@@ -155,8 +155,8 @@ def in_root(name, way):
 
 
 def enter_root(command, root=GHC_ROOT):
-    """What runs a command with GHC_ROOT as its root, in a mount namespace of its own: as in a
-    container, no path outside leads to its files by the names that it sees. The pid stays."""
+    """A command that runs `command` with GHC_ROOT as its root, in its own mount namespace: as with a container, the
+    paths that it sees do not lead to its files from outside. The pid stays the same."""
     enter = ('mount --rbind "$0" "$0" && cd "$0" && mount -t proc proc proc && '
              'pivot_root . . && umount -l . && exec chroot . "$@"')
     return ["unshare", "--mount", "--propagation", "private", "sh", "-c", enter, str(root), *command]
@@ -191,7 +191,7 @@ class Lines:
         return text
 
     def until(self, wanted, timeout):
-        """The first line with `wanted` in it; None if the pipe ends before."""
+        """The first line that contains `wanted`; None if the pipe ends first."""
         deadline = time.monotonic() + timeout
         while True:
             line = self.next(max(0, deadline - time.monotonic()))
@@ -199,7 +199,7 @@ class Lines:
                 return line
 
     def drain(self):
-        """Takes what is there, so that whoever writes much never waits for a full pipe."""
+        """Take what has arrived, so that a program that writes a lot never waits for a full pipe."""
         try:
             while self.next(0) is not None:
                 pass
@@ -214,8 +214,8 @@ class Lines:
 
 
 def _undisturbed():
-    """Ahead of all ordinary processes: a thread that is pushed off its CPU between the program's
-    clock and the probe would measure the machine's other load, not of the profiler."""
+    """Run ahead of all ordinary processes: if a thread is preempted between the program's clock and the probe, a test
+    would measure the machine's other load and not the profiler."""
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     except OSError:
@@ -223,7 +223,7 @@ def _undisturbed():
 
 
 class Target:
-    """A running test program. It has said `ready` and waits for go()."""
+    """A running test program. It has printed `ready` and waits for go()."""
 
     def __init__(self, command, ready="ready", steady=False, env=None):
         self.process = subprocess.Popen(
@@ -252,12 +252,12 @@ class Target:
         return line
 
     def wait(self, timeout=120):
-        """Waits for its end; the exit code (negative: the signal)."""
+        """Wait for its end; return the exit code (negative: the signal)."""
         self.lines.all(timeout)
         return self.process.wait(timeout)
 
     def result(self, timeout=120):
-        """Waits for a good end; the JSON of its last line."""
+        """Wait for a successful end; return the JSON of its last line."""
         code = self.wait(timeout)
         check(code == 0, f"the test program ended with {code}: {self.lines.seen[-3:]}")
         return json.loads(self.lines.seen[-1])
@@ -295,7 +295,7 @@ class Session:
         check(line is not None, f"safescoped did not attach: {self.err.seen}")
 
     def wait_attached_to(self, pid, timeout=60):
-        """With -v: waits until a process that began, or became Haskell's, in the session is attached."""
+        """With -v: wait until a process that started, or became a Haskell program, during the session is attached."""
         try:
             line = self.err.until(f"attached: pid {pid},", timeout)
         except TimeoutError:
@@ -306,7 +306,7 @@ class Session:
         self.process.send_signal(number)
 
     def wait(self, timeout=60):
-        """Waits for its end; the exit code."""
+        """Wait for its end; return the exit code."""
         try:
             self.err.all(timeout)
             self.out.all(timeout)
@@ -319,7 +319,7 @@ class Session:
         return code
 
     def complaint(self):
-        """What it said on standard error, without progress lines."""
+        """What it printed on standard error, without progress lines."""
         return [l for l in self.err.seen if l.startswith("safescoped: ") and not l.startswith(ATTACHED)]
 
     def kill(self):
@@ -331,40 +331,40 @@ class Session:
 
 
 def stolen_ns():
-    """What the hypervisor took from all CPUs so far."""
+    """The CPU time that the hypervisor has stolen from all CPUs so far."""
     ticks = int(Path("/proc/stat").read_text().split("\n")[0].split()[8])
     return ticks * 1000000000 // os.sysconf("SC_CLK_TCK")
 
 
 @functools.cache
 def schema():
-    """The report's validator; None where SAFESCOPED_SCHEMA=0 says that python3-jsonschema is missing."""
+    """The report's validator; None if SAFESCOPED_SCHEMA=0, which means that python3-jsonschema is missing."""
     if os.environ.get("SAFESCOPED_SCHEMA") == "0":
         return None
     try:
         from jsonschema import Draft202012Validator
     except ImportError:
-        # Debian's package is for Debian's python3, which may not be the first one on the path.
+        # Debian's package is for Debian's python3, which may not be the first one on the PATH.
         sys.path.append("/usr/lib/python3/dist-packages")
         from jsonschema import Draft202012Validator
     return Draft202012Validator(json.loads(SCHEMA.read_text()))
 
 
 def specific(error):
-    """Where one of several alternatives must match: the error in the one whose constants match."""
+    """For an error in a choice between alternatives: the error in the alternative whose constants match."""
     others = {e.schema_path[0] for e in error.context if e.validator == "const"}
     meant = [e for e in error.context if e.schema_path[0] not in others]
     return specific(meant[0]) if meant else error
 
 
 def schema_errors(report):
-    """Where a report violates scripts/safescoped.schema.json: ["path: why"]."""
+    """Violations of scripts/safescoped.schema.json in a report: ["path: why"]."""
     errors = map(specific, schema().iter_errors(report)) if schema() else ()
     return ["/".join(map(str, e.absolute_path)) + f": {e.message[:300]}" for e in errors]
 
 
 class Report:
-    """A JSON report; methods for what tests ask of it."""
+    """A JSON report, with methods for what tests look up in it."""
 
     def __init__(self, path):
         self.stolen_ns = 0
@@ -381,7 +381,7 @@ class Report:
         return targets[0]
 
     def call(self, function, pid=None):
-        """The sums over all sites of a safe call's function."""
+        """The totals of a safe call's function over all its call sites."""
         sites = [c for c in self.target(pid)["safe_calls"] if c["function"] == function]
         check(sites, f"no safe call {function} in the report; there are: "
               + ", ".join(sorted({c["function"] for c in self.target(pid)["safe_calls"]})))
@@ -400,7 +400,7 @@ class Report:
         return found[0]
 
     def states(self, pid=None):
-        """Nanoseconds of each state, of all OS threads together."""
+        """Nanoseconds in each state, over all OS threads."""
         states = {}
         for lane in self.target(pid)["lanes"]:
             for state, ns in lane["states"].items() if lane["kind"] == "thread" else ():
@@ -412,11 +412,11 @@ class Report:
 
 
 class Test:
-    """What a test is given: its folder, and the start of things that end with it."""
+    """What each test gets: a folder, and ways to start programs that end with the test."""
 
     def __init__(self, name):
         self.name = name
-        file = Path(sys.argv[0]).stem.removeprefix("test_")  # two files may run at a time, and have a name in common
+        file = Path(sys.argv[0]).stem.removeprefix("test_")  # two files may run at the same time, with a test name in common
         self.dir = BUILD / "live" / file / name.replace("[", "-").replace("]", "")
         shutil.rmtree(self.dir, ignore_errors=True)
         self.dir.mkdir(parents=True)
@@ -439,7 +439,7 @@ class Test:
         return s
 
     def attach(self, target, *args, formats="json,speedscope,folded"):
-        """A session on the target, attached; it writes to self.stem."""
+        """Attach a session to the target; it writes to self.stem."""
         s = self.session("--pid", target.pid, "-v", "-f", formats, "-o", self.stem, *args)
         s.wait_attached()
         return s
@@ -455,7 +455,7 @@ class Test:
         self.at_end.append(action)
 
     def copy_for_all(self, path, folder=None):
-        """A copy of the file that anybody may run, whatever the permissions of the source tree's folders: in a new
+        """A copy of the file that anyone may run, whatever the permissions of the source tree's folders: in a new
         folder below `folder`."""
         place = Path(tempfile.mkdtemp(prefix="safescoped-test-", dir=folder))
         self.finally_do(lambda: shutil.rmtree(place))
@@ -489,7 +489,7 @@ def profile_run(t, name, *args, way="thr", rts=(), options=(), steady=False, tim
     code = session.wait()
     check(code == 0, f"safescoped ended with {code}: {session.err.seen}")
     report = t.report()
-    # And one tick: it is counted in those.
+    # Plus one tick, the unit in which stolen time is counted.
     report.stolen_ns = stolen_ns() - stolen + 1000000000 // os.sysconf("SC_CLK_TCK")
     return truth, report, target
 
@@ -498,7 +498,7 @@ def profile_run(t, name, *args, way="thr", rts=(), options=(), steady=False, tim
 
 
 def cases(*values):
-    """The most usual one first: in a quick round it may be the only one."""
+    """Run a test once for each value. The most common case comes first: in a quick run it may be the only one."""
     def mark(function):
         function.cases = values
         return function
@@ -506,7 +506,7 @@ def cases(*values):
 
 
 def thorough(function):
-    """Not for a quick round: it takes ten seconds or more, of what is seldom broken by a change elsewhere."""
+    """Mark a test as not for a quick run: it takes ten seconds or more, and checks what changes elsewhere seldom break."""
     function.thorough = True
     return function
 
@@ -530,7 +530,7 @@ def _try_one(name, function, args):
 
 
 def _run_one(name, function, args):
-    """SAFESCOPED_TRIES: on a machine that others load, a test of times may fail by them."""
+    """Run one test, up to SAFESCOPED_TRIES times: on a busy machine a test of times may fail because of the other load."""
     tries = max(1, int(os.environ.get("SAFESCOPED_TRIES", "1")))
     for attempt in range(1, tries + 1):
         start = time.monotonic()
@@ -549,7 +549,7 @@ def _run_one(name, function, args):
 
 
 def _run_quickly(tests):
-    """Of a test with cases as many as it takes QUICK_SECONDS for, and one at least."""
+    """Of a test with cases, run as many as fit into QUICK_SECONDS, and at least one."""
     results, took, left = [], {}, {}
     for full, function, args in tests:
         if getattr(function, "thorough", False):
@@ -566,12 +566,12 @@ def _run_quickly(tests):
 
 
 def run(module, kernel=True):
-    """Runs a file's tests, or those whose names contain one of the arguments. `kernel`: they need
-    to load BPF programs."""
+    """Run a file's tests, or those whose names contain one of the arguments. `kernel`: they need to load BPF programs."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    # a replay would ask these servers
+    # a replay would query these servers
     os.environ.pop("DEBUGINFOD_URLS", None)
-    # What nohup, or a shell in the background, ignores would be ignored by all that is started here.
+    # nohup, or a shell that runs this in the background, ignores signals; without this all that is started here would,
+    # too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for ignored in (signal.SIGHUP, signal.SIGQUIT):
         signal.signal(ignored, signal.SIG_DFL)
@@ -591,7 +591,7 @@ def run(module, kernel=True):
         sys.exit(1)
     problem = kernel_problem() if kernel else None
     if problem:
-        # A machine that is there to test must be able to.
+        # In CI a machine that cannot run the tests is a failure.
         word = "FAIL" if os.environ.get("CI") == "true" else "skip"
         for full, _, _ in tests:
             print(f"{word} {full}: {problem}", flush=True)

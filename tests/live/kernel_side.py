@@ -30,7 +30,7 @@ def kernel_problem():
 
 
 def bpf_objects():
-    """Everything of BPF in the kernel: {(kind, id)}."""
+    """All BPF objects in the kernel: {(kind, id)}."""
     found = set()
     for kind in ("prog", "link", "map"):
         done = subprocess.run([BPFTOOL, "-j", kind, "list"], capture_output=True, text=True)
@@ -40,7 +40,7 @@ def bpf_objects():
 
 
 def held_by(pid):
-    """The descriptors of this process and of what it has started: [(pid, number, what fdinfo has of it)]."""
+    """The descriptors of this process and of its descendants: [(pid, number, the text of its fdinfo)]."""
     family, found = [pid], []
     for holder in family:
         process = Path(f"/proc/{holder}")
@@ -57,6 +57,7 @@ def held_by(pid):
 
 
 def bpf_objects_of(pid):
-    """Those of bpf_objects() that this process and its children hold: others on the host may make some meanwhile."""
+    """Those of bpf_objects() that this process and its descendants hold: others on the host may create some at the same
+    time."""
     return {(kind, int(number)) for *_, text in held_by(pid)
             for kind, number in re.findall(r"^(prog|link|map)_id:\s*(\d+)$", text, re.M)}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Allocation against the truth: the runtime's own counters, of each thread and of the process, and
-what GHC's profiler counts."""
+"""Allocation against the runtime's own counters, of each thread and of the process, and against what GHC's profiler
+counts."""
 
 import json
 import re
@@ -15,12 +15,12 @@ from harness import GHC_ROOT, SAFESCOPED, Skip, Target, cases, check, check_near
 from kernel_side import BPFTOOL
 from test_system import maps_of, stop, whole_host
 
-# Points of a share.
+# In percentage points.
 CENTRES = 1.5
 
 
 def ended(t, *args, way="thr", rts=(), options=()):
-    """A whole run: (what the program prints, what +RTS -t has, the report of it)."""
+    """Profile a run from start to end: (what the program prints, the statistics of +RTS -t, the report's target)."""
     name = f"/tmp/stats-{t.name.replace('[', '-').strip(']')}" if GHC_ROOT else str(t.dir / "stats")
     stats = Path(f"{GHC_ROOT or ''}{name}")
     t.finally_do(lambda: GHC_ROOT and stats.unlink(missing_ok=True))
@@ -33,7 +33,7 @@ def ended(t, *args, way="thr", rts=(), options=()):
 
 
 def ended_with(t, *args, way="thr", rts=(), options=()):
-    """(bytes by function as the threads counted them, all bytes, the report's allocation)."""
+    """(bytes by function as the program's threads counted them, all bytes, the report's allocation)."""
     truth, stats, target = ended(t, *args, way=way, rts=rts, options=options)
     return truth, stats["bytes allocated"], target["allocation"]
 
@@ -55,7 +55,7 @@ def ghc_bytes(path):
 
 
 def leaves(capture):
-    """{the leaf: bytes} of the stacks that the capture's session has sampled."""
+    """{leaf: bytes} of the stacks that the capture's session sampled."""
     folded = subprocess.run([SAFESCOPED, "--replay", capture, "--weight", "alloc", "-f", "folded", "-o", "-"],
                             check=True, capture_output=True, text=True, timeout=120).stdout
     found = {}
@@ -67,15 +67,15 @@ def leaves(capture):
 
 
 def total(allocation, function):
-    """What a function and its worker (GHC 9.0: listsA1, 9.6: $wlistsA) have allocated: the one or the other is in
-    each stack."""
+    """The bytes that a function and its worker (GHC 9.0: listsA1, 9.6: $wlistsA) allocated: one of the two is in each
+    stack."""
     module, name = function.split(".")
     known = re.compile(rf"~?{module}\.(\$w)?{name}\d*")
     return max([f["total_bytes"] for f in allocation["functions"] if known.fullmatch(f["name"])], default=0)
 
 
 def check_whole(allocation, whole, sampled=0.97):
-    """All that the runtime counts is counted, and is in a sample or known not to be."""
+    """All bytes that the runtime counts are counted, and each of them is in a sample or reported as unsampled."""
     check_near("bytes", allocation["bytes"], whole, 0.01 * whole)
     check(allocation["sampled_bytes"] + allocation["unsampled_bytes"] == allocation["bytes"],
           f"{allocation['sampled_bytes']} + {allocation['unsampled_bytes']} of {allocation['bytes']} bytes")
@@ -85,7 +85,8 @@ def check_whole(allocation, whole, sampled=0.97):
 
 
 def check_share(truth, allocation, a, b, whole=None):
-    """Within four standard errors: less often than once in ten thousand runs that is not so. `whole`: if not all."""
+    """The shares of `a` and `b` are right to within four standard errors, which fails by chance less than once in ten
+    thousand runs. `whole`: the bytes of both, if they are not all."""
     got_a, got_b = total(allocation, a), total(allocation, b)
     whole = whole or allocation["bytes"]
     check(got_a + got_b >= 0.95 * whole, f"{got_a} + {got_b} of {whole} bytes are in the two functions: "
@@ -106,9 +107,9 @@ def test_split(t, way):
 
 
 def test_low_frequency(t):
-    """As a service samples: a few stacks a second, and all bytes nevertheless."""
+    """At a service's rate of a few stacks per second all bytes are counted all the same."""
     truth, whole, allocation = ended_with(t, "split", 5, rts=("-A1m",), options=("-F", "19"))
-    # what comes after the last one has none
+    # what is allocated after the last sample has none
     check_whole(allocation, whole, sampled=0.8)
     check(allocation["samples"] <= 40 * 5, f"{allocation['samples']} samples in some 5 s")
     check_share(truth, allocation, "AllocA.buildA", "AllocB.buildB")
@@ -123,7 +124,7 @@ def test_large(t):
 
 
 def test_mixed(t):
-    """The lists use the nursery up before large objects ask for collections: each has what it allocated."""
+    """The lists fill the nursery before large objects cause collections: each function has the bytes that it allocated."""
     truth, whole, allocation = ended_with(t, "mixed", 3, rts=("-A8m",))
     check_whole(allocation, whole)
     check_near("large objects", allocation["large_bytes"], truth["a"], 0.02 * whole)
@@ -132,8 +133,8 @@ def test_mixed(t):
 
 @cases("thr", "thr.stripped")
 def test_capabilities(t, way):
-    """Four, three of which never fill their nurseries first: these are sampled where others stop them, which
-    is in the right thread and near what allocates."""
+    """Of four capabilities three are always stopped by another one's collection before their nurseries are full: they
+    are sampled where they are stopped, which is in the right thread and near the code that allocates."""
     truth, whole, allocation = ended_with(t, "caps", 4, way=way, rts=("-N4", "-A1m"))
     check_whole(allocation, whole)
     check(allocation["stopped_bytes"] >= 0.1 * whole, f"the others were stopped: {allocation['stopped_bytes']} of {whole} bytes")
@@ -145,8 +146,8 @@ def test_capabilities(t, way):
 
 @cases("large", "caps", "mixed")
 def test_in_windows(t, mode):
-    """A window's profile has what was allocated in it and nothing else, in each format, however much is sampled; the
-    windows have what the whole session has."""
+    """A window's profile has exactly what was allocated in it, in each format, whatever the sampling rate; the windows
+    add up to the whole session."""
     capture, folder = t.dir / "capture", t.dir / "windows"
     options = ("--save", capture)
     _, whole, allocation = ended_with(t, mode, 3, rts=("-A1m", *(("-N4",) if mode == "caps" else ())), options=options)
@@ -171,7 +172,7 @@ def test_in_windows(t, mode):
 
 
 def test_rare_collections(t):
-    """A nursery that is seldom used up: what the sampler sees between collections makes the samples."""
+    """With a nursery that rarely fills up the sampler's ticks between collections provide the samples."""
     truth, whole, allocation = ended_with(t, "split", 4, rts=("-A1g",))
     check_whole(allocation, whole)
     check(allocation["tick_samples"] >= 0.2 * allocation["samples"], f"{allocation['tick_samples']} of {allocation['samples']}")
@@ -179,7 +180,8 @@ def test_rare_collections(t):
 
 
 def test_held_up(t):
-    """While safescoped is stopped the probes are off: nobody is known to have allocated what was allocated then."""
+    """While safescoped is stopped the probes are off: what is allocated meanwhile is counted, but attributed to no
+    function."""
     target = t.target("Alloc", "split", 9, rts=("-A1m",))
     session = t.attach(target, "--max-overhead", "100")
     target.go()
@@ -200,8 +202,8 @@ def test_held_up(t):
 
 @cases("thr.stripped", "v.stripped")
 def test_stripped(t, way):
-    """A twin without symbols: its modules have the shares that its functions had with them, and the frames of
-    heap checks are no leaves."""
+    """Without symbols the modules have the shares that their functions have in the program with symbols, and the frames
+    of heap checks are no leaves."""
     capture = t.dir / "capture"
     truth, whole, allocation = ended_with(t, "split", 3, way=way, rts=("-A1m",), options=("--save", capture))
     check_whole(allocation, whole)
@@ -220,8 +222,8 @@ def test_stripped(t, way):
 @cases("thr", "dyn", "v.stripped")
 @thorough
 def test_leak(t, way):
-    """A heap that grows at a known rate: after each major collection there is what the program has kept, and what
-    it was there before. What the runtime holds is known without symbols, too."""
+    """A heap that grows at a known rate: the report has the size after each major collection, and the growth and the
+    totals match what the program kept. What the runtime holds is found without symbols, too."""
     rate = 5000000
     truth, stats, target = ended(t, "leak", 8, rate, way=way, rts=("-A1m",))
     heap = target["heap"]
@@ -234,22 +236,22 @@ def test_leak(t, way):
     check_near("live in the end", heap["live_bytes"], truth["kept"], 0.1 * truth["kept"] + 1e6)
     found = {f["kind"] for f in target["findings"]}
     check("heap_grows" in found, f"it finds {found}")
-    # the main one, and those that wait for files and timers
+    # the main thread, and those that wait for files and timers
     check(301 <= heap["haskell_threads"] <= 306, f"{heap['haskell_threads']} Haskell threads")
-    # a collection is known by the next one, and the last one has none
+    # a collection is recorded when the next one begins: the last one is missing
     most = stats["max_mem_in_use_bytes"]
     check_near("the most that was held from the system", heap["most_held_bytes"], most, 0.1 * most)
     check(heap["held_bytes"] % (1 << 20) == 0 and heap["held_bytes"] > heap["live_bytes"], f"held: {heap['held_bytes']}")
     young, old = heap["generations"]
     for key, want in (("collections", target["gc"]["count"]), ("pause_ns", target["gc"]["pause_ns"])):
         check(young[key] + old[key] == want, f"{key} of the generations: {young[key]} and {old[key]}, of all {want}")
-    # the one at the program's exit, and what came before the attach
+    # less the one at the program's exit, and those before the attach
     check(0 <= stats["major_gcs"] - old["collections"] <= 3, f"{old['collections']} major collections of {stats['major_gcs']}")
 
 
 @cases("p", "thr_p")
 def test_centres(t, way):
-    """The shares of cost centres, as in the alloc column of GHC's report."""
+    """The shares of cost centres, against the alloc column of GHC's report."""
     if GHC_ROOT:
         raise Skip("its files are in another root")
     options = ("--max-overhead", "100")
@@ -269,16 +271,16 @@ def test_centres(t, way):
 
 
 def test_number_comes_again(t):
-    """What is left in the kernel of an earlier process of the same number is not the next one's: here, that
-    of its collections hardly any is looked at."""
+    """What an earlier process with the same pid left in the kernel does not apply to the next one: here, a state by
+    which hardly any of its collections would be looked at."""
     if GHC_ROOT:
         raise Skip("its programs are in another root")
     session = whole_host(t, "-v", "--comm", "Work")
-    # a nursery with which a fast machine has no more collections than may be looked at
+    # with this nursery even a fast machine has no more collections than the sampler may look at
     command = [program("Work"), "alloc", 1, "+RTS", "-A8m", "-RTS"]
     target = Target(["sh", "-c", 'echo waits; read -r line; exec "$0" "$@"', *command], ready="waits")
     t.started.append(target)
-    # struct wire_heap_state: after 28 bytes, of how many collections one is looked at
+    # struct wire_heap_state: at offset 28, one in how many collections is looked at
     left = struct.pack("<28xI584x", 65536)
     subprocess.run([BPFTOOL, "map", "update", "id", str(maps_of(session)["heaps"]),
                     "key", "hex", *target.pid.to_bytes(4, "little").hex(" ").split(),

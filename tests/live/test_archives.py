@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Functions of static archives in programs without symbols: of each name that is given, whether the program's
-twin, which the linker left its symbols, has it in that very place, by binutils; and how much of a program is named."""
+"""Names from static archives in programs without symbols. Each name is compared, by binutils, with the symbols of the
+same program before it was stripped, at the same address; and a minimum share of each program's code must be named."""
 
 import functools
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness import BUILD, PROGRAMS, ROOT, SAFESCOPED, Skip, cases, check, program, run
 
-# Of the symbols' code that comes from archives; the program's own modules and objects are in none.
+# Minimum shares of the code that comes from archives; the program's own modules and objects come from none.
 NAMED_C, NAMED_CMM, NAMED_HASKELL = 0.9, 0.95, 0.5
 
 
@@ -21,7 +21,7 @@ def printed_by(*command):
 
 
 def directories():
-    """(that of the C library and gmp, GHC's)"""
+    """(the directory of the C library and gmp, GHC's library directory)"""
     libc = printed_by("gcc", "-print-file-name=libc.a")
     if not libc.startswith("/"):
         raise Skip("no libc.a; run: scripts/install-deps --test")
@@ -29,7 +29,7 @@ def directories():
 
 
 def symbols_of(twin):
-    """{address: {name}}, {address: size} of its code."""
+    """{address: {name}}, {address: size of its code}."""
     names, sizes = {}, {}
     for line in printed_by("nm", "-S", twin).splitlines():
         fields = line.split()
@@ -45,7 +45,7 @@ def kind_of(names):
     if any(n.startswith("stg_") for n in names):
         return "Cmm"
     if any(re.search(r"_(info|entry|slow|fast)$", n) for n in names):
-        # the program's own
+        # the program's own modules
         return None if any(re.match(r"(Main|Shelf\w*|Work)_", n) for n in names) else "Haskell"
     return "C"
 
@@ -57,13 +57,13 @@ def defined_by(archive):
 
 
 def known_in(said, file=r"\S+"):
-    """{address: name}, as safescoped says with -v -v; `file`: of the one of that name."""
+    """{address: name}, from the output of -v -v; `file`: only for the file of that name."""
     found = (re.search(rf" {file}: by archives: 0x([0-9a-f]+) (\S+)$", line) for line in said)
     return {int(m[1], 16): m[2] for m in found if m}
 
 
 def shares(known, names, sizes):
-    """{kind: the share of its code's bytes that is named}"""
+    """{kind: the share of its code, in bytes, that is named}"""
     named, there = {}, {}
     for address, size in sizes.items():
         kind = kind_of(names[address])
@@ -74,14 +74,14 @@ def shares(known, names, sizes):
 
 
 def check_names(what, known, names, at_least=1):
-    """The linker left each name in that very place."""
+    """Each name is that of a symbol at this very address."""
     wrong = {hex(a): (n, names.get(a)) for a, n in known.items() if n not in names.get(a, ())}
     check(len(known) >= at_least and not wrong,
           f"{what}: of {len(known)} names {len(wrong)} are wrong: {list(wrong.items())[:8]}")
 
 
 def check_libraries(twin, said):
-    """What a program's libraries export has no other name by archives."""
+    """No function that the program's libraries export gets another name from archives."""
     for library in map(Path, re.findall(r"=> (/\S+)", printed_by("ldd", twin))):
         known, names = known_in(said, re.escape(library.resolve().name)), {}
         for address, name in re.findall(r"^(\w+) [TWi] ([^@\s]+)", printed_by("nm", "-D", library), re.M):
@@ -90,7 +90,7 @@ def check_libraries(twin, said):
 
 
 def session_of(t, name, args, way, *options):
-    """(the report, what it said)"""
+    """(the report, what it printed)"""
     target = t.target(name, *args, way=f"{way}.stripped")
     session = t.attach(target, "-v", "-v", "-F", "499", "--max-overhead", "1000", *options)
     target.go()
@@ -111,19 +111,19 @@ def test_names(t, case):
     got = shares(known, names, sizes)
     leaves, frames = report["leaf_names"], report["names"]
     print(f"  {case}: {len(known)} functions; named {got}; leaves {leaves}")
-    # a program that is linked dynamically has little C code of its own
+    # a dynamically linked program has little C code of its own
     check(got["C"] >= NAMED_C and got["Cmm"] >= NAMED_CMM and got["Haskell"] >= NAMED_HASKELL, f"named: {got}")
     # the program's own modules are in no archive
     own = sum(f["self_samples"] for f in report["functions"] if re.match(r"~?(Main|Shelf)", f["module"] or ""))
     check(frames["archive"] > 0 and leaves["archive"] >= 0.45 * (sum(leaves.values()) - own), f"{frames}, {leaves}, own: {own}")
-    # of a function that only the runtime has it is known that it is the runtime's
+    # a function that only the runtime defines is attributed to the runtime
     runtime = defined_by(Path(ghc) / "rts" / "libHSrts_thr.a") - defined_by(Path(libc) / "libc.a")
     kinds = {f["name"]: f["kind"] for f in report["functions"] if f["name"] in runtime}
     check("GarbageCollect" in kinds and set(kinds.values()) <= {"gc", "rts", "haskell"}, f"the runtime's: {kinds}")
 
 
 def test_the_c_library_alone(t):
-    """Without GHC's archives the C library's functions have their names, and nothing else gets a wrong one."""
+    """Without GHC's archives the C library's functions have their names, and no other function gets a wrong one."""
     libc, _ = directories()
     _, said = session_of(t, "Work", ("alloc", 1), "static", "--archives", libc)
     names, _ = symbols_of(program("Work", "static"))
@@ -133,7 +133,7 @@ def test_the_c_library_alone(t):
 
 
 def test_position_independent(t):
-    """A program of GHC's that has libgmp.a in itself, wherever it is loaded."""
+    """A position-independent Haskell program with libgmp.a linked in: its functions are named wherever it is loaded."""
     libc, _ = directories()
     report, said = session_of(t, "Powers", (2,), "pie", "--archives", libc)
     twin = program("Powers", "pie")
@@ -145,16 +145,16 @@ def test_position_independent(t):
     got, leaves = shares(known, names, sizes), report["leaf_names"]
     print(f"  pie Powers: {len(known)} functions; named {got}; leaves {leaves}")
     check(got["C"] >= NAMED_C, f"named: {got}")
-    # nearly all that it does is in libgmp
+    # nearly all of its time is in libgmp
     gmp = sum(f["self_samples"] for f in report["functions"] if f["name"].startswith("__gmpn_"))
     check(gmp >= 0.9 * sum(leaves.values()) and leaves["archive"] >= gmp, f"libgmp's: {gmp} of {leaves}")
 
 
-# ── programs that are none of GHC's: Debian's Haskell libraries cannot be linked in these ways ──
+# ── programs not made by GHC: Debian's Haskell libraries cannot be linked in these ways ──
 
 GMP, STATIC_GMP, M = ["-DGMP"], ["-Wl,-Bstatic", "-lgmp", "-Wl,-Bdynamic"], ["-lm"]
 MUSL_PIE = ["-fPIE", "-static", "-Wl,-pie", "-Wl,--no-dynamic-linker"]
-# {way: (the compiler, what is before the source, and what after)}
+# {way: (the compiler, the options before the source, those after it)}
 LINKED = {
     "static": ("gcc", [*GMP, "-static", "-no-pie"], ["-lgmp", *M]),
     "static-pie": ("gcc", [*GMP, "-static-pie", "-fPIE"], ["-lgmp", *M]),
@@ -171,7 +171,7 @@ LINKED = {
 
 @functools.cache
 def by_archive():
-    """What looks for functions as a session does, in any file."""
+    """A tool that looks for functions as a session does, in any file."""
     tool = BUILD / "tools" / "by_archive"
     subprocess.run(["make", "-s", tool.relative_to(ROOT)], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return tool
@@ -186,12 +186,12 @@ def compiled(*command):
 
 
 def is_relocatable(file):
-    """Whether it may be loaded anywhere."""
+    """Whether it is position independent."""
     return "DYN" in re.search(r"Type: *(\w+)", printed_by("readelf", "-h", file))[1]
 
 
 def found_in(twin, *folders):
-    """{address: name}, of the file without its symbols."""
+    """{address: name} found in the file without its symbols."""
     stripped = twin.with_name(twin.name + ".stripped")
     subprocess.run(["strip", "-o", stripped, twin], check=True)
     done = subprocess.run([by_archive(), stripped, *folders], capture_output=True, text=True)
@@ -200,7 +200,7 @@ def found_in(twin, *folders):
 
 
 def libc_of(compiler):
-    """The directory of the C library that it links."""
+    """The directory of the C library that this compiler links."""
     shown = subprocess.run([compiler, "-###", "-static", PROGRAMS / "archived.c"], capture_output=True, text=True)
     found = [Path(folder) for folder in re.findall(r"-L\"?([^\s\"]+)", shown.stderr)]
     found = [folder for folder in found if (folder / "libc.a").exists()]
@@ -211,7 +211,7 @@ def libc_of(compiler):
 
 @cases(*LINKED)
 def test_linked(t, way):
-    """Much of the C library, and libgmp, in each way of linking them."""
+    """Much of the C library, and libgmp, linked in each way: the names are right, and nearly all C code has one."""
     compiler, before, after = LINKED[way]
     twin = t.dir / "archived"
     compiled(compiler, "-O2", *before, "-o", twin, PROGRAMS / "archived.c", *after)
@@ -225,7 +225,8 @@ def test_linked(t, way):
 
 
 def test_weak(t):
-    """The linker leaves out a weak symbol if there is a strong one, and its own code takes the strong one."""
+    """If there is a strong symbol the linker ignores the weak one of the same name. Its own function may still be in
+    the program, and must not get the strong one's name."""
     twin = t.dir / "archived"
     compiled("musl-gcc", "-O2", "-static", "-no-pie", "-o", twin, PROGRAMS / "archived.c", "-lm")
     known = found_in(twin, libc_of("musl-gcc"))
@@ -237,7 +238,7 @@ def test_weak(t):
     check(got[0] == "__simple_malloc" and got[1], f"their names are {got}")
 
 
-# ── each way of the instructions that linkers change ──
+# ── each form of the instructions that linkers rewrite ──
 
 MODELS = {
     "global-dynamic": ["-ftls-model=global-dynamic"],
@@ -248,7 +249,7 @@ MODELS = {
     "no-plt-descriptors": ["-fno-plt", "-mtls-dialect=gnu2"],
     "old-got": ["-Wa,-mrelax-relocations=no"],
 }
-# What there is to be changed.
+# The relocations whose instructions a linker may rewrite.
 RELAXED = {"TLSGD", "TLSLD", "GOTTPOFF", "GOTPC32_TLSDESC", "TLSDESC_CALL", "GOTPCREL", "GOTPCRELX", "REX_GOTPCRELX",
            "PLT32", "DTPOFF32"}
 HOW = [["-static", "-no-pie"], ["-static-pie"], ["-pie"], ["-pie", "-fuse-ld=gold"], ["-pie", "-fuse-ld=lld"],
@@ -257,7 +258,8 @@ FUNCTIONS = {"relaxed_sum", "relaxed_print", "relaxed_address", "relaxed_tail"}
 
 
 def test_relaxed(t):
-    """An archive by each model of threads' variables and of the GOT, by each linker: its functions have their names."""
+    """An archive compiled with each model of thread-local variables and of the GOT, linked by each linker: its
+    functions are named."""
     source, seen = PROGRAMS / "relaxed.c", set()
     others, main = t.dir / "others.o", t.dir / "main.o"
     compiled("gcc", "-O2", "-fPIC", "-DOTHERS", "-c", source, "-o", others)
@@ -288,7 +290,7 @@ def test_list(t):
 
 
 def test_no_archives(t):
-    """A directory without any is an error, and a replay refuses the option."""
+    """A directory without archives is an error, and a replay refuses the option."""
     (t.dir / "empty").mkdir()
     target = t.target("Work", "alloc", 1)
     for where in (t.dir / "empty", t.dir / "nowhere"):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Bad input and bad luck: one clear line, the contract's exit code, and nothing left behind."""
+"""Bad input and failures: one clear line, the documented exit code, and nothing left over."""
 
 import json
 import os
@@ -19,7 +19,8 @@ FAILED, USAGE = 2, 64
 
 
 def refused(t, code, *args, says=(), prefix=()):
-    """safescoped ends by itself with this code and one line, and writes nothing to stdout."""
+    """safescoped ends by itself with this code, prints exactly one line on standard error, and nothing on standard
+    output."""
     session = t.session(*args, prefix=prefix)
     got = session.wait(30)
     check(got == code, f"exit code {got}, should be {code}; it said {session.err.seen}")
@@ -55,7 +56,7 @@ def test_not_ghc(t):
 
 
 def test_little_memory(t):
-    """The limit is named: there is nothing to be tried again."""
+    """With too little memory the message names the limit and does not advise to try again."""
     target = t.target("Server", ready="waiting")
     line = refused(t, FAILED, "--pid", target.pid, "-d", 1, "-o", t.stem, prefix=("prlimit", f"--as={70 << 20}"),
                    says=[str(target.pid), "memory", "RLIMIT_AS"])
@@ -85,7 +86,8 @@ def test_zombie(t):
 
 
 def test_main_thread_has_exited(t):
-    """Others of its threads go on: it has not ended, and whoever looks for GHC programs finds it, and why it is none to profile."""
+    """A process whose main thread has exited while others go on: --pid, --list and --comm report that as the reason why
+    it cannot be profiled."""
     says = "its main thread has exited"
     library = t.dir / "main_exits.so"
     subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", library, ROOT / "tests" / "live" / "main_exits.c"], check=True)
@@ -109,7 +111,7 @@ def test_main_thread_has_exited(t):
        "--nosuch", "--")
 def test_usage(t, option):
     args = [option] if option.startswith("--pid") else ["--pid", os.getpid(), option]
-    # "--" alone would be a session of the whole host
+    # "--" alone would start a session of the whole host
     args = ["-o", t.stem, "--"] if option == "--" else [*args, "-o", t.stem]
     session = t.session(*args)
     code = session.wait(30)
@@ -194,7 +196,7 @@ def test_target_crashes(t):
 
 
 def test_target_execs(t):
-    """Another program under the same pid is not the target any more."""
+    """If the target execs, the session ends: the new program under the same pid is not profiled."""
     target = t.target("Forky", "exec", 20)
     session = t.attach(target, *ALWAYS)
     target.go()
@@ -229,7 +231,7 @@ def wait_gone(objects, seconds=10):
 
 
 def changed_code(pid):
-    """Executable mappings of files whose bytes in memory are not the file's: breakpoints."""
+    """Addresses in executable mappings of files where memory differs from the file: breakpoints."""
     changed = []
     with open(f"/proc/{pid}/mem", "rb") as mem:
         for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
@@ -247,8 +249,8 @@ def changed_code(pid):
 
 
 def wait_restored(pid, seconds=10):
-    """Whether the target's code is its file's again: where it dies before its handling of signals is there, the
-    daemon's keeper takes the probes off a moment after it."""
+    """Whether the target's code matches its file again. If the daemon dies before it handles signals, its keeper
+    removes the probes shortly afterwards."""
     deadline = time.monotonic() + seconds
     while changed_code(pid):
         if time.monotonic() > deadline:
@@ -296,7 +298,7 @@ def test_interrupt_at_once(t, milliseconds):
     time.sleep(milliseconds / 1000)
     session.signal(signal.SIGINT)
     code = session.wait(20)
-    # Before it has set up its handling, the signal's own effect is its end.
+    # Until safescoped has set up its handlers, the signal's default action ends it.
     check(code in (0, 1, FAILED, -signal.SIGINT, 130), f"exit code {code}; it said {session.err.seen}")
     if code == 0:
         t.report()
@@ -308,7 +310,7 @@ def test_interrupt_at_once(t, milliseconds):
 
 @cases(100, 300)
 def test_interrupt_before_it_has_looked(t, milliseconds):
-    """That nothing ran nobody knows then."""
+    """Interrupted before it has looked for processes, it must not report that no GHC program ran."""
     t.target("Server", ready="waiting")
     session = t.session("--comm", "Server", "--window", "1", "-f", "json", "-o", t.dir)
     time.sleep(milliseconds / 1000)
@@ -333,7 +335,7 @@ def test_interrupt_in_the_middle(t, name):
 
 
 def test_disk_full(t):
-    """No half a file, no temporary file, and the code says so."""
+    """No partial and no temporary file is left, and the exit code reports the failure."""
     disk = t.dir / "disk"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=True)

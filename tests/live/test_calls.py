@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Safe calls against the truth: the test program's C functions count and time themselves."""
+"""Safe calls, against what the test program's C functions count and time themselves."""
 
 import os
 import subprocess
@@ -8,14 +8,13 @@ import subprocess
 from harness import GHC_ROOT, SLOWNESS, Skip, cases, check, check_near, profile_run, run
 from walls import CLOCKS_NS, check_wall
 
-# The probes stay on whatever they cost: these tests ask for exact counts.
+# The probes stay on whatever their overhead: these tests expect exact counts.
 ALWAYS = ("--max-overhead", "1000")
 
-# The program reads its thread's CPU clock inside of what it times; entering and leaving the
-# kernel for it, and the probes themselves, are CPU time that it does not see. A call that sleeps
-# pays for two context switches besides, which the scheduler charges to the thread from a little
-# earlier on than its tracepoint runs. What the hypervisor stole is in the time between two context
-# switches and not in a thread's CPU clock.
+# The program reads its thread's CPU clock inside the interval that it times; entering and leaving the kernel to read
+# it, and the probes themselves, are CPU time that it does not see. A call that sleeps also pays for two context
+# switches, which the scheduler charges to the thread from slightly before its tracepoint runs. What the hypervisor
+# stole is in the time between two context switches but not in a thread's CPU clock.
 CPU_PER_CALL_NS = 3000
 CPU_PER_SLEEP_NS = 12000
 CPU_SHARE_OF_WALL = 0.01
@@ -33,7 +32,7 @@ def compare(truth, report):
               f"{function}: calls that were open at the session's start or end, there were none")
         check_wall(function, got["wall_ns"], want)
         per_call = CPU_PER_CALL_NS if "spin" in function else CPU_PER_SLEEP_NS
-        # where entering the kernel takes longer, the caller's clock around the call shows it
+        # if entering the kernel takes longer here, the caller's clock around the call shows it
         around = max(0, want["outer_ns"] - want["wall_ns"])
         check_near(f"{function}: cpu", got["cpu_ns"], want["cpu_ns"],
                    max(CPU_SHARE_OF_WALL * want["wall_ns"], per_call * calls, around) + report.stolen_ns)
@@ -71,7 +70,7 @@ def test_spin(t, way):
     check_lanes(report)
     for function, ns in (("safe_spin_1ms", 1000000), ("safe_spin_5ms", 5000000)):
         for site in report.call(function)["sites"]:
-            # Each call lasts what it is named for, to the histogram's error, if it is not preempted.
+            # Each call lasts as long as its name indicates, to the histogram's error, unless it is preempted.
             error = site["quantile_error"]
             check(0 < error <= 0.13, f"quantile_error is {error}")
             check(ns * (1 - error) <= site["p50_ns"] <= ns * (1 + error) + 50000 * SLOWNESS,
@@ -80,7 +79,7 @@ def test_spin(t, way):
 
 
 def test_without_optimisation(t):
-    """Each function is called through a register there, and has its name all the same."""
+    """Without optimisation each function is called through a register, and is named all the same."""
     if GHC_ROOT:
         raise Skip("scripts/ghc-root makes no programs in this way")
     truth, report, _ = profile_run(
@@ -106,13 +105,13 @@ def test_sleep(t, way):
 
 @cases("thr", "thr_p", "dyn")
 def test_threads_on_two_capabilities(t, way):
-    """Eight Haskell threads whose calls overlap."""
+    """Eight Haskell threads with overlapping calls: counts, times and lanes are right."""
     truth, report, _ = profile_run(
         t, "Calls", 8, "safe_sleep_100us=1000", "safe_half_2ms=50", "safe_spin_20us=500",
         "safe_sleep_20ms=20", "unsafe_spin_20us=500", way=way, rts=("-N2",), steady=True, options=ALWAYS)
     check(truth["safe_half_2ms"]["calls"] == 400, "the test program itself is wrong")
-    # With more threads than processors a call waits at its ends for one, outside of what it times:
-    # next to nothing for a long call, but not for a short one, of which the count is left.
+    # With more threads than processors a call waits for one when it begins and ends, outside of what it times:
+    # negligible for a long call, but not for a short one; of those only the counts are compared.
     short = ("safe_spin_20us", "safe_sleep_100us")
     compare({f: v for f, v in truth.items() if f not in short}, report)
     for function in short:
@@ -124,7 +123,7 @@ def test_threads_on_two_capabilities(t, way):
 
 
 def test_cpu_apart_from_wall(t):
-    """A call that is on the CPU for half of its time."""
+    """A call that is on the CPU for half of its time is reported so."""
     truth, report, _ = profile_run(t, "Calls", 1, "safe_half_2ms=400", steady=True, options=ALWAYS)
     compare(truth, report)
     call = report.call("safe_half_2ms")
@@ -133,7 +132,7 @@ def test_cpu_apart_from_wall(t):
 
 
 def test_unsafe_calls(t):
-    """They hold their capability: on the CPU and blocked are kept apart, by name."""
+    """Unsafe calls: time on the CPU and time blocked are reported separately, by function name."""
     truth, report, _ = profile_run(
         t, "Calls", 1, "unsafe_spin_1ms=1500", "unsafe_sleep_1ms=1000",
         options=(*ALWAYS, "-F", "999"))
@@ -154,7 +153,7 @@ def test_unsafe_calls(t):
 
 
 def keep_busy(t):
-    """Another program at each processor, with the same priority as the test's own."""
+    """One busy loop per processor, with the same priority as the test's own program."""
     for _ in range(os.cpu_count()):
         p = subprocess.Popen(["sh", "-c", "while :; do :; done"])
         t.finally_do(p.wait)
@@ -164,7 +163,8 @@ def keep_busy(t):
 @cases("safe_spin_1ms-thr", "safe_half_2ms-thr", "safe_spin_5ms-thr", "safe_half_2ms-thr_p", "safe_half_2ms-dyn")
 def test_busy_machine(t, case):
     """Each capability that a call gives away goes to another thread, which wakes up for it and often takes the
-    processor of the one that gave it: before the foreign function has begun, by its own clock."""
+    processor of the one that gave it away, before the foreign function has begun. That time is reported as hand-over,
+    and the rest matches the program's clocks."""
     function, way = case.split("-")
     keep_busy(t)
     truth, report, _ = profile_run(t, "Calls", 6, *([f"{function}=1", "unsafe_spin_1ms=1"] * 80), way=way,
@@ -174,11 +174,11 @@ def test_busy_machine(t, case):
     check(calls == want["calls"] == 480, f"{calls} calls, the program made {want['calls']}")
     check_near(f"{function}: wall", wall, want["wall_ns"], 0.01 * want["wall_ns"])
     check(wall >= want["wall_ns"] - CLOCKS_NS * calls, f"wall {wall} is below the program's own clock, {want['wall_ns']}")
-    # Else nothing was tried. Whether the thread that wakes up runs at once is the scheduler's choice: with calls of
-    # 5 ms it may never do.
+    # Without a hand-over the test has no effect. Whether the thread that wakes up runs at once is the scheduler's
+    # choice: with calls of 5 ms it may never do.
     check(handover > 0 or function == "safe_spin_5ms", f"no hand-over: {call}")
     check(call["cpu_ns"] + call["blocked_ns"] <= wall, f"CPU and blocked time is more than wall: {call}")
-    # All that the caller saw is one of these, but for the few instructions before and after.
+    # All time that the caller saw is one of these, apart from the few instructions before and after.
     total = wall + handover + call["cap_wait_ns"]
     check(total <= want["outer_ns"] + CLOCKS_NS * calls, f"{total} ns in all, the caller saw {want['outer_ns']}")
     check_near(f"{function}: wall, hand-over and wait for a capability", total, want["outer_ns"], 0.02 * want["outer_ns"])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""--save and --replay: the same output again, without the process, the kernel and the privilege."""
+"""--save and --replay: the same output again, without the process, the kernel or any privileges."""
 
 import json
 import os
@@ -21,7 +21,7 @@ CALLS = (4, "safe_half_2ms=200", "safe_spin_20us=2000", "unsafe_spin_1ms=100", "
 
 
 def replay(t, capture, *options, formats=FORMATS, prefix=()):
-    """(exit code, what it said) of a replay into t.dir/again.*"""
+    """Replay into t.dir/again.*: (exit code, what it printed)"""
     done = subprocess.run([*prefix, SAFESCOPED, "--replay", capture, "-f", ",".join(formats),
                            "-o", t.dir / "again", *options], capture_output=True, text=True, timeout=120)
     return done.returncode, done.stdout + done.stderr
@@ -60,13 +60,13 @@ def test_stacks_again(t):
 
 @cases("thr_l", "thr_p")
 def test_eventlog_again(t, way):
-    """The log that the process writes is in the capture: it is gone when the capture is replayed."""
+    """The process's eventlog is in the capture: a replay works after the log was deleted."""
     joined = Joined(t, way, options=("--save", t.dir / "capture", "--lanes", "thread,capability,haskell", "-F", "499"),
                     formats=",".join(FORMATS)).to_the_end()
     (joined.outside / "own.eventlog").unlink()
     code, said = replay(t, t.dir / "capture", "--lanes", "thread,capability,haskell")
     check(code == 0, f"the replay ended with {code}: {said}")
-    # What only the log knows is there to be compared.
+    # What only the log contains is in the replay's report.
     again = t.report(t.dir / "again").target()
     check(again["eventlog"]["events"] == len(joined.events), f"{again['eventlog']}, the log has {len(joined.events)} events")
     check(again["eventlog"]["agreement"]["safe_calls"] is not None, f"{again['eventlog']}")
@@ -79,7 +79,7 @@ def test_eventlog_again(t, way):
 
 
 def test_by_anybody(t):
-    """No root, no BPF, and from a copy somewhere else."""
+    """A replay works without root, BPF, or the original folder."""
     save(t, "Calls", *CALLS)
     copy = t.dir / "elsewhere"
     copy.mkdir()
@@ -87,7 +87,7 @@ def test_by_anybody(t):
     shutil.copy(SAFESCOPED, copy / "safescoped")
     for path in (copy, copy / "x", copy / "safescoped"):
         os.chown(path, 65534, 65534)
-    # the folders above may be closed to others
+    # others may have no access to the folders above
     enter = f'mount --bind "{copy}" /mnt && cd /mnt && exec setpriv --reuid 65534 --regid 65534 --clear-groups ' \
             './safescoped --replay x -f json -o again.json'
     done = subprocess.run(["unshare", "--mount", "sh", "-c", enter], capture_output=True, text=True, timeout=60)
@@ -96,7 +96,8 @@ def test_by_anybody(t):
 
 
 def test_whole_host(t):
-    """Processes that come and go, in a session of the host; the names are those of the time."""
+    """In a session of the whole host, with processes that come and go: the replay writes the same output, with the
+    names from the time of the session."""
     session = t.session(*ALWAYS, "-f", ",".join(FORMATS), "-o", t.stem, "--save", t.dir / "capture")
     time.sleep(2)
     for _ in range(3):
@@ -113,7 +114,7 @@ def test_whole_host(t):
 
 
 def plugin(t, function):
-    """A library for Plugins.hs, of the same size whatever its function's name."""
+    """A library for Plugins.hs, of the same size whatever its function's name is."""
     path = t.dir / f"{function}.so"
     done = subprocess.run(["gcc", "-O2", "-fPIC", "-shared", f"-DPLUGIN={function}", "-o", path,
                            ROOT / "tests" / "programs" / "plugins.c"], capture_output=True, text=True)
@@ -136,7 +137,7 @@ def same_share(reports):
 
 
 def test_libraries_in_one_place(t):
-    """What comes to where another library was, has its own names; in a replay, too, and in its windows."""
+    """A library loaded where another one was gets its own names; in a replay and its windows, too."""
     libraries = [plugin(t, name) for name in PLUGINS]
     target = t.target("Plugins", "1200", *libraries, *libraries)
     session = t.attach(target, *ALWAYS, "-F", "499", "--save", t.dir / "capture", formats=",".join(FORMATS))
@@ -156,7 +157,7 @@ def test_libraries_in_one_place(t):
 
 
 def test_killed(t):
-    """What a daemon that was killed leaves can be replayed as far as it goes."""
+    """The capture that a killed daemon leaves can be replayed up to where it ends."""
     target = t.target("Calls", 2, "safe_sleep_1ms=3000")
     session = t.attach(target, *ALWAYS, "--save", t.dir / "capture")
     target.go()
@@ -178,7 +179,7 @@ def test_killed(t):
 
 
 def test_disk_full(t):
-    """The session goes on without its capture, and the exit code says so."""
+    """If the disk is full the session goes on without its capture, and the exit code reports it."""
     disk = t.dir / "disk"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24k", "tmpfs", disk], check=True)
@@ -195,7 +196,7 @@ def test_disk_full(t):
 
 
 def test_no_haskell_lanes(t):
-    """Asked for, and not in the capture: that is reported, and all else is there."""
+    """Haskell lanes that are requested but not in the capture are reported as missing, and everything else is there."""
     for capture in ("calls", "centres"):
         path = ROOT / "tests" / "data" / "capture" / capture
         for lanes, code in (("thread,capability", 0), ("haskell", 1), ("thread,haskell", 1)):

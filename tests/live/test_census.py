@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""--heap-census: what a heap is made of, against GHC's own heap profile by closure type of the same heap."""
+"""--heap-census: what a heap consists of, against GHC's own heap profile by closure type of the same heap."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from test_export import tool
 
 
 def profile(path):
-    """The last sample but that of the program's exit, which has next to nothing: closure type → bytes."""
+    """The last sample before that of the program's exit, which is nearly empty: closure type → bytes."""
     samples, sample = [], {}
     for line in path.read_text().splitlines():
         if line.startswith("BEGIN_SAMPLE"):
@@ -30,7 +30,7 @@ def profile(path):
 
 
 def kind_of(name):
-    """All thunks, and all functions, are one: the profile has them by the number of their words, the census by
+    """All thunks count as one kind, and so do all functions: the profile distinguishes them by size, the census by
     their code."""
     for kind in "THUNK", "FUN":
         if name.startswith(kind) and name != "THUNK_SELECTOR":
@@ -58,7 +58,7 @@ def shares(sizes):
 
 
 def profiled(t, way, rts):
-    """The target of the report, and the profile that GHC has written, if it was asked for one."""
+    """The report's target, and the heap profile that GHC wrote, if `rts` asks for one."""
     written = Path(GHC_ROOT or os.getcwd()) / "Census.hp"
     t.finally_do(lambda: written.unlink(missing_ok=True))
     _, report, _ = profile_run(t, "Census", 5, way=way, rts=rts, options=("--heap-census", "--max-overhead", "100"))
@@ -67,9 +67,9 @@ def profiled(t, way, rts):
 
 @cases("v", "thr", "thr_p", "dyn", "thr.stripped", "lld")
 def test_types(t, way):
-    """The shares of the largest closure types, with thunks that were updated when they were old, large objects and
-    arrays, while the program runs on. A profiled program's is compared with a profile of the other one: with a heap
-    profile of its own all its collections are major ones, one after the other."""
+    """The shares of the largest closure types, with old thunks that were updated, large objects and arrays, while the
+    program runs on. A profiled program is compared with a heap profile of the unprofiled one: with a heap profile of
+    its own all its collections would be major ones, one after the other."""
     if way == "lld" and (GHC_ROOT or not shutil.which("ld.lld")):
         raise Skip("it is another GHC's program" if GHC_ROOT else "no lld")
     rts = ("-hT", "-i1.1")
@@ -79,7 +79,7 @@ def test_types(t, way):
     heap = target["heap"]
     read, ours = heap["census_read"], {}
     check(read and not read["cut"], f"a census: {read}, missing: {target['missing']}")
-    # without the profiler's part of headers
+    # without the profiling words in the headers
     for c in heap["census"]:
         name = of_census(c)
         ours[name] = ours.get(name, 0) + c["bytes"] - (16 * c["count"] if way.endswith("_p") else 0)
@@ -99,7 +99,7 @@ def test_types(t, way):
 
 @thorough
 def test_leak(t):
-    """What grows is named, with as much as the program has kept since; a replay has the same, and so has pprof."""
+    """What grows is named, with the amount that the program has kept; the same in a replay and in pprof."""
     saved = t.dir / "p.capture"
     truth, report, _ = profile_run(t, "Alloc", "leak", 9, 5000000, rts=("-A1m",),
                                    options=("--heap-census", "--max-overhead", "100", "--save", saved, "-f", "json,pprof"))
@@ -108,7 +108,8 @@ def test_leak(t):
     grown = max(heap["census"], key=lambda c: c["bytes"] - c["first_bytes"])
     check(grown["closure"] in ("Main.Kept", "ghc-prim:GHC.Types.:", "ghc-internal:GHC.Internal.Types.:"), f"what grows is {grown}")
     kept = next(c for c in heap["census"] if c["closure"] == "Main.Kept")
-    # three of a cell's six words are the element's, and there are as many elements as it has kept by then
+    # half of the kept bytes are Main.Kept: three of the six words of each element. By then the program has kept a
+    # proportional number of them
     began = time.time() - time.monotonic() + truth["start"] - report.json["session"]["start_unix_ns"] / 1e9
     share = (heap["census_read"]["at_ns"] / 1e9 - began) / truth["seconds"]
     check_near("bytes of what is kept", kept["bytes"], truth["kept"] / 2 * share, 0.1 * truth["kept"])
@@ -121,7 +122,7 @@ def test_leak(t):
 
 @cases("thr", "thr_p")
 def test_compact(t, way):
-    """A compact region is counted in full: its blocks after the first one, too."""
+    """A compact region is counted in full, including the blocks after the first one."""
     if not GHC_ROOT and not subprocess.run(["ghc-pkg", "--simple-output", "list", "ghc-compact"], capture_output=True).stdout:
         raise Skip("GHC has no ghc-compact")
     truth, report, _ = profile_run(t, "Compact", 3, way=way, options=("--heap-census", "--max-overhead", "100"))
@@ -132,10 +133,10 @@ def test_compact(t, way):
 
 @cases("none", "nonmoving")
 def test_incomplete(t, what):
-    """Without a major collection there is none, and the exit code says so; of a heap that it cannot find all of, it
-    shows how much."""
+    """Without a major collection there is no census, and the exit code reports it; if part of the heap cannot be found,
+    the census shows how much."""
     if what == "none":
-        # but for the one at its end, which leaves nothing
+        # its only major collection is the one at its end, which leaves nothing
         target = t.target("Step", 300, rts=("-A64m", "-I0"))
         session = t.attach(target, "--heap-census")
         target.go()

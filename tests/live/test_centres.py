@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cost centres of profiled programs, against what GHC's own profiler counts at the same time."""
+"""Cost centres of profiled programs, against what GHC's own profiler counts in the same run."""
 
 import json
 from pathlib import Path
 
 from harness import GHC_ROOT, cases, check, profile_run, run
 
-# Points of a share. Where the same ticks are counted only those at the session's ends differ.
+# Tolerances in percentage points. When both count the same ticks, only those at the session's start and end differ.
 TICKS, SAMPLES = 0.5, 2
 MANY = 10000
 TREE = {"churn": ("heavy", "middle"), "heavy": ("rounds",), "middle": ("rounds",), "light": ("rounds",),
         "inner": ("rounds",), "rounds": ("main",), "main": ("MAIN", "CAF")}
-# What GHC leaves out of its shares (rts/ProfilerReport.c, ignoreCC).
+# Cost centres that GHC leaves out of its shares (rts/ProfilerReport.c, ignoreCC).
 OVERHEAD = ("GC", "SYSTEM", "OVERHEAD_of", "IDLE", "DONT_CARE")
 
 
@@ -43,7 +43,7 @@ def shares(ticks):
 
 
 def profiled(t, name, *args, way, rts, options):
-    """A run under both profilers: (what GHC counted, target of the report)."""
+    """A run under both profilers: (what GHC counted, the report's target)."""
     stem = f"/tmp/profile-{t.name.strip(']').split('[')[-1]}" if GHC_ROOT else str(t.dir / "ghc")
     outside = Path(f"{GHC_ROOT or ''}{stem}.prof")
     t.finally_do(lambda: GHC_ROOT and outside.unlink(missing_ok=True))
@@ -53,7 +53,7 @@ def profiled(t, name, *args, way, rts, options):
 
 
 def compare(got, want, tolerance):
-    """The centres above 5 % whose shares differ by more, as text."""
+    """The centres above 5 % whose shares differ by more than `tolerance`, as text."""
     got, want = shares(got)[0], shares(want)[0]
     both = [(c, got.get(c, 0), want.get(c, 0)) for c in set(got) | set(want)]
     check(sum(theirs >= 5 for _, _, theirs in both) >= 3, "too simple a program")
@@ -68,7 +68,7 @@ def add(sum_, more):
 
 @cases("p", "thr_p")
 def test_ticks(t, way):
-    """The RTS's ticks are seen as it counts them itself."""
+    """The RTS's ticks are counted as it counts them itself."""
     want, target = profiled(t, "Centres", 2, way=way, rts=("-V0.0002",), options=("-F", "99"))
     centres = target["cost_centres"]
     check({(c["source"], c["counted"]) for c in centres} == {("memory", "ticks")}, f"{centres[:1]}")
@@ -83,9 +83,9 @@ def test_ticks(t, way):
 
 @cases("p.stripped", "thr_p.stripped")
 def test_samples(t, way):
-    """Without symbols: by the timer's thread's going to sleep, by what the timer calls, or by samples. GHC's ticks
-    pass while the thread waits for a CPU, too: on a busy machine that is many for one centre, and more runs are added
-    until it is none's."""
+    """Without symbols, with each way of finding the tick: when the timer's thread goes to sleep, what the timer calls,
+    or samples. GHC's ticks also pass while the thread waits for a CPU, which on a busy machine can favour one centre:
+    more runs are added until that averages out."""
     got, want, wrong = {}, {}, None
     for _ in range(4):
         more, target = profiled(t, "Centres", 2.8, way=way, rts=("-V0.00025",), options=("-F", "3999"))
@@ -121,7 +121,7 @@ def test_stacks(t, way):
         if not labels or labels[0] not in ("MAIN", "CAF"):
             continue
         for outer, inner in zip(labels, labels[1:]):
-            # What GHC floats to the top is a CAF, and still of the centre that it was in.
+            # What GHC floats to the top level is a CAF, and still belongs to the centre that it was in.
             check(outer in ("CAF", *TREE.get(inner, ("MAIN", "rounds", "main"))), f"{inner} below {outer}: {stack}")
         n += weight
         deepest += weight if "churn" in labels else 0
@@ -140,7 +140,7 @@ def test_choice(t, stacks):
 
 
 def test_not_profiled(t):
-    """Asked for what only a profiled program has: reported, and the rest is there."""
+    """--stacks ccs for a program that is not profiled: reported as missing, and the rest is there."""
     target = t.target("Calls", 1, "safe_sleep_1ms=50", way="thr")
     session = t.attach(target, "--stacks", "ccs")
     target.go()
@@ -153,7 +153,7 @@ def test_not_profiled(t):
 
 
 def test_safe_calls(t):
-    """In a safe call the cost centre is the suspended thread's, which the capability has lost."""
+    """In a safe call the cost centre is that of the suspended thread, which is not on the capability then."""
     profiled(t, "Calls", 2, "safe_sleep_1ms=300", way="thr_p", rts=(), options=("-F", "99"))
     inside = [stack for stack, _ in paths(t) if "safe_sleep_1ms" in stack]
     check(inside, "no stack with the call")

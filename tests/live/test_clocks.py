@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs whose clocks are not the kernel's own: in a time namespace, as what was restored from a
-checkpoint is. The runtime notes by that clock when a collection began."""
+"""Programs whose clocks differ from the kernel's: in a time namespace, as after a restore from a checkpoint. The
+runtime notes by that clock when a collection began."""
 
 import re
 import shutil
@@ -14,7 +14,7 @@ BEFORE = 4  # collections before the attach, or as the program ends, that the ru
 
 
 def namespace(*options):
-    """What runs a command in a time namespace of its own."""
+    """A command prefix that runs a command in its own time namespace."""
     unshare = ["unshare", "--time", *options, "--fork", "--kill-child"]
     if not shutil.which("unshare") or subprocess.run([*unshare, "true"], capture_output=True).returncode:
         raise Skip("no time namespaces here")
@@ -22,7 +22,7 @@ def namespace(*options):
 
 
 def in_time_namespace(t, seconds, command):
-    """Started where CLOCK_MONOTONIC is so far ahead; its pid is that of the one child."""
+    """Start the command where CLOCK_MONOTONIC is `seconds` ahead; the target's pid is that of the only child."""
     target = Target([*namespace(f"--monotonic={seconds}"), *(enter_root(command) if GHC_ROOT else command)])
     t.started.append(target)
     target.pid = int(Path(f"/proc/{target.pid}/task/{target.pid}/children").read_text())
@@ -30,7 +30,7 @@ def in_time_namespace(t, seconds, command):
 
 
 def check_as_ghc_counts(gc, counted):
-    """Each collection is there, and as long as the runtime has it."""
+    """Each collection is counted, and their time is what the runtime reports."""
     check(gc["exact"] is True, f"not exact: {gc}")
     check(counted["num_GCs"] > 50 and 0 <= counted["num_GCs"] - gc["count"] <= BEFORE,
           f"{gc['count']} collections of {counted['num_GCs']}")
@@ -38,10 +38,10 @@ def check_as_ghc_counts(gc, counted):
                0.1e9 * counted["GC_wall_seconds"] + 20000 * counted["num_GCs"])
 
 
-# a clock cannot be set back to before the machine's boot
+# a clock cannot be set to before the machine's boot
 @cases("100000 -F 19", "-20 -F 19", "100000 -F 199")
 def test_time_namespace(t, how):
-    """At a low rate a collection's end alone is probed, and the runtime's notes show its begin."""
+    """At a low rate only the end of a collection is probed, and its begin is taken from the runtime's notes."""
     seconds, *options = how.split()
     stats = t.dir / "statistics"
     target = in_time_namespace(t, seconds, [program("Work", "thr"), "alloc", 4,
@@ -56,7 +56,8 @@ def test_time_namespace(t, how):
 
 @cases("", "--monotonic=100000", "--boottime=100000")
 def test_own_clocks(t, offset):
-    """The kernel's records are by the host's clocks, and so must those be that they are compared with."""
+    """--doctor reports it if safescoped itself runs in a time namespace: the kernel's records are by the host's clocks,
+    and its own must be the same."""
     done = subprocess.run([*namespace(*offset.split()), SAFESCOPED, "--doctor"], capture_output=True, text=True, timeout=60)
     line = [l for l in done.stdout.splitlines() if "time namespace" in l]
     check(len(line) == 1 and line[0].startswith("MISSING" if offset else "ok"), f"{line}")

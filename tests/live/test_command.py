@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""safescoped -- COMMAND: profiled from its first call to its end, as the user who ran sudo."""
+"""safescoped -- COMMAND: the program is profiled from its first call to its end, and runs as the user who ran sudo."""
 
 import ctypes
 import json
@@ -24,7 +24,7 @@ def start(t, command, *options, formats="json", env=None, prefix=()):
 
 
 def attached(process, timeout=30):
-    """Waits until the program's runtime works and is profiled: all our programs wait for a line then."""
+    """Wait until the program's runtime works and is profiled: all our programs wait for a line at that point."""
     seen = b""
     deadline = time.monotonic() + timeout
     while b"attached: pid" not in seen:
@@ -49,20 +49,21 @@ def compare(report, truth, pid=None):
 
 @cases("thr", "v", "thr_p", "p", "dyn")
 def test_from_the_start(t, way):
-    """Its first safe call is counted, and its last."""
+    """The program's first safe call is counted, and so is its last."""
     code, out, err = finish(start(t, [program("Calls", way), 2, "safe_spin_20us=2000", "safe_sleep_1ms=100"]))
     check(code == 0, f"ended with {code}: {err}")
     compare(t.report(), json.loads(out.splitlines()[-1]))
     report = t.report().json
     check(report["session"]["mode"] == "command", f"mode is {report['session']['mode']}")
     check(len(report["targets"]) == 1, f"{len(report['targets'])} targets")
-    # The probes were there before the program: no call was open, and none is reported twice.
+    # The probes were there before the program: no call was open, and none is reported as abandoned.
     odd = [c for c in report["targets"][0]["safe_calls"] if c["open_at_start"] or c["abandoned"]]
     check(not odd, f"calls from before the program's first instruction: {odd}")
 
 
 def debug_registers_work():
-    """Whether one stops a process here: a child of ours, at a function that it calls. Not all virtual machines do that."""
+    """Whether a debug register stops a process on this machine: a child of ours, at a function that it calls. Not all
+    virtual machines support that."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
     traceme, pokeuser, cont, registers = 0, 6, 7, 848  # sys/ptrace.h; struct user, u_debugreg
@@ -87,8 +88,8 @@ def debug_registers_work():
 
 @cases("thr", "v", "thr.stripped", "thr_p", "dyn")
 def test_short_life(t, way):
-    """It lives for some fifteen milliseconds: nothing of it is missed. Its libraries' code can be unwound from its
-    entry on, where it waits for that; before, the dynamic linker has some functions of theirs run."""
+    """A program that lives for about fifteen milliseconds is profiled completely. Its libraries' code can be unwound
+    from its entry point on, where it waits for that; before, the dynamic linker runs some of their functions."""
     if GHC_ROOT:
         raise Skip("scripts/ghc-root makes no programs in this way")
     code, out, err = finish(start(t, [program("Calls", way), 1, "safe_spin_20us=400"], "-F", "2999",
@@ -102,13 +103,13 @@ def test_short_life(t, way):
     calls = sum(c["calls"] for c in target["safe_calls"])
     check(400 <= calls <= 420, f"{calls} calls, the program made 400 and the runtime a few")
     check(not [m for m in target["missing"] if "before its probes" in m], f"missing: {target['missing']}")
-    # The function itself took 8 ms of the processor.
+    # The function itself used 8 ms of CPU time.
     states = t.report().states()
     check(states.get("safe_call_cpu", 0) >= 7e6, f"8 ms in calls, the lanes have {states}")
     s = target["stacks"]
     check(s["samples"] >= 10, f"only {s['samples']} samples: {s}")
-    # What the dynamic linker did before the entry has no rows: a sample or two in how the C library begins. A runtime
-    # that is a library shows itself at the entry only.
+    # What the dynamic linker did before the entry has no unwind rows: a sample or two in the C library's startup. A
+    # runtime that is a shared library is noticed at the entry only.
     stops = debug_registers_work()
     check(stops != ("debug registers stop nothing" in err), f"they work: {stops}; it printed {err}")
     if way != "dyn" and stops:
@@ -116,19 +117,20 @@ def test_short_life(t, way):
         unknown = [line for line in folded if "[broken: in code of no known file]" in line]
         check(s["broken"].get("c_no_map", 0) <= 3 and all("file];[RTS];" in line for line in unknown),
               f"code that is in no mapping that was known: {s}, {unknown}")
-    # most of it is in calls: few samples, or none, are in Haskell code
+    # most of the time is in calls: few samples, or none, are in Haskell code
     check(s["haskell_complete"] >= 0.9 * s["haskell_samples"] - 1, f"{s}")
 
 
 def test_gone_unseen(t):
-    """What a script starts may be over before anybody can look at it, which is said."""
+    """Programs that a script starts may end before they can be looked at; that is reported."""
     code, _, err = finish(start(t, ["sh", "-c", "i=0; while [ $i -lt 50 ]; do /bin/true; i=$((i + 1)); done"]))
     check(code == 2, f"ended with {code}: {err}")
     check("ended before they could be looked at" in err, f"it said {err}")
 
 
 def test_child_of_a_script(t):
-    """Nobody holds what a script starts: what is exact is right, and what may not be is said."""
+    """A program that a script starts is not held until it is attached: calls are marked exact only if they are, and
+    otherwise the gap is reported."""
     script = t.dir / "script"
     script.write_text(f"#!/bin/sh\n{program('Calls', 'thr')} \"$@\"\ntrue\n")
     script.chmod(0o755)
@@ -162,7 +164,7 @@ def test_along_path(t):
 
 
 def test_behind_a_wrapper(t):
-    """A script that becomes the program: what nixpkgs makes of most Haskell programs."""
+    """A script that execs the program, as nixpkgs wraps most Haskell programs."""
     script = t.dir / "wrapper"
     script.write_text(f"#!/bin/sh\nexec {program('Calls', 'thr')} \"$@\"\n")
     script.chmod(0o755)
@@ -187,7 +189,8 @@ def test_its_status_is_not_ours(t):
 
 @cases(("exit 3", 3), ("kill -9 $$", 137), ("true", 0))
 def test_its_status_is_ours_if_asked(t, case):
-    """A script that runs a Haskell program and then ends in some way."""
+    """With --propagate-exit our exit status is that of the command, here a script that runs a Haskell program and then
+    ends in some way."""
     end, want = case
     script = f"{program('Calls', 'thr')} 1 safe_sleep_1ms=500; {end}"
     code, _, err = finish(start(t, ["sh", "-c", script], "--propagate-exit"))
@@ -198,7 +201,7 @@ def test_its_status_is_ours_if_asked(t, case):
 
 
 def test_killed(t):
-    """The program itself is killed: the report has the signal, and it did not "exit"."""
+    """If the program itself is killed, the report has the signal, and does not have it as exited."""
     process = start(t, [program("Calls", "thr"), 1, "safe_sleep_1ms=100000"], "--propagate-exit", formats="json,text")
     child = child_of(process)
     time.sleep(1)
@@ -215,7 +218,7 @@ KILLS = {"by-it": "mkfifo in; {} <>in & read line; kill -9 $!", "with-it": "exec
 
 @cases(*KILLS)
 def test_killed_with_the_command(t, how):
-    """By the last thing that the command does, or with it: the report has the signal all the same."""
+    """A program killed by the command's last action, or together with the command: the report still has the signal."""
     script = KILLS[how].format(f"{program('Calls', 'thr')} 1 safe_sleep_1ms=100000")
     process = start(t, ["sh", "-c", f"cd '{t.dir}' && {script}"])
     attached(process)
@@ -225,7 +228,7 @@ def test_killed_with_the_command(t, how):
 
 
 def test_output_is_the_commands(t):
-    """What it prints is all there is on standard output, with the text report too."""
+    """Standard output has only what the command prints, with a text report, too."""
     code, out, err = finish(start(t, [program("Calls", "thr"), 1, "safe_sleep_1ms=50"], formats="json,text"))
     check(code == 0 and err.count("safescoped: Calls (pid") == 1, f"ended with {code}: {err}")
     said = out.splitlines()
@@ -250,7 +253,8 @@ def test_no_ghc_program(t):
 
 @cases("nohup", "env")
 def test_hangup(t, name):
-    """What nohup has ignored stays so, for the session and its command; and nothing that we block is blocked there."""
+    """A signal that nohup ignores stays ignored for the session and its command, and no signal that we block is blocked
+    in the command."""
     session = t.session("-f", "json", "-o", t.stem, "--", "sh", "-c", "exec grep ^Sig /proc/self/status",
                         prefix=(name,))
     session.wait()
@@ -261,7 +265,7 @@ def test_hangup(t, name):
 
 
 def test_nohup(t):
-    """A session that was started by it goes on."""
+    """A session started by nohup survives SIGHUP."""
     target = t.target("Server", ready="waiting")
     session = t.session("-v", "--pid", target.pid, "-f", "json", "-o", t.stem, prefix=("nohup",))
     session.wait_attached()
@@ -318,7 +322,7 @@ def test_signals_go_on_to_it(t, name):
 
 
 def test_two_signals_end_the_session(t):
-    """A program that does not mind: the second signal ends the session, and the program goes on."""
+    """If the program ignores the signal, a second one ends the session and the program goes on."""
     script = t.dir / "deaf"
     script.write_text(f"#!/bin/sh\ntrap '' INT TERM\nexec {program('Calls', 'thr')} \"$@\"\n")
     script.chmod(0o755)
@@ -328,7 +332,7 @@ def test_two_signals_end_the_session(t):
     attached(process)
     process.stdin.write(b"go\n")
     time.sleep(0.7)
-    # GHC sets a handler of its own for SIGINT, but leaves SIGTERM as it is.
+    # GHC installs its own handler for SIGINT, but not for SIGTERM.
     process.send_signal(signal.SIGTERM)
     time.sleep(0.5)
     check(process.poll() is None, "one signal ended the session though the program goes on")
@@ -357,7 +361,7 @@ def test_duration(t):
 
 
 def test_nothing_is_left(t):
-    """Descriptors, signal mask and ignored signals of the daemon are not the program's."""
+    """The program inherits none of the daemon's descriptors, blocked or ignored signals."""
     look = ["sh", "-c", "ls /proc/self/fd; grep -E 'SigBlk|SigIgn' /proc/self/status"]
     same = dict(capture_output=True, text=True, stdin=subprocess.DEVNULL, restore_signals=True)
     done = subprocess.run([SAFESCOPED, "-q", "-f", "json", "-o", t.stem, "--", *look], **same)
@@ -365,7 +369,7 @@ def test_nothing_is_left(t):
     fds = [int(l) for l in lines if l.isdigit()]
     check(sorted(fds)[:3] == [0, 1, 2] and len(fds) <= 4, f"it has the descriptors {fds}")
     masks = [l for l in lines if l.startswith("Sig")]
-    # what this very test was started with, it hands on
+    # those that this test itself was started with are passed on
     own = [l for l in subprocess.run(look, **same).stdout.split("\n") if l.startswith("Sig")]
     check(masks == own, f"blocked and ignored: {masks}, without safescoped: {own}")
 

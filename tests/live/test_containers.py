@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The files for containers: their linters, the program's real libraries, Kubernetes' own schemas."""
+"""The files for containers: checked by their linters, and against the program's real libraries and Kubernetes' own
+schemas."""
 
 import copy
 import json
@@ -24,7 +25,7 @@ def module(name):
 
 
 def objects():
-    """All of the manifest, read by the YAML reader of the system's Python."""
+    """All objects of the manifest, read by the YAML reader of the system's Python."""
     done = subprocess.run(["/usr/bin/python3", "-c", "import json, sys, yaml; print(json.dumps(list(yaml.safe_load_all(sys.stdin))))"],
                           input=MANIFEST.read_text(), capture_output=True, text=True)
     if done.returncode:
@@ -46,7 +47,7 @@ def against_schemas(what):
 
 
 def test_manifest(t):
-    """Its objects are Kubernetes'."""
+    """Its objects match Kubernetes' schemas, and an invalid one is rejected."""
     code, lines = against_schemas(objects())
     check(code == 0 and lines == ["Namespace ConfigMap DaemonSet"], f"{lines}")
     wrong = copy.deepcopy(of_kind("DaemonSet"))
@@ -56,7 +57,7 @@ def test_manifest(t):
 
 
 def test_manifest_rights(t):
-    """The host's processes, the capabilities that are proved to be needed, and nothing else."""
+    """The container has the host's processes and the capabilities that tests show to be needed, and nothing else."""
     pod = of_kind("DaemonSet")["spec"]["template"]["spec"]
     allowed = pod["containers"][0]["securityContext"]
     check(pod["hostPID"] is True and not {"hostNetwork", "hostIPC"} & set(pod), f"{pod.keys()}")
@@ -66,7 +67,7 @@ def test_manifest_rights(t):
 
 
 def test_manifest_configuration(t):
-    """The configuration in it is right, and lies where the container looks for it."""
+    """The configuration in it is valid, and is mounted where the container looks for it."""
     files = of_kind("ConfigMap")["data"]
     path = t.dir / "safescoped.conf"
     path.write_text(files["safescoped.conf"])
@@ -81,7 +82,7 @@ def test_manifest_configuration(t):
     conf = dict(line.split(" ", 1) for line in files["safescoped.conf"].splitlines() if not line.startswith("#"))
     check(conf["output"] == mounts["state"] and conf["push-queue"].startswith(mounts["state"]), "what it keeps is lost with it")
     port, = container["ports"]
-    # of pods that have no IPv4 address, too
+    # reachable also in pods without an IPv4 address
     check(conf["metrics"] == f"[::]:{port['containerPort']}", f"{conf}, {port}")
     asks = {probe: (container[probe]["httpGet"]["path"], container[probe]["httpGet"]["port"])
             for probe in ("startupProbe", "livenessProbe", "readinessProbe")}
@@ -92,7 +93,7 @@ def test_manifest_configuration(t):
 
 
 def packages(text):
-    """What each `apt-get install` of the Containerfile brings."""
+    """What each `apt-get install` of the Containerfile installs."""
     found = re.findall(r"apt-get install -y --no-install-recommends ((?:.|\\\n)*?)&&", text)
     return [set(words.replace("\\", " ").split()) for words in found]
 
@@ -105,7 +106,8 @@ def test_containerfile(t):
 
 
 def test_containerfile_packages(t):
-    """What it installs to build is what the package needs; what it installs to run, the program's libraries."""
+    """The build stage installs what Debian's package needs to build; the final image has the libraries that the program
+    needs."""
     build, runs = packages(CONTAINERFILE.read_text())
     control = (ROOT / "scripts" / "debian" / "control").read_text()
     wanted = re.search(r"^Build-Depends: (.*(?:\n .*)*)", control, re.M).group(1)
@@ -117,7 +119,7 @@ def test_containerfile_packages(t):
     libraries = set(re.findall(r"\(NEEDED\).*\[(\S+)\]", dynamic)) - {"libc.so.6", "libm.so.6"}
     owners = subprocess.run(["dpkg", "-S", *(f"/*/{name}" for name in libraries)], capture_output=True, text=True).stdout
     have = {line.split(":")[0] for line in owners.splitlines() if "/x86_64-linux-gnu/" in line}
-    # what nothing is linked with: the certificates that a server's is verified by
+    # not a linked library: the certificates that a server's is verified with
     check(have | {"ca-certificates"} == runs, f"the program needs {have}, the image has {runs}")
 
 

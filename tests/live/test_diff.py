@@ -18,7 +18,8 @@ OFTEN = "1103"
 
 
 class Session:
-    """A run of the program until it has used so much CPU time, with its capture, report and own account."""
+    """A run of the program until it has used a given amount of CPU time, with its capture, its report and its own
+    account."""
 
     made = {}
 
@@ -34,7 +35,7 @@ class Session:
 
     @classmethod
     def of(cls, t, name, way):
-        """Kept for all tests of it, but for one that is tried again."""
+        """One run is shared by all tests, but a test that is tried again gets a new one."""
         key = (name, way)
         if key not in cls.made or t.name in cls.made[key].users:
             cls.made[key] = cls(t, name, way)
@@ -50,7 +51,7 @@ def diff(*args, code=0):
 
 
 def changes(text):
-    """What it says of what changed, line by line."""
+    """The lines of the section "What changed"."""
     return [l.strip(" ·") for l in text.partition("What changed\n")[2].partition("\n\n")[0].splitlines()]
 
 
@@ -58,7 +59,7 @@ UNITS = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
 
 
 def two_times(line):
-    """(a, b) in ns of "…: 1.00 ms → 2.00 ms (…"."""
+    """(a, b) in ns from "…: 1.00 ms → 2.00 ms (…"."""
     found = re.search(r": ([\d.]+) (\S+) → ([\d.]+) (\S+) \(", line)
     check(found, f"no two times in {line!r}")
     return float(found[1]) * UNITS[found[2]], float(found[3]) * UNITS[found[4]]
@@ -66,7 +67,8 @@ def two_times(line):
 
 @cases("capture", "report")
 def test_two_builds(t, what):
-    """One function takes twice as long, and a call sleeps for three times as long; all else is what it was."""
+    """One function takes twice as long, and one call sleeps for three times as long: these are reported as changed, and
+    nothing else."""
     a, b = Session.of(t, "a", "thr"), Session.of(t, "b", "slower")
     said = changes(diff(getattr(a, what), getattr(b, what), "--per", "changed_fetch"))
     slower = [l for l in said if l.startswith("slower: ")]
@@ -76,7 +78,7 @@ def test_two_builds(t, what):
     for session, got in zip((a, b), two_times(slower[0])):
         want = session.truth["changed_ns"] / session.truth["rounds"]
         check_near("the function's time in a round, by the program's clock, in ns", got, want, 0.12 * want)
-    # by CPU time its share of all is judged by those that did not change
+    # without --per the function's CPU time is judged against that of those that did not change
     said = changes(diff(getattr(a, what), getattr(b, what)))
     slower = [l for l in said if l.startswith("slower: ")]
     check(len(slower) == 1 and "changed" in slower[0], f"slower, by CPU time, is {slower} of {said}")
@@ -92,7 +94,8 @@ def test_the_same_twice(t, per):
 
 
 def test_folded_and_page(t):
-    """Two columns, as flamegraph.pl takes them for a differential flame graph; and a page in a browser."""
+    """Folded output has two columns, as flamegraph.pl expects for a differential flame graph; and the page works in a
+    browser."""
     a, b = Session.of(t, "a", "thr"), Session.of(t, "b", "slower")
     diff(a.capture, b.capture, "--per", "changed_fetch", "-f", "folded,html", "-o", t.dir / "d")
     totals = {}
@@ -103,7 +106,7 @@ def test_folded_and_page(t):
         if function:
             old = totals.get(function, (0, 0))
             totals[function] = old[0] + int(match[2]), old[1] + int(match[3])
-    # the first one's for as many rounds as the second one did
+    # the first session's, scaled to the second one's number of rounds
     of_a, of_b = totals["changed"]
     check_near("changed, in µs of the second session's CPU time", of_b, b.truth["changed_ns"] / 1e3, b.truth["changed_ns"] / 1e4)
     check(1.7 <= of_b / of_a <= 2.3, f"changed took {of_a} and {of_b} µs for the same work")
@@ -129,14 +132,14 @@ SIZES = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 
 
 def two_sizes(line):
-    """(a, b) in bytes of "…: 1.00 MB → 2.00 MB (…"."""
+    """(a, b) in bytes from "…: 1.00 MB → 2.00 MB (…"."""
     found = re.search(r": ([\d.]+) (\S+) → ([\d.]+) (\S+) \(", line)
     check(found, f"no two sizes in {line!r}")
     return float(found[1]) * SIZES[found[2]], float(found[3]) * SIZES[found[4]]
 
 
 class Allocating:
-    """A run of a program that allocates so many times as much in A as in B, in each round."""
+    """A run of a program that in each round allocates `times` as much in A as in B."""
 
     made = {}
 
@@ -160,7 +163,7 @@ class Allocating:
 
 @thorough
 def test_allocation(t):
-    """In each round one function allocates twice as much, and all else what it did."""
+    """One function allocates twice as much in each round: it is reported, and no other one."""
     a, b = Allocating.of(t, "alloc-a", 3), Allocating.of(t, "alloc-b", 6)
     text = diff(a.capture, b.capture, "--per", "getppid", "-v")
     said = [l for l in changes(text) if "allocate" in l]
@@ -179,7 +182,7 @@ def test_allocation(t):
     check(rows and all(rows), f"not two columns: {folded[:300]}")
     for function, factor in (("buildA", 2), ("buildB", 1)):
         sums = [sum(int(r[i]) for r in rows if re.search(rf"\.(\$w)?{function};?", r[1])) for i in (2, 3)]
-        # the first one's for as many rounds as the second one did
+        # the first session's, scaled to the second one's number of rounds
         want = b.truth["a" if function == "buildA" else "b"]
         check_near(f"{function}, in bytes of the second session", sums[1], want, 0.1 * want)
         check_near(f"{function}, in bytes of the first one's rounds", sums[0], want / factor, 0.15 * want)
@@ -193,7 +196,7 @@ def test_the_same_allocation(t, per):
 
 
 def test_other_files(t):
-    """What cannot be compared is said, with the reason."""
+    """Files or options that cannot be compared are refused with a message that names the reason."""
     (t.dir / "none").write_text("nothing")
     (t.dir / "empty.json").write_text('{"safescope": {}, "targets": []}')
     (t.dir / "broken.json").write_text("{")
