@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""--doctor: what is there, what is missing, and what was found in a process."""
+"""--doctor: what it reports as present and as missing on this machine, and what it finds in a process."""
 
 import os
 import re
@@ -32,7 +32,7 @@ def test_this_kernel(t):
     for name in NAMES:
         check(name in found, f"no word of {name}: {sorted(found)}")
     check(os.uname().release in found["kernel"][1], f"another kernel: {found['kernel']}")
-    # The live tests run only where all is there.
+    # The live tests run only where nothing is missing.
     check(code == 0, f"ended with {code}: {found}")
     check(found["BPF programs"][0] == "ok", f"the programs: {found['BPF programs']}")
     multi = found["uprobe_multi"][0] == "ok"
@@ -62,7 +62,7 @@ def test_a_process(t, way):
     if way == "dyn":
         check("libHSrts" in found["suspendThread"][1], f"suspendThread: {found['suspendThread']}")
         return
-    # The place is the symbol's own: looked up by another tool.
+    # The address is that of the symbol, as nm has it.
     nm = subprocess.run(["nm", file], capture_output=True, text=True).stdout
     want = int(re.search(r"^([0-9a-f]+) T suspendThread$", nm, re.M).group(1), 16)
     offset = int(re.search(r"\+0x([0-9a-f]+)", found["suspendThread"][1]).group(1), 16)
@@ -107,7 +107,8 @@ def test_pid_namespace(t):
 
 
 def test_in_a_pid_namespace(t):
-    """The kernel's numbers of processes are others there: nothing is profiled, and each way to ask for it has one line."""
+    """In a PID namespace the kernel's pids do not match the visible ones: nothing is profiled, and each way to start a
+    session prints one line."""
     inside = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
     witness = t.dir / "ran"
     for asked in (["-d", "1"], ["--pid", "1"], ["--window", "1", "-d", "2", "-o", t.dir / "windows"], ["--", "touch", witness]):
@@ -119,7 +120,7 @@ def test_in_a_pid_namespace(t):
     check(not witness.exists(), "the command was started")
     code, found = doctor(prefix=inside)
     check(code == 2 and found["PID namespace"][0] == "MISSING", f"{code} {found['PID namespace']}")
-    # what needs no kernel works
+    # what does not depend on the kernel's pids works
     done = subprocess.run([*inside, "sh", "-c", 'sleep 60 | "$0" >/dev/null & sleep 1; "$1" --list', program("Server"), SAFESCOPED],
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     check(done.returncode == 0 and "Server" in done.stdout, f"--list: {done}")

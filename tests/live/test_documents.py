@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The documents agree with the program: the manual page, the schema of the report, what is installed."""
+"""The documents match the program: the manual page, the schema of the report, the list of installed files."""
 
 import json
 import os
@@ -15,7 +15,7 @@ MANUAL = ROOT / "scripts" / "safescoped.8"
 OPTIONS = ROOT / "user" / "cli" / "option_table.c"
 GOLDEN = ROOT / "tests" / "data" / "export"
 CAPTURES = ROOT / "tests" / "data" / "capture"
-# Options that argp adds to the table.
+# Options that argp adds to those of the table.
 BY_ARGP = {("help", "?"), ("usage", None), ("version", "V")}
 # Fields that may be absent.
 OPTIONAL = ("schema/ended_programs", "session/bpf_ns", "session/pushes", "session/window", "target/allocation", "target/heap",
@@ -36,7 +36,8 @@ def in_the_help():
 
 
 def in_the_manual():
-    """Letters without a long name in one item are options of their own: -h and -?."""
+    """The options of the manual page as {(long name, letter)}. Letters without a long name in one item are options of
+    their own: -h and -?."""
     found = set()
     for item in re.findall(r"^\.It (Fl .*)$", MANUAL.read_text(), re.M):
         letter, names = None, set()
@@ -54,7 +55,7 @@ def in_the_manual():
 
 
 def test_options(t):
-    """The table of options, the help and the manual page name the same."""
+    """The table of options, the help and the manual page have the same names."""
     want = in_the_table()
     check(("pid", "p") in want and (None, "h") in want and ("replay", None) in want, f"the table is not read: {want}")
     for what, got in (("the help", in_the_help()), ("the manual page", in_the_manual())):
@@ -62,7 +63,7 @@ def test_options(t):
 
 
 def arguments_in_the_table():
-    """{name: its argument}, of those that have one"""
+    """{name: its argument}, for the options that have one"""
     table = OPTIONS.read_text().partition("option_rows[] = {")[2].partition("{0}")[0]
     return dict(re.findall(r'{"([a-z-]+)",\s+(?:\'.\'|OPT_\w+),\s+"([^"]+)"', table))
 
@@ -78,8 +79,8 @@ def arguments_in_the_manual():
 
 
 def test_arguments(t):
-    """The manual page gives each option the argument that the table does."""
-    # the manual page's macros show a list's further members
+    """The manual page and the table give each option the same argument."""
+    # the manual page's macros show the further members of a list
     want = {name: re.sub(r"\[.*\]|[ .]", "", text).lower() for name, text in arguments_in_the_table().items()}
     got = {name: re.sub(r"[\[\], .]", "", text) for name, text in arguments_in_the_manual().items()}
     check(want["weight"].startswith("wall|cpu|samples") and len(want) > 15, f"the table is not read: {want}")
@@ -87,11 +88,11 @@ def test_arguments(t):
 
 
 def test_options_in_texts(t):
-    """Every option that a message, the README or the manual page speaks of exists."""
-    want = {name for name, _ in in_the_table() if name} | {"cap-add"}  # docker's, in an advice
+    """Every option that a message, the README or the manual page mentions exists."""
+    want = {name for name, _ in in_the_table() if name} | {"cap-add"}  # docker's option, in a piece of advice
     texts = {p: "".join(re.findall(r'"(?:[^"\\\n]|\\.)*"', p.read_text())) for p in (ROOT / "user").rglob("*.c")}
     texts[MANUAL] = re.sub(r"Fl Fl (\S+)", r"--\1", MANUAL.read_text())
-    # the code blocks of other tools are not ours
+    # options in the code blocks of other tools are not ours
     readme = (ROOT / "README.md").read_text()
     texts[ROOT / "README.md"] = "\n".join(re.findall(r"safescoped .*|`--[a-z-]+", readme))
     known = want | {"countname", "nonmoving-gc", "eventlog-flush-interval"}  # flamegraph.pl's, the runtime's
@@ -118,7 +119,7 @@ def formats():
        ("--window", "1s", "--keep", "2", "-f", "json", "-o", "-"), ("--window", "10ms"), ("--metrics", "example.org:80"),
        ("--metrics", "70000"), ("--metrics", "unix:"), ("--metrics", "9464", "--list"))
 def test_wrong_usage_is_one_line(t, args):
-    # if it were accepted, this would be no session
+    # with this file there would be no session even if the arguments were accepted
     lines = said("-e", t.dir / "nothing-here", *args) if args[0] == "-d" else said(*args)
     check(len(lines) == 1 and lines[0].startswith("safescoped: "), f"it said {lines}")
     if "nosuch" in args[0] and "format" in args[0]:
@@ -127,13 +128,14 @@ def test_wrong_usage_is_one_line(t, args):
 
 @cases("10", "10s", "0.5", "1.5s", "5m", "1h", "1h30m", "7d", "500ms")
 def test_durations(t, text):
-    """They are accepted: what is wrong is the file."""
+    """These durations are accepted: the error is about the file."""
     check("nothing-here" in said("-e", t.dir / "nothing-here", "-d", text, "-f", "json", "-o", t.dir / "x", code=2)[0],
           "the duration is refused")
 
 
 def test_names_of_files(t):
-    """A stem gets its format's suffix once, whatever it has, and a user's file stays."""
+    """An output name gets its format's suffix exactly once, whether it has one or not, and an existing file of the
+    user's is not overwritten."""
     capture = CAPTURES / "calls"
     for path in ("one", "one.json", "one.folded"):
         lines = said("--replay", capture, "-f", "json,chrome", "-o", t.dir / path, code=0)
@@ -155,7 +157,8 @@ def test_names_of_files(t):
 
 
 def test_a_reader_that_leaves(t):
-    """`| head` has seen enough: that is not a failure, and the files are written all the same."""
+    """If the reader of standard output closes the pipe, as `head` does, that is not a failure, and the files are
+    written all the same."""
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run([SAFESCOPED, "--replay", CAPTURES / "calls", "-f", "text,json", "-o", t.dir / "r"],
@@ -168,7 +171,7 @@ def test_a_reader_that_leaves(t):
 
 @cases("USR1", "USR2")
 def test_signals_that_mean_nothing(t, name):
-    """It reads a log from a pipe that says nothing; the signal changes nothing."""
+    """A signal that has no effect, sent while it reads a log from a silent pipe, changes nothing."""
     process = subprocess.Popen([SAFESCOPED, "-e", "-", "-f", "json", "-o", t.dir / "x"], stdin=subprocess.PIPE,
                                stderr=subprocess.PIPE)
     blocked = 0
@@ -183,7 +186,7 @@ def test_signals_that_mean_nothing(t, name):
 
 
 def test_manual_names(t):
-    """The manual page names each state, kind of finding and format."""
+    """The manual page names each state, kind of finding, and format."""
     text = re.sub(r"\\&|[,.()]", " ", MANUAL.read_text())
     defs = json.loads(SCHEMA.read_text())["$defs"]
     names = set(defs["finding"]["properties"]["kind"]["enum"])
@@ -198,7 +201,7 @@ def test_manual_names(t):
 
 @cases("service", "hostile", "empty")
 def test_golden_reports(t, name):
-    """The unit tests' golden reports are valid, except for what is hostile on purpose."""
+    """The unit tests' golden reports match the schema, except for what is invalid on purpose in the hostile one."""
     wrong = schema_errors(json.loads((GOLDEN / f"{name}.json").read_text()))
     wrong = [e for e in wrong if not (name == "hostile" and e.startswith("targets/0/findings/0/kind: "))]
     check(not wrong, f"{wrong}")
@@ -229,7 +232,8 @@ def objects_of(part, path="schema"):
 
 
 def test_schema(t):
-    """The schema is valid and closed; every field is described, and required unless it is optional."""
+    """The schema is valid and allows no extra fields; every field is described, and is required unless it is listed as
+    optional."""
     text = json.loads(SCHEMA.read_text())
     schema().check_schema(text)
     for path, part in objects_of(text):
@@ -241,7 +245,7 @@ def test_schema(t):
 
 
 def test_schema_refuses(t):
-    """An extra field, a missing one, one of another type, one in the wrong place."""
+    """The schema refuses an extra field, a missing one, one of another type, one in the wrong place."""
     whole = (GOLDEN / "service.json").read_text()
     for change in (lambda r: r["targets"][0].update(pids=[1]), lambda r: r["session"].pop("exit"),
                    lambda r: r["targets"][0]["lanes"][0].update(tid="1"),
@@ -258,13 +262,13 @@ INSTALLED = {
 
 
 def make(t, goal):
-    """The files below DESTDIR after it."""
+    """The files below DESTDIR after `make goal`."""
     subprocess.run(["make", "-s", goal, f"DESTDIR={t.dir}", "PREFIX=/usr"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return {str(p.relative_to(t.dir)) for p in t.dir.rglob("*") if p.is_file()}
 
 
 def test_installed(t):
-    """All of it goes again, but a configuration that was changed stays."""
+    """`make uninstall` removes all that `make install` installed, except a configuration that was changed."""
     config = t.dir / "etc" / "safescoped.conf"
     found = make(t, "install")
     check(found == INSTALLED, f"installed: {found ^ INSTALLED}")
@@ -277,7 +281,7 @@ def test_installed(t):
 
 
 def test_installed_elsewhere(t):
-    """The unit names the paths of the installation."""
+    """With another PREFIX and SYSCONFDIR the unit has the paths of that installation."""
     subprocess.run(["make", "-s", "install", f"DESTDIR={t.dir}", "PREFIX=/opt/x", "SYSCONFDIR=/opt/x/etc"], cwd=ROOT, check=True,
                    stdout=subprocess.DEVNULL)
     unit = (t.dir / "opt/x/lib/systemd/system/safescoped.service").read_text()

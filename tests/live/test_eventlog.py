@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A log alone: what --eventlog makes of the logs and reports that programs of the installed GHC (or
-GHC_ROOT's) write, against GHC's own reports, the program's own clock, and a reader of the tests'
-own (eventlog_truth.py). No kernel part, no privilege is needed."""
+"""--eventlog on a log alone: what it makes of the logs and reports that programs of the installed GHC (or GHC_ROOT's)
+write, against GHC's own reports, the program's own clock, and the tests' independent reader (eventlog_truth.py).
+Neither a kernel part nor privileges are needed."""
 
 import gzip
 import json
@@ -30,7 +30,7 @@ WAYS = {"thr_l": (), "thr_p": ("-p",)}
 
 
 class Run:
-    """One run of a test program that logs: its folder has log.eventlog and what GHC reported."""
+    """One run of a test program that writes an eventlog: its folder has log.eventlog and the reports that GHC wrote."""
 
     def __init__(self, folder, name, args, way, rts):
         self.folder = folder
@@ -79,7 +79,7 @@ def report(t, log, *args, code=0):
 
 
 def check_sums(target):
-    """In every lane the states' nanoseconds are the lane's wall time."""
+    """In every lane the states' nanoseconds add up to the lane's wall time."""
     for lane in target["lanes"]:
         total = sum(lane["states"].values())
         check(total == lane["wall_ns"], f"states sum to {total}: {lane}")
@@ -109,7 +109,7 @@ def test_scheduler(t, case):
     check(target["capabilities"] == int(caps), f"{target['capabilities']} capabilities of {caps}")
     caps_seen = lanes(target, "capability")
     check([lane["no"] for lane in caps_seen] == list(range(int(caps))), f"capabilities: {caps_seen}")
-    # What ran, by the tests' own reader: the same events, so the same nanoseconds.
+    # Running times, by the tests' own reader: from the same events, so the nanoseconds are the same.
     ran_ns = truth.running(events)
     for lane in lanes(target, "haskell"):
         check(lane["states"]["running"] == ran_ns[lane["tso"]],
@@ -119,7 +119,7 @@ def test_scheduler(t, case):
     check(on_caps == sum(ran_ns.values()), f"capabilities ran Haskell for {on_caps}, threads for {sum(ran_ns.values())}")
     labels = {lane["label"] for lane in lanes(target, "haskell")}
     check({"worker 1", "worker 2"} <= labels, f"labels: {labels}")
-    # What GHC says of its collections.
+    # GHC's own statistics of its collections.
     want = ran.statistics()
     check(target["gc"]["count"] == want["num_GCs"], f"{target['gc']} of {want['num_GCs']}")
     check_near("time of collections", target["gc"]["pause_ns"], 1e9 * want["GC_wall_seconds"],
@@ -128,7 +128,7 @@ def test_scheduler(t, case):
 
 @cases(1, 2)
 def test_safe_calls(t, caps):
-    """Safe calls by the scheduler's events alone, against the program's own clock."""
+    """Safe calls derived from the scheduler's events alone, against the program's own clock."""
     ran = logged(t, caps=caps)
     _, events = truth.read(ran.log)
     target = report(t, ran.log).target()
@@ -147,7 +147,7 @@ def test_safe_calls(t, caps):
 
 
 def prof_rows(path):
-    """The rows of GHC's own tree: (depth, centre, module, individual, inherited); MAIN is the first."""
+    """The rows of the tree in GHC's report: (depth, centre, module, individual, inherited); MAIN is the first."""
     rows, inside = [], False
     for line in path.read_text().split("\n"):
         if "entries" in line and "COST CENTRE" in line:
@@ -175,7 +175,7 @@ def text_rows(text):
 
 
 def by_path(rows):
-    """{path of (centre, module): (individual, inherited)}; rows of zeros are left out."""
+    """{path of (centre, module): (individual, inherited)}; rows of only zeros are left out."""
     path, found = [], {}
     for depth, centre, module, own, inherited in rows:
         path[depth:] = [(centre, module)]
@@ -185,14 +185,14 @@ def by_path(rows):
     return found
 
 
-# The RTS reads a capability's cost centre twice at a tick, once for the report and once for the log
-# (handleProfTick in rts/Proftimer.c): now and then it has changed in between. Such a run proves nothing.
+# At a tick the RTS reads a capability's cost centre twice, once for the report and once for the log (handleProfTick in
+# rts/Proftimer.c): now and then it has changed in between. Such a run is repeated.
 TRIES = 5
 
 
 @cases(1, 2)
 def test_prof_table(t, caps):
-    """GHC's own .prof of the same run has the same figures, to the printed digit."""
+    """The figures are those of GHC's own .prof of the same run, to the printed digit."""
     for _ in range(TRIES):
         ran = logged(t, "thr_p", caps)
         shown = safescoped("-e", ran.log, "-v", "-f", "text", "-o", "-").stdout.decode()
@@ -204,7 +204,7 @@ def test_prof_table(t, caps):
 
 
 def check_ticks(target, log):
-    """Ticks by cost centre are those that the tests' own reader counts."""
+    """Ticks by cost centre match those that the tests' own reader counts."""
     _, events = truth.read(log)
     centres, samples = truth.cost_centres(events), truth.samples(events)
     want = Counter(centres[stack[-1]][:2] if stack else ("MAIN", "MAIN") for _, _, stack in samples)
@@ -221,18 +221,18 @@ def test_ticks(t, caps):
     ran = logged(t, "thr_p", caps)
     target = report(t, ran.log).target()
     samples = check_ticks(target, ran.log)
-    # In the folded stacks too: --weight samples counts ticks.
+    # The folded stacks match, too: --weight samples counts ticks.
     folded = safescoped("-e", ran.log, "-q", "-f", "folded", "--weight", "samples", "-o", "-").stdout.decode()
     _, events = truth.read(ran.log)
     heavy = sum(1 for _, _, stack in samples if stack and truth.cost_centres(events)[stack[-1]][0] == "workHeavy")
     shown = sum(int(l.rpartition(" ")[2]) for l in folded.splitlines() if "Main.workHeavy" in l)
-    # A tick that met the scheduler between two runs is shown where it is by the clock.
+    # A tick between two runs of a thread is shown where its time stamp puts it.
     check_near("ticks of workHeavy in folded stacks", shown, heavy, 3 + 0.03 * heavy)
     check(heavy > 20, f"only {heavy} ticks")
 
 
 def test_ticks_without_scheduler(t):
-    """-l-au: ticks alone make the lanes, and idle time is shown as such."""
+    """With -l-au, ticks alone make up the lanes, and idle time is shown as such."""
     ran = Run(t.dir / "logs", "Logged", (150,), "thr_p", ("-N2", "-p", "-l-au"))
     target = report(t, ran.log).target()
     check_sums(target)
@@ -241,15 +241,15 @@ def test_ticks_without_scheduler(t):
     centres = truth.cost_centres(events)
     own = [s for s in truth.samples(events) if not s[2] or centres[s[2][-1]][2] != "<built-in>"]
     busy = sum(lane["states"]["haskell"] for lane in lanes(target, "capability"))
-    # A tick stands for the time since the one before it, two milliseconds at most; ticks that were late come
-    # close together.
+    # A tick stands for the time since the one before it, two milliseconds at most; ticks that were delayed come close
+    # together.
     check(0.5e6 * len(own) <= busy <= 2.1e6 * len(own), f"{busy} ns of Haskell in {len(own)} ticks")
     check(sum(lane["states"]["idle"] for lane in lanes(target, "capability")) > 0, "no idle time")
     check(any("scheduler events" in m for m in target["missing"]), f"missing: {target['missing']}")
 
 
 def agree(got, want, digit_only):
-    """Shares by path; with one printed digit the ticks that are made of it are as good as that."""
+    """Whether the shares by path are equal; with one printed digit they may differ by 1 %."""
     if not digit_only:
         return got == want
     return set(got) == set(want) and all(abs(float(got[k][1]) - float(want[k][1])) <= 1 for k in got)
@@ -257,7 +257,7 @@ def agree(got, want, digit_only):
 
 @cases("prof", "prof-P", "json")
 def test_report_of_ghc(t, kind):
-    """A .prof and a -pj file are taken too, and have the shares that GHC printed."""
+    """A .prof and a -pj file are accepted as well, and yield the shares of the log of the same run."""
     flag = {"prof": "-p", "prof-P": "-P", "json": "-pj"}[kind]
     for _ in range(TRIES):
         ran = Run(t.dir / "logs", "Logged", (150,), "thr_p", ("-N1", flag))
@@ -305,7 +305,7 @@ def test_hide_and_only(t, what):
 
 @cases("thr_l", "thr_p")
 def test_annotated_calls(t, way):
-    """hs-safescope's annotations: a lane for the OS thread, the calls, what is under and in them."""
+    """hs-safescope's annotations yield a lane for the OS thread, the calls, and the stacks around and inside them."""
     ran = logged(t, way)
     symbols = f"{GHC_ROOT or ''}{ran.binary}"
     r = report(t, ran.log, "--symbols", symbols)
@@ -338,7 +338,7 @@ def test_windows_of_the_program(t):
     own = ran.own()
     check(windows["logged_spin"]["count"] == own["annotated"]["calls"], f"{windows}")
     check(windows["calls of ours"]["count"] == 1, f"{windows}")
-    # Two threads at once, each with half of the calls.
+    # Two threads at the same time, each with half of the calls.
     check_near("calls of ours", windows["calls of ours"]["total_ns"], own["plain"]["inner_ns"] / 2,
                0.5 * own["plain"]["inner_ns"])
 
@@ -393,7 +393,7 @@ def test_heap_profile(t):
 
 
 def same(a, b):
-    """But for the path, and for what measures safescoped itself."""
+    """Whether two reports are equal, apart from the path and from safescoped's own cost."""
     def strip(r):
         target = dict(r.target())
         target.pop("cost")
@@ -436,7 +436,7 @@ def test_source(t, how):
 
 
 def without_blocks(t):
-    """A log as a tool might rewrite it: its events alone, in the order of time."""
+    """A log as a tool might rewrite it: only its events, in order of time."""
     log = logged(t, rounds=10).log
     first, events = truth.read(log)
     raw = log.read_bytes()
@@ -466,7 +466,7 @@ def test_bad_files(t):
 
 @cases("thr_l", "thr_p")
 def test_cut_logs(t, way):
-    """A log cut anywhere after its header gives what it has, and what was lost is reported."""
+    """A log cut anywhere after its header yields what it contains, and what is missing is reported."""
     ran = logged(t, way, rounds=10)
     raw, (first, events) = ran.log.read_bytes(), truth.read(ran.log)
     dice = random.Random(6)
@@ -512,7 +512,7 @@ def test_damaged_logs(t):
 
 
 def test_log_of_a_killed_program(t):
-    """GHC writes when buffers are full: a killed program leaves little, and that is said."""
+    """GHC writes the log when buffers are full: little is left of a killed program's, and that is reported."""
     ran = logged(t)
     first, _ = truth.read(ran.log)
     path = t.dir / "killed.eventlog"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The files of real sessions: loaded by the real tools, and in agreement with each other."""
+"""The files of real sessions are loaded by the real tools, and agree with each other."""
 
 import json
 import os
@@ -22,7 +22,7 @@ PROGRAMS = {
 
 
 class Run:
-    """A session of one of the programs, with its files, for all tests of them."""
+    """A session of one of the programs, with its files, shared by the tests that read them."""
 
     made = {}
 
@@ -38,7 +38,7 @@ class Run:
 
     @classmethod
     def of(cls, t, what):
-        """A test that is tried again gets a session of its own."""
+        """One run is shared by all tests, but a test that is tried again gets a new one."""
         if what not in cls.made or t.name in cls.made[what].users:
             cls.made[what] = cls(t, what)
         cls.made[what].users.add(t.name)
@@ -46,7 +46,7 @@ class Run:
 
 
 def busy(lane):
-    """Idle time is left out where threads are added up: it would dwarf all else."""
+    """The lane's time without idle time, which is left out where threads are added up: it would dwarf all else."""
     return lane["wall_ns"] - lane["states"]["idle"]
 
 
@@ -57,14 +57,15 @@ def tool(*command):
 
 
 def must_have(path, what):
-    """What `make check` installs; a machine that is there to test has it."""
+    """Skip the test if something that `make check` installs is missing; in CI that is a failure."""
     if not Path(path).exists():
         check(os.environ.get("CI") != "true", f"{what} is not installed")
         raise Skip(f"{what} is not installed; run: scripts/install-deps --test")
 
 
 def split(profiles):
-    """The sum of all threads, the OS threads' lanes, the other lanes. (test_totals.py has the sums of lanes.)"""
+    """Split profiles into the sum of all threads, the OS threads' lanes, and the other lanes. (test_totals.py checks
+    the sums of lanes.)"""
     first, *lanes = [p for p in profiles if not p["name"].startswith(("sums of ", "CPU time", "allocation, "))]
     threads = [p for p in lanes if re.match(r"\d+ ", p["name"])]
     return first, threads, [p for p in lanes if p not in threads]
@@ -84,7 +85,7 @@ def test_real_speedscope(t, what):
     check_near("speedscope's total of all threads", first["totalWeight"], sum(map(busy, lanes)), 1000)
     by_tid = {l["tid"]: l for l in lanes}
     for profile in threads:
-        # On a thread's own time axis idleness is a gap.
+        # On a thread's own time axis idle time is a gap.
         lane = by_tid[int(re.search(r"\d+", profile["name"]).group())]
         check_near(f"speedscope's total of {profile['name']}", profile["nonIdleWeight"], busy(lane), 1000)
     shown = {f["name"] for f in first["frames"]}
@@ -131,7 +132,7 @@ def test_speedscope_file(t, what):
     check(set(of_tid) == set(lanes), f"profiles {sorted(of_tid)}, lanes {sorted(lanes)}")
     for tid, lane in lanes.items():
         profile = of_tid[tid]
-        # An empty stack is a gap: idle, or before the thread's start and after its end.
+        # An empty stack is a gap: idle, or before the thread's start or after its end.
         total = sum(w for s, w in zip(profile["samples"], profile["weights"]) if s)
         check_near(f"tid {tid}", total, busy(lane), 1)
 
@@ -144,7 +145,7 @@ IDLE_GROUP = 30000000
 
 
 def slices_of(track, events):
-    """[(row, slice, begin, end)] of a track: in time order, each within those that are open, and none empty."""
+    """[(row, slice, begin, end)] of a track; the slices are in order of time, properly nested, and none is empty."""
     found, stack, at = [], [], 0
     for e in events:
         begin, end = ns(e), ns(e) + round(e["dur"] * 1000)
@@ -188,15 +189,15 @@ def test_chrome_file(t, what):
         check(total == busy(lane), f"tid {lane['tid']}: the slices add up to {total}, not {busy(lane)}")
 
 
-# Titles, as in the manual page, of states whose boundaries are events: slices of others are for drawing.
+# Titles, as in the manual page, of the states whose boundaries are events: slices of other states are approximate.
 TITLES = {"safe_call_blocked": "safe call, blocked", "cap_wait": "waiting for a capability", "preempted": "preempted",
           "unsafe_call_blocked": "unsafe call, blocked", "gc_wait": "waiting for GC"}
 
 
 @cases("calls", "deep")
 def test_real_catapult(t, what):
-    """chrome://tracing's own importer: it warns of nothing, takes states for states and functions for parts of them,
-    and finds the whole stack of each."""
+    """chrome://tracing's own importer prints no warnings, has the states' times, takes functions for parts of them, and
+    finds the whole stack of each."""
     must_have(BUILD / "npm" / "node_modules" / "traceviewer", "catapult's importer")
     made = Run.of(t, what)
     got = json.loads(tool("node", HERE / "import_catapult.mjs", made.dir / "p.trace.json"))
@@ -216,7 +217,7 @@ def test_real_catapult(t, what):
         check(not any(s["hashed"] for s in states.values()), f"tid {tid}: a state without a colour in {states}")
     functions = [f for p in got["processes"] for t in p["threads"] for f in t["rows"].get("1", {}).items()]
     check(functions and all(f["stacks"] == f["slices"] for _, f in functions), f"functions without stacks: {functions}")
-    # the first of the report's functions, and whoever calls it
+    # the report's top function, as a leaf or as a caller
     heavy = made.report.target()["functions"][0]["name"]
     check(any(heavy in frame for _, f in functions for frame in f["stack"]), f"{heavy} is in no stack")
     check(max(len(f["stack"]) for _, f in functions) > 3, "no stack is deep")
@@ -224,7 +225,7 @@ def test_real_catapult(t, what):
 
 @cases("calls", "deep")
 def test_real_pprof(t, what):
-    """Go's own reader: the samples' time on the CPU is that of the folded stacks."""
+    """As read by Go's own pprof the samples' CPU time is that of the folded stacks."""
     if not shutil.which("go"):
         must_have("/usr/bin/go", "go")
     name, args = PROGRAMS[what]
@@ -241,7 +242,7 @@ def test_real_pprof(t, what):
             cpu += int(match.group(2))
     folded = sum(int(l.rsplit(" ", 1)[1]) for l in (t.dir / "p.folded").read_text().splitlines())
     check_near("the time on the CPU in us", cpu / 1000, folded, 1)
-    # one at a lane's very end may be in none
+    # a sample at a lane's very end may be missing
     taken = report.target()["stacks"]["samples"]
     check(taken * 0.99 - 3 <= count <= taken, f"{count} samples, {taken} taken")
     check(f"process_id:[{target.pid}]" in samples, "no label of the process")
@@ -249,13 +250,13 @@ def test_real_pprof(t, what):
     check({"capability", "haskell_thread", "thread", "thread_id", "state"} <= set(re.findall(r"(?m)^ *(\w+): Total", tags)),
           f"labels: {tags}")
     check(re.search(r"\): Haskell thread \d+", tags), f"no Haskell thread: {tags}")
-    # what held a capability is divided among them: not more than all that was not idle
+    # the time in which capabilities were held is divided among them: in all not more than all time that was not idle
     held = sum(int(n) for n in re.findall(r"(\d+)\.0ns \([^)]*\): \d+$", tags.partition(" capability: Total")[2].partition("\n\n")[0], re.M))
     check(0 < held <= sum(busy(l) for l in report.target()["lanes"] if l["kind"] == "thread") * 1.01, f"capabilities held for {held} ns")
     heavy = report.target()["functions"][0]["name"]
     top = tool("go", "tool", "pprof", "-top", t.dir / "p.pb.gz")
     check(heavy in rest and heavy in top, f"{heavy} is not in it")
-    # what is focused on is a regular expression, which haskell_blocked matches, too
+    # the focus is a regular expression: `haskell` matches haskell_blocked, too
     for focus, states in (("^haskell$", ("haskell",)), ("haskell", ("haskell", "haskell_blocked"))):
         focused = tool("go", "tool", "pprof", "-top", "-unit=ns", "-sample_index=wall", "-nodefraction=0", "-nodecount=1000000",
                        f"-tagfocus=state={focus}", t.dir / "p.pb.gz")
@@ -270,7 +271,7 @@ def build_id(path):
 
 
 def symbols_at(path, offset_of, addresses):
-    """What binutils calls the code at addresses, of which offset_of makes offsets in the file."""
+    """{address: the function there by binutils}; offset_of maps an address to an offset in the file."""
     loads = [[int(x, 16) for x in re.findall(r"0x[0-9a-f]+", line)]
              for line in re.findall(r"^ +LOAD +(.*)$", tool("readelf", "-lW", path), re.M)]
 
@@ -283,7 +284,8 @@ def symbols_at(path, offset_of, addresses):
 
 
 def test_pprof_files(t):
-    """Mappings are the process's, build-ids the files', and an address is in the function that is named."""
+    """Mappings are those of the process, build-ids those of the files, and each address is in the function that is
+    named."""
     target = t.target("Calls", 2, "safe_half_2ms=100", "unsafe_spin_1ms=200", rts=("-N2",))
     session = t.attach(target, "-F", "499", "-f", "json,pprof")
     exe = os.readlink(f"/proc/{target.pid}/exe")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Findings: that a program's own mistakes are reported, with numbers that the program itself measured,
-and that a program without any gets none."""
+"""Findings: a program's own mistakes are reported, with numbers that the program itself measured, and a program without
+any has no findings."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 from harness import Skip, cases, check, check_near, profile_run, run
 
 ALWAYS = ("--max-overhead", "1000")
-# The truth of a machine that others load, and no fault of the program's.
+# Caused by other load on the machine, not by the program.
 MACHINE = "capability_preempted"
 
 
@@ -34,8 +34,8 @@ def says(finding, *words):
 
 @cases("thr", "thr_p", "dyn", "thr.stripped", "thr_p.stripped")
 def test_gc_held_up(t, way):
-    """One unsafe call blocks for 500 ms, twice, while a thread on the other capability allocates.
-    How long that one stood still is known to the program."""
+    """Twice an unsafe call blocks for 500 ms while a thread on the other capability allocates. The program knows how
+    long that thread stood still."""
     truth, report, _ = profile_run(t, "Holdup", "hold", way=way, rts=("-N2",), options=ALWAYS)
     check(truth["waits"] == 2, f"the test program itself is wrong: {truth}")
     finding = the_one(report, "unsafe_call_held_up_gc")
@@ -47,19 +47,19 @@ def test_gc_held_up(t, way):
         return
     says(finding, "holdup_take_lock", "Main.")
     check("Main." in finding["where"], f"the place is {finding['where']!r}")
-    # the table says the same
+    # the table of unsafe calls agrees
     held = sum(c["held_up_gc_ns"] or 0 for c in report.target()["unsafe_calls"]
                if c["function"] == "holdup_take_lock")
     check_near("held_up_gc_ns", held, truth["waited_ns"], 0.05 * truth["waited_ns"])
 
 
 def test_gc_held_up_by_a_loop(t):
-    """Haskell code that allocates nothing hears of no collection until it is done."""
+    """Haskell code that does not allocate does not stop for a collection until it is done."""
     truth, report, _ = profile_run(t, "Holdup", "loop", rts=("-N2",), options=ALWAYS)
     check(truth["holds"] == 2, f"the test program itself is wrong: {truth}")
     finding = the_one(report, "haskell_held_up_gc")
-    # The loop's time without a CPU is not its fault, and is left out; and it may have run for a
-    # while before a collection was asked for.
+    # The time in which the loop had no CPU is not its fault, and is left out; and it may have run for a while before a
+    # collection was requested.
     check(0.4 * truth["held_cpu_ns"] <= finding["ns"] <= 1.1 * truth["held_cpu_ns"],
           f"GC waited {finding['ns']}, the program says {truth}")
     says(finding, "for capability 1", "Main.", "-fno-omit-yields")
@@ -71,19 +71,19 @@ def test_blocking_unsafe_call(t, way):
     want = truth["unsafe_sleep_1ms"]
     asleep = want["wall_ns"] - want["cpu_ns"]
     finding = the_one(report, "blocking_unsafe_call")
-    # less what it was ready and had no CPU
+    # less the time in which it was ready but had no CPU
     check(0.70 * asleep <= finding["ns"] <= 1.02 * asleep, f"{finding['ns']}, should be up to {asleep}")
     says(finding, "unsafe_sleep_1ms", "`safe`")
 
 
 @cases("thr", "v")
 def test_hot_safe_call(t, way):
-    """So short that leaving and taking back the capability is all there is."""
+    """The call is so short that giving up and taking back the capability is nearly all of its cost."""
     calls = 300000
     truth, report, _ = profile_run(t, "NullCall", 20, calls, way=way, options=ALWAYS)
     finding = the_one(report, "safe_call_overhead")
     says(finding, "null_call", "`unsafe`", "calibrated")
-    # The constant is a machine's; this one's is measured by the program before the session.
+    # The constant depends on the machine: the program measures it here before the session.
     each = truth["safe_ns"] - truth["unsafe_ns"]
     check(0.2 * each * calls <= finding["ns"] <= 5 * each * calls,
           f"{finding['ns'] / calls:.0f} ns each, the program measured {each:.0f}")
@@ -91,7 +91,8 @@ def test_hot_safe_call(t, way):
 
 
 def test_hot_safe_call_within_the_budget(t):
-    """The call probes come off, and are tried again now and then: what they saw is enough."""
+    """The call probes come off because of their cost, and are put back for a moment now and then: what they record is
+    enough for the finding."""
     _, report, _ = profile_run(t, "NullCall", 20, 30000000)
     if report.call("null_call")["calls"] < 20000:
         raise Skip("the machine is so busy that the program hardly ran while its calls were counted")
@@ -100,7 +101,7 @@ def test_hot_safe_call_within_the_budget(t):
 
 @cases("bound", "unbound")
 def test_bound_thread(t, mode):
-    """Hand-overs between main and another thread are switches of OS threads."""
+    """With a bound main thread each hand-over to another Haskell thread switches OS threads."""
     _, report, _ = profile_run(t, "PingPong", mode, {"bound": 30000, "unbound": 300000}[mode], rts=("-N1",))
     if mode == "bound":
         says(the_one(report, "bound_thread"), "main thread", "forkIO")
@@ -114,14 +115,14 @@ ALL_LANES = ("--lanes", "thread,capability,haskell", "-F", "199")
 
 
 def with_log(t):
-    """RTS options: the log has each wait of each Haskell thread, also those that nobody sees."""
+    """(RTS options, our options) for a log that has each wait of each Haskell thread, also those that our samples miss."""
     log = t.dir / "log"
     return ("-l", f"-ol{log}"), (*ALWAYS, *ALL_LANES, "--eventlog", log)
 
 
 @cases("blackhole", "apart")
 def test_black_holes(t, mode):
-    """Three threads want what a fourth one evaluates: how long they waited they know themselves."""
+    """Three threads want what a fourth one evaluates; they measure how long they waited."""
     rts, options = with_log(t)
     truth, report, _ = profile_run(t, "Waits", mode, 1000, way="thr_l", rts=("-N2", *rts), options=options, steady=True)
     if mode == "apart":
@@ -133,8 +134,9 @@ def test_black_holes(t, mode):
 
 
 def test_black_holes_without_a_log(t):
-    """Seen by what was left in memory when another thread ran: not of all, and of none too much."""
-    # for several times as long as they work first, where fresh memory takes its time
+    """Without a log, waits are derived from what is in memory when another thread runs: some are missed, but none is
+    overestimated."""
+    # they first work for several times as long while memory is still fresh, and page faults slow them down
     truth, report, _ = profile_run(t, "Waits", "blackhole", 3000, rts=("-N2", "-A256m"), steady=True,
                                    options=(*ALWAYS, "--lanes", "thread,capability,haskell", "-F", "999"))
     finding = the_one(report, "blocked_on_black_hole")
@@ -143,14 +145,14 @@ def test_black_holes_without_a_log(t):
 
 
 def sleeps(finding):
-    """As the text has it, to two digits: how often a second."""
+    """The rate in the finding's text, in times per second, which has two digits."""
     m = re.search(r"([\d  ]+) times a second", finding["text"])
     check(m, f"no rate in: {finding['text']}")
     return float(re.sub(r"\D", "", m[1]))
 
 
 def wall_s(report):
-    """Of the target, as findings have it."""
+    """The target's wall time as findings use it."""
     return max(l["wall_ns"] for l in report.target()["lanes"] if l["kind"] == "capability") / 1e9
 
 
@@ -162,7 +164,7 @@ def test_sleeps_on_mvars(t):
     finding = the_one(report, "blocked_on_mvar")
     says(finding, "2 Haskell threads")
     n = sleeps(finding) * wall_s(report)
-    # the rate has two digits, and so has the text
+    # the text's rate has two digits
     check_near("sleeps", n, 2 * rounds, 0.1 * 2 * rounds)
 
 
@@ -184,7 +186,7 @@ def test_sleeps_in_stm(t, mode):
 
 @cases("pinned", "even")
 def test_idle_capability(t, mode):
-    """Three busy threads pinned to one of two capabilities: the other has nothing to do meanwhile."""
+    """Three busy threads are pinned to one of two capabilities: the other one is idle meanwhile."""
     truth, report, _ = profile_run(t, "Waits", mode, 1000, rts=("-N2", "-A64m", "-qg"), options=ALWAYS, steady=True)
     if mode == "even":
         check(not findings(report, "idle_capability"), f"findings: {findings(report)}")
@@ -196,7 +198,7 @@ def test_idle_capability(t, mode):
 
 
 def test_waits_for_a_capability(t):
-    """Threads come back from safe calls to a capability that others have, and another one is idle."""
+    """Threads return from safe calls to a capability that is in use while another one is idle."""
     _, report, _ = profile_run(t, "Waits", "return", 1500, rts=("-N2", "-A64m", "-qg"), options=ALWAYS, steady=True)
     call = report.call("poll")
     finding = the_one(report, "capability_wait")
@@ -210,7 +212,7 @@ def test_waits_for_a_capability(t):
 
 
 def run_delays(pid):
-    """What each thread has waited for a CPU by now, in nanoseconds, by the kernel's account."""
+    """How long each thread has waited for a CPU so far, in nanoseconds, as the kernel counts it."""
     delays = {}
     for task in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):
@@ -219,7 +221,7 @@ def run_delays(pid):
 
 
 def test_capability_without_a_cpu(t):
-    """Two busy capabilities on one CPU: half of their time each, or less on a busy machine."""
+    """Two busy capabilities on one CPU: each runs for half of the time, or for less on a busy machine."""
     cpu = min(os.sched_getaffinity(0))
     target = t.target("Waits", "even", 1000, rts=("-N2", "-A64m", "-qg"))
     for tid in os.listdir(f"/proc/{target.pid}/task"):
@@ -245,8 +247,8 @@ def test_capability_without_a_cpu(t):
 
 
 def test_gc_share(t):
-    """With a tiny allocation area most of the CPU time is the collector's, as the runtime says; the probes' is
-    in it."""
+    """With a tiny allocation area most of the CPU time is the collector's, by the runtime's own statistics; the cost of
+    the probes is included in it."""
     stats = t.dir / "statistics"
     _, report, _ = profile_run(t, "Work", "alloc", 2, rts=("-A64k", f"-t{stats}", "--machine-readable"),
                                options=(*ALWAYS, "-F", "499"))
@@ -260,9 +262,9 @@ def test_gc_share(t):
 
 
 def test_futile_collections_of_its_own(t):
-    """A heap that only grows, with a major collection each half of a second by the program's own calls: no factor
-    makes fewer of them."""
-    # with a larger nursery there are few enough collections for a look at each
+    """A heap that only grows, with a major collection each half second that the program itself requests: the finding
+    does not advise a larger -F, which would not help."""
+    # with a larger nursery there are few enough collections to look at each
     _, report, _ = profile_run(t, "Alloc", "leak", 5, 40000000, rts=("-A16m",), options=ALWAYS)
     heap = report.target()["heap"]
     finding = the_one(report, "futile_major_gcs")
@@ -273,8 +275,8 @@ def test_futile_collections_of_its_own(t):
 
 @cases("parallel", "-qg")
 def test_gc_spin(t, how):
-    """One deep stack is one piece of work, which two threads cannot share: one of them has none and
-    spins. Where one thread collects alone, none does."""
+    """One deep stack is one piece of work, which two GC threads cannot share: one of them has none and spins. With one
+    GC thread there is no such finding."""
     rts = ("-N2", "-A1m") + (() if how == "parallel" else (how,))
     _, report, _ = profile_run(t, "Work", "deep", 2, rts=rts, options=(*ALWAYS, "-F", "499"), steady=True)
     if how == "-qg":

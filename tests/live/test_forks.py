@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A process that forks and goes on, and its child that does not exec but goes on too: each has lanes
-of its own, and each is held to its own clocks."""
+"""A process that forks and goes on, and its child, which goes on without an exec: each has its own lanes, which are
+compared with its own clocks."""
 
 import json
 import subprocess
@@ -9,8 +9,8 @@ import subprocess
 from harness import SAFESCOPED, cases, check, check_near, program, run, stolen_ns
 
 UNKNOWN_SHARE = 0.01
-# What a call may take outside of the clock in it: the runtime's way to and from it, and whoever
-# else had the CPU then.
+# The time that a call may take outside of the program's clock: the runtime's work before and after it, and others who
+# have the CPU then.
 AROUND_NS = 100000
 
 
@@ -32,8 +32,8 @@ def check_all_lanes(who, target):
 
 
 def profile(t, mode, way, ms=1500):
-    """(the two lines that the program prints, by who prints them; the report's targets, by the same;
-    what the hypervisor took meanwhile)"""
+    """(the two lines that the program prints, by who prints them; the report's targets, likewise; the CPU time that the
+    hypervisor stole meanwhile)"""
     stolen = stolen_ns()
     done = subprocess.run([SAFESCOPED, "--max-overhead", "1000", "-F", "199", "-v", "-f", "json", "-o", t.dir / "p.json",
                            "--", program("Forks", way), mode, str(ms)],
@@ -48,14 +48,14 @@ def profile(t, mode, way, ms=1500):
 
 
 def check_clocks(who, truth, target, stolen):
-    """The process's own CPU time, of which the session missed what was before the attach."""
+    """The CPU time matches the process's own clock, less what came before the attach; returns that part's length."""
     threads = lanes(target, "thread")
     cpu = sum(l["cpu_ns"] for l in threads)
-    # One that begins with the process is seen whole; of the child, what comes after the attach.
+    # A thread that begins with the process is seen completely; of the child only what comes after the attach.
     wall = max(l["wall_ns"] for l in threads)
     missed = max(0, truth["wall_ns"] - wall)
     check(wall >= 0.3 * truth["wall_ns"], f"{who}: only {wall} of {truth['wall_ns']} ns were seen")
-    # before its exec the command's process was ours
+    # before its exec the command's process ran our code
     check(truth["cpu_ns"] - missed - 0.02 * truth["cpu_ns"] - 50e6 - stolen <= cpu <= 1.05 * truth["cpu_ns"] + stolen,
           f"{who}: {cpu} on the CPU, its own clock says {truth['cpu_ns']}, of which up to {missed} were missed")
     return missed
@@ -63,8 +63,8 @@ def check_clocks(who, truth, target, stolen):
 
 @cases("thr", "v", "thr_p", "dyn", "thr.stripped")
 def test_fork_in_a_safe_call(t, way):
-    """By C code within a safe call: the child never comes back from it. All its time is the call's,
-    running or asleep; its parent's lanes are those of one that has no child."""
+    """Fork by C code within a safe call: the child never returns from it. All of the child's time is that call's,
+    running or asleep; the parent's lanes are as if it had no child."""
     truth, targets, stolen = profile(t, "call", way)
     missed = {}
     for who, target in targets.items():
@@ -75,7 +75,7 @@ def test_fork_in_a_safe_call(t, way):
     states, wall = child[0]["states"], child[0]["wall_ns"]
     check(states["safe_call_cpu"] + states["safe_call_blocked"] + states["preempted"] >= 0.99 * wall,
           f"the child is in its call all the time: {states}")
-    # it sleeps 5 ms of each of its rounds, at least: so many were at most before the attach
+    # it sleeps for at least 5 ms in each round, which limits how many rounds came before the attach
     rounds = truth["child"]["calls"] - 1 - missed["child"] / 5000000
     check(states["safe_call_blocked"] >= max(1, 0.95 * 5000000 * rounds), f"{rounds} rounds, asleep: {states}")
     check(sum(c["open_at_end"] for c in targets["child"]["safe_calls"]) == 1,
@@ -86,10 +86,10 @@ def test_fork_in_a_safe_call(t, way):
 
 
 def check_calls(truth, target, stolen, since=0):
-    """The time in forks_work (or what stands for it in a stripped program: the safe call made most
-    often), running and asleep."""
+    """The calls of forks_work and their time, running and asleep. (In a stripped program: of the safe call made most
+    often.)"""
     work = max(target["safe_calls"], key=lambda c: c["calls"])
-    # of the child, some were made before the attach, and one may be open then
+    # some of the child's calls came before the attach, and one may be open then
     most = truth["calls"]
     least = most * (1 - since / truth["wall_ns"]) * 0.7 - 1 if since else most
     check(least <= work["calls"] <= most, f"{work['calls']} calls, the program made {most}")
@@ -108,7 +108,7 @@ def check_calls(truth, target, stolen, since=0):
 
 @cases("thr", "v", "thr_p", "dyn", "thr.stripped")
 def test_fork_process(t, way):
-    """forkProcess: the child has a runtime of its own, with threads, calls and capabilities."""
+    """forkProcess: the child has its own runtime, with threads, calls and capabilities."""
     truth, targets, stolen = profile(t, "process", way)
     missed = {}
     for who, target in targets.items():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""--freeze: the process is stopped while its heap is counted, and runs on whatever becomes of safescoped. That it is
-stopped, by whom, and that it runs again, is the kernel's word: /proc."""
+"""--freeze: the process is stopped while its heap is counted, and runs on whatever happens to safescoped. /proc shows
+that it is stopped, by whom, and that it runs again."""
 
 import contextlib
 import ctypes
@@ -13,7 +13,8 @@ from pathlib import Path
 from harness import Failure, cases, check, check_near, profile_run, run
 
 PTRACE_SEIZE, PTRACE_DETACH = 0x4206, 17
-# Of a heap whose old generation it does not find it makes several in a row: there is time to catch one.
+# With these the census does not find the old generation, and tries several times in a row: that leaves time to catch a
+# stop.
 AGAIN_AND_AGAIN = ("--nonmoving-gc", "-N2")
 
 
@@ -25,7 +26,7 @@ def status(pid, key):
 
 
 def states(pid):
-    """Of all threads."""
+    """The states of all threads, as in /proc."""
     found = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -39,7 +40,7 @@ def cpu_ticks(pid):
 
 
 def runs_on(pid, timeout):
-    """Seconds until nothing holds it any more, and it has had CPU time again."""
+    """Wait until nothing holds the process and it has used CPU time again; return the seconds that took."""
     start, ticks = time.monotonic(), cpu_ticks(pid)
     while time.monotonic() - start < timeout:
         if status(pid, "TracerPid") == "0" and "t" not in states(pid) and cpu_ticks(pid) > ticks + 2:
@@ -49,8 +50,8 @@ def runs_on(pid, timeout):
 
 
 def catch(t, most):
-    """A session on a busy program that it has just stopped, and which is stopped itself: (target, session, the
-    process that holds the target)."""
+    """Stop a session with SIGSTOP while it holds a busy program: (target, session, pid of the process that holds the
+    target)."""
     target = t.target("Census", 40, rts=AGAIN_AND_AGAIN)
     session = t.attach(target, "--heap-census", "--freeze", most, "--max-overhead", "100")
     t.finally_do(lambda: session.process.poll() is None and session.signal(signal.SIGCONT))
@@ -62,7 +63,7 @@ def catch(t, most):
         session.signal(signal.SIGSTOP)
         time.sleep(0.05)
         holder = int(status(target.pid, "TracerPid"))
-        # it may have been let go at that moment
+        # the target may have been released at that moment
         if holder and set(states(target.pid)) == {"t"}:
             return target, session, holder
         session.signal(signal.SIGCONT)
@@ -71,7 +72,7 @@ def catch(t, most):
 
 @cases("v", "thr", "dyn")
 def test_whole(t, way):
-    """Each thread is stopped until the heap has been read: then nothing is in no list, and there are no gaps but those
+    """All threads are stopped until the heap has been read: each object is accounted for, and the only gaps are those
     that the collection left."""
     rts = () if way == "v" else ("-N2",)
     _, report, _ = profile_run(t, "Census", 4, way=way, rts=rts,
@@ -86,7 +87,7 @@ def test_whole(t, way):
 
 
 def test_time_is_up(t):
-    """safescoped is stopped itself, and lets nothing go: the program runs on when its time is up."""
+    """safescoped itself is stopped, and so cannot release the program: it runs on when the time limit is over."""
     target, session, holder = catch(t, "3s")
     ticks = cpu_ticks(target.pid)
     time.sleep(0.5)
@@ -102,7 +103,8 @@ def test_time_is_up(t):
 
 @cases("daemon", "holder")
 def test_killed(t, what):
-    """The kernel lets the program go when the process that holds it is killed, and that is when safescoped is."""
+    """If the process that holds the program is killed, the kernel releases the program; the same happens if safescoped
+    is killed."""
     target, session, holder = catch(t, "10s")
     start = time.monotonic()
     os.kill(session.pid if what == "daemon" else holder, signal.SIGKILL)
@@ -115,7 +117,7 @@ def test_killed(t, what):
 
 
 def test_signal(t):
-    """A signal that comes meanwhile is delivered when the program runs on."""
+    """A signal that arrives during the freeze is delivered when the program runs on."""
     target, session, holder = catch(t, "10s")
     os.kill(target.pid, signal.SIGTERM)
     time.sleep(0.2)
@@ -128,14 +130,15 @@ def test_signal(t):
 
 
 def test_traced(t):
-    """What a debugger traces cannot be stopped: that is reported, once, and the heap is counted while it runs on."""
+    """A program that a debugger traces cannot be stopped: that is reported once, and the heap is counted while it runs
+    on."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
     target = t.target("Census", 4)
     check(libc.ptrace(PTRACE_SEIZE, target.pid, None, None) == 0, "the test cannot trace its own program")
     session = t.attach(target, "--heap-census", "--freeze", "1s", "--max-overhead", "100")
     target.go()
-    # its thread is in a signal's stop now and then, until its tracer lets it go on
+    # now and then its thread is in a signal-delivery stop, until its tracer lets it go on
     end = time.monotonic() + 60
     while target.process.poll() is None and time.monotonic() < end:
         pid, what = os.waitpid(target.pid, os.WNOHANG | os.WUNTRACED)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What safescoped says of a GHC: version, way, capabilities, names. With GHC_ROOT of another
-release's, whose programs run in a mount namespace of their own (tests/run ghc)."""
+"""What safescoped reports of a GHC: version, way, capabilities, names. With GHC_ROOT, of another release, whose
+programs run in a mount namespace of their own (tests/run ghc)."""
 
 import re
 import subprocess
@@ -22,7 +22,7 @@ def installed_ghc():
 
 
 def test_layout_table(t):
-    """The headers of this GHC give what the table of struct offsets has of it."""
+    """The table of struct offsets matches the headers of this GHC."""
     generator = Path(__file__).resolve().parents[2] / "scripts" / "gen-layouts"
     if GHC_ROOT:
         folder = Path(GHC_ROOT) / "usr" / "lib" / "ghc"
@@ -35,7 +35,8 @@ def test_layout_table(t):
 
 @cases(*WAYS)
 def test_identity(t, way):
-    """On one capability and, where there can be, on three: MainCapability and the array's form."""
+    """Version, way, layout and capabilities are recognised, with one capability and, in a threaded way, with three: the
+    RTS keeps a single one in MainCapability, several in an array."""
     threaded = way in ("thr", "thr_p", "dyn")
     for capabilities in (1, 3) if threaded else (1,):
         truth, report, target = profile_run(
@@ -50,7 +51,7 @@ def test_identity(t, way):
         check(found["capabilities"] == capabilities, f"{found['capabilities']} capabilities of {capabilities}")
         compare_counts(truth, report)
         check_lanes(report)
-        # A closure's name may be its neighbour's, but not another module's.
+        # A closure may get its neighbour's name, but not one of another module.
         for function in ("safe_spin_1ms", "interruptible_sleep_1ms"):
             for site in report.call(function)["sites"]:
                 check(site["caller"].lstrip("~").startswith("Main."), f"{function} is called by {site['caller']}")
@@ -68,14 +69,14 @@ def compare_counts(truth, report):
 
 
 def runtime_statistics(path):
-    """What `+RTS -t --machine-readable` wrote: the command line, then pairs of strings."""
+    """{key: value} of what `+RTS -t --machine-readable` wrote: the command line, then pairs of strings."""
     text = path.read_text().split("\n", 1)[1]
     return {key: float(value) for key, value in re.findall(r'\("(\w+)", "([0-9.]+)"\)', text)}
 
 
 @cases(*(f"alloc-{way}" for way in WAYS), "stm-thr")
 def test_collections(t, case):
-    """As many collections as the runtime counts, in as much time, and no time of unknown kind."""
+    """The number and the time of collections are those that the runtime counts, and no time is of unknown kind."""
     mode, way = case.split("-")
     rts = ("-N2", "-A1m") if way in ("thr", "thr_p", "dyn") else ("-A1m",)
     inside = f"/tmp/statistics-{case}" if GHC_ROOT else str(t.dir / "statistics")
@@ -84,7 +85,7 @@ def test_collections(t, case):
     _, report, _ = profile_run(t, "Work", mode, 1.5, way=way, rts=(*rts, f"-t{inside}", "--machine-readable"),
                                options=(*ALWAYS, "-F", "499"))
     want, got = runtime_statistics(outside), report.target()["gc"]
-    # Those at the program's start come before the session.
+    # The collections at the program's start come before the session.
     check(0 <= want["num_GCs"] - got["count"] <= 4, f"{got['count']} collections of {want['num_GCs']}")
     check_near("time of collections", got["pause_ns"], 1e9 * want["GC_wall_seconds"],
                0.05 * 1e9 * want["GC_wall_seconds"] + 20000 * want["num_GCs"])
@@ -112,7 +113,7 @@ def function_offsets(path):
 
 @cases("v", "thr", "p", "thr_p")
 def test_stripped(t, way):
-    """Without symbols: found by its call sites, and every safe call counted at its own."""
+    """Without symbols the functions are found by their call sites, and every safe call is counted at its own."""
     if not GHC_ROOT:
         raise NotHere("test_stripped.py does it for the installed GHC")
     twin = Path(GHC_ROOT) / "programs" / way / "Calls"

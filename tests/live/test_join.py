@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A process's eventlog, joined with what the kernel saw of it: the clock against the program's own
-(by its markers), what both show against each other, and against a reader of the tests' own
-(eventlog_truth.py)."""
+"""A process's eventlog, joined with what the kernel recorded of it: the clock is compared with the program's own (by
+its markers), the log's contents with the kernel's records and with the tests' independent reader (eventlog_truth.py)."""
 
 import json
 import os
@@ -23,7 +22,7 @@ ROUNDS = 400
 
 
 class Joined:
-    """One session with a program that logs, to the program's end."""
+    """One session with a program that writes an eventlog, until the program ends."""
 
     def __init__(self, t, way, name="Joined", args=(ROUNDS,), rts=("-N2",), options=(), formats="json,chrome"):
         inside = Path("/tmp") / f"join-{os.getpid()}" if GHC_ROOT else t.dir
@@ -50,7 +49,7 @@ class Joined:
 
 
 class Forwarder(threading.Thread):
-    """Takes the log from the FIFO into which the program writes it, keeps a copy, and sends it on."""
+    """Reads the log from the FIFO that the program writes it to, keeps a copy, and sends it on."""
 
     def __init__(self, source, copy, where, how):
         super().__init__(daemon=True)
@@ -81,7 +80,7 @@ class Forwarder(threading.Thread):
 
 @cases("fifo", "socket")
 def test_stream(t, how):
-    """A log that comes by a FIFO or a socket while the session runs is as good as a file."""
+    """A log that arrives through a FIFO or a socket during the session is as good as a file."""
     inside = Path("/tmp") / f"join-{os.getpid()}" if GHC_ROOT else t.dir
     outside = Path(f"{GHC_ROOT}{inside}") if GHC_ROOT else t.dir
     outside.mkdir(parents=True, exist_ok=True)
@@ -104,11 +103,11 @@ def test_stream(t, how):
 
 
 def check_clock(joined, rounds=ROUNDS):
-    """The program's own clock, as its markers have it, against the log's times and the offset."""
+    """The program's own clock, which it writes into its markers, against the log's times plus the reported offset."""
     off = []
     for e in joined.events:
         if e.id == truth.USER_MARKER and e.data.startswith(b"clock "):
-            # The event comes after the clock was read, and later still where the thread lost its CPU.
+            # The event is written after the clock was read, and later still if the thread lost its CPU in between.
             off.append(e.time + joined.log["offset_ns"] - int(e.data[6:]))
     off.sort()
     check(len(off) == rounds, f"{len(off)} markers, should be {rounds}")
@@ -127,7 +126,7 @@ def test_clock_and_agreement(t, way):
     check(agreement["capabilities"] is not None and agreement["capabilities"] >= AGREE, f"capabilities: {agreement}")
     check(joined.log["damaged_bytes"] == 0, f"damaged: {joined.log}")
     check(joined.log["events"] == len(joined.events), f"{joined.log['events']} events, the log has {len(joined.events)}")
-    # The comparison itself, once more, by other means: the calls that both have counted.
+    # The same comparison by other means: the calls that both have counted.
     stops = sum(1 for e in joined.events if e.id == truth.STOP_THREAD and e.u16(4) == truth.FOREIGN_CALL)
     target = joined.report.target()
     counted = sum(c["calls"] for c in target["safe_calls"])
@@ -136,7 +135,7 @@ def test_clock_and_agreement(t, way):
 
 
 def test_clock_by_many_calls(t):
-    """Thousands of calls within what the wall clock may be off by."""
+    """Thousands of calls, closer together than the wall clock's uncertainty: the clocks and the calls still match."""
     joined = Joined(t, "thr_l", args=(3000,)).to_the_end()
     check_clock(joined, 3000)
     agreement = joined.log["agreement"]
@@ -152,7 +151,7 @@ def test_marks_are_on_the_time_axis(t):
     marks = sorted((int(e["name"].split()[1]), e["ts"]) for e in events
                    if e.get("ph") in ("i", "I") and e["name"].startswith("clock "))
     check(len(marks) == ROUNDS, f"{len(marks)} marks in the trace, should be {ROUNDS}")
-    # The session's start is not known in the program's clock: the first mark says where it is.
+    # The session's start is not known in the program's clock: the first mark shows it.
     shifts = sorted(ts * 1000 - clock for clock, ts in marks)
     spread = shifts[3 * len(shifts) // 4] - shifts[len(shifts) // 4]
     own = off[3 * len(off) // 4] - off[len(off) // 4]
@@ -175,7 +174,7 @@ def test_haskell_threads(t):
 
 
 def test_capability_lanes(t):
-    """Which thread ran when, exactly: the lanes' time for Haskell code is the log's for its runs."""
+    """The capability lanes' time for Haskell code is the time of the threads' runs in the log."""
     joined = Joined(t, "thr_l").to_the_end()
     target = joined.report.target()
     for lane in target["lanes"]:
@@ -185,14 +184,14 @@ def test_capability_lanes(t):
     ran = sum(truth.running(joined.events).values())
     caps = [l for l in target["lanes"] if l["kind"] == "capability"]
     got = sum(l["states"].get(s, 0) for l in caps for s in ("haskell", "unsafe_call", "preempted"))
-    # The program waited for its go before the session; preempted time is inside of runs and outside.
+    # The program waits for `go` before the session; preempted time is both inside and outside of runs.
     check(got >= 0.9 * ran, f"{got} ns of Haskell and preempted, the log's runs are {ran}")
     haskell = sum(l["states"].get(s, 0) for l in caps for s in ("haskell", "unsafe_call"))
     check(haskell <= 1.02 * ran + 2000000, f"{haskell} ns of Haskell, the log's runs are {ran}")
 
 
 def test_ticks(t):
-    """Cost centres: each tick, and their totals."""
+    """Cost centres: each tick agrees with the log, and so do the totals."""
     joined = Joined(t, "thr_p", name="Centres", args=("3",), rts=("-N1", "-V0.002")).to_the_end()
     log, target = joined.log, joined.report.target()
     check(log["agreement"]["ticks"] is not None and log["agreement"]["ticks"] >= AGREE, f"ticks: {log['agreement']}")
@@ -220,7 +219,7 @@ def test_none(t):
 
 
 def test_named(t):
-    """--eventlog FILE for a process; a file that is not there is reported, and the rest goes on."""
+    """--eventlog FILE for a process: a file that does not exist is reported, and the session goes on."""
     joined = Joined(t, "thr_l", options=("--eventlog", "/nonexistent/x.eventlog"), formats="json,folded")
     joined.target.go()
     joined.target.wait()
@@ -231,7 +230,7 @@ def test_named(t):
 
 
 def test_running_on(t):
-    """The program runs on: its log lags, which is no damage, and how far it reaches is reported."""
+    """The program runs on after the session: its log lags, which is not damage, and how far it reaches is reported."""
     joined = Joined(t, "thr_l", args=(100000,), options=("-d", "2"), formats="json,folded")
     joined.target.go()
     code = joined.session.wait()

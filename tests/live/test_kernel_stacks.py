@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""--kernel-stacks: the kernel's frames on top, as /proc/PID/task/TID/stack has them, and none that
-are there only for the probes."""
+"""--kernel-stacks: the kernel's frames are on top of each stack, as in /proc/PID/task/TID/stack, without those that are
+there only because of the probes."""
 
 import re
 import time
@@ -31,14 +31,14 @@ def kernel_functions():
 
 
 def kernel_stack(pid, tid):
-    """What the kernel itself says, root first."""
+    """The stack in /proc, root first."""
     lines = Path(f"/proc/{pid}/task/{tid}/stack").read_text().splitlines()
     return [m.group(1) for line in reversed(lines) if (m := re.match(r"\[<0>\] ([^+]+)\+0x", line))]
 
 
 @cases("safe", "unsafe")
 def test_asleep_in_a_call(t, kind):
-    """Asleep in nanosleep, with the foreign function below and Haskell code below that."""
+    """In a call that sleeps: nanosleep on top, the foreign function below it, and Haskell code below that."""
     known = kernel_functions()
     profile_run(t, "Calls", 1, f"{kind}_sleep_1ms=400", options=("-F", "499", "--kernel-stacks", "--weight", "wall"))
     all_, with_kernel = 0, 0
@@ -59,7 +59,7 @@ def test_asleep_in_a_call(t, kind):
 
 
 def test_as_the_kernel_says(t):
-    """The stack of a thread that sleeps in the kernel, next to what /proc says of it."""
+    """The stack of a thread that sleeps in the kernel, against the one in /proc."""
     target = t.target("Calls", 1, "safe_sleep_20ms=100")
     session = t.attach(target, "-F", "99", "--kernel-stacks", "--weight", "wall")
     target.go()
@@ -83,7 +83,7 @@ def test_as_the_kernel_says(t):
 
 
 def test_probes_are_left_out(t):
-    """Samples in the traps of the call probes themselves."""
+    """Samples taken in the traps of the call probes themselves do not show the probes' frames."""
     profile_run(t, "Calls", 1, "safe_spin_5us=100000",
                 options=("-F", "4999", "--kernel-stacks", "--max-overhead", "100"))
     for stack, _ in stacks(t):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every kind of program that holds a GHC runtime: ways of linking, ways of the runtime, libraries
-that programs of other languages load, GHC and GHCi themselves."""
+"""Every kind of program with a GHC runtime: ways of linking, ways of the runtime, libraries that programs in other
+languages load, GHC and GHCi themselves."""
 
 import ctypes
 import errno
@@ -18,7 +18,7 @@ from harness import BUILD, PROGRAMS, ROOT, Failure, Lines, Skip, Target, cases, 
 ALWAYS = ("--max-overhead", "1000")
 OFTEN = ("-F", "499")
 COMPLETE = 0.98
-# Flags for ghc, and the way that its runtime calls itself.
+# Flags for ghc, and the name of the runtime's way.
 KINDS = {
     "static": (["-threaded", "-optl-static"], "rts_thr"),
     "static_stripped": (["-threaded", "-optl-static", "-optl-s"], "rts_thr"),
@@ -40,7 +40,8 @@ def newer(out, *sources):
 
 
 def compile_by(command, out, *sources):
-    """Unless it is there already. Another test process may look for it meanwhile."""
+    """Compile `out` unless it is up to date. It is renamed into place, as another test process may look for it at the
+    same time."""
     if newer(out, *sources):
         return out
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +70,7 @@ def of_kind(kind, name):
 
 
 def library():
-    """Embed.hs as a shared library that brings its runtime along."""
+    """Embed.hs as a shared library that is linked with its runtime."""
     version = subprocess.run(["ghc", "--numeric-version"], capture_output=True, text=True, check=True).stdout.strip()
     folder = BUILD / "programs" / "kinds" / "library"
     return compile_by(["ghc", "-v0", "-O1", "-shared", "-dynamic", "-fPIC", "-threaded", "-outputdir", folder / "o.d",
@@ -120,11 +121,11 @@ def test_stacks(t, kind):
     target.go()
     check(target.wait() == 0, "the test program failed")
     check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
-    # The debug way's own checks take most of the time.
+    # Most of its time is in the debug way's own checks.
     check_complete(t.report().target(target.pid)["stacks"], 40)
 
 
-# ── libraries that are loaded when the program has run for long ──
+# ── libraries that are loaded long after the program's start ──
 
 
 def whole_host(t, *options):
@@ -150,7 +151,7 @@ def check_library(t, pid, truth, spun):
 
 @cases("host", "command", "pid")
 def test_loaded_by_c(t, how):
-    """dlopen() long after the exec: found when it is mapped, and nothing is missed."""
+    """A runtime loaded by dlopen() long after the exec is found when it is mapped, and no call is missed."""
     lib = library()
     if how == "command":
         fifo = t.dir / "fifo"
@@ -188,7 +189,8 @@ def test_loaded_by_c(t, how):
 
 @cases("dlopen", "preloaded")
 def test_loaded_at_once(t, how):
-    """While the process is looked at for the first time, whose executable is none of GHC's: of twenty none is missed."""
+    """A runtime that is loaded while its process, whose executable is not GHC's, is looked at for the first time: all
+    of twenty such processes are found."""
     lib = library()
     session = whole_host(t)
     targets = []
@@ -212,7 +214,7 @@ def test_loaded_at_once(t, how):
 
 
 def test_loaded_by_python(t):
-    """ctypes: the interpreter is the command, the runtime comes seconds later."""
+    """Python loads the library by ctypes: the interpreter is the command, and the runtime appears seconds later."""
     script = t.dir / "use.py"
     script.write_text("import ctypes, sys, time\n"
                       "time.sleep(1.2)\n"
@@ -234,7 +236,7 @@ def test_loaded_by_python(t):
 
 
 def test_children_of_the_command(t):
-    """GHC programs that a script starts, one after the other and at once; nobody else's."""
+    """GHC programs that a script starts, in sequence and in parallel, are all profiled, and no other process is."""
     calls = program("Calls", "thr")
     other = t.target("Calls", 1, "safe_sleep_1ms=2")
     script = (f"(sleep 0.3; echo go) | {calls} 1 safe_sleep_1ms=300 & (sleep 0.3; echo go) | {calls} 1 safe_sleep_1ms=200; "
@@ -252,7 +254,7 @@ def test_children_of_the_command(t):
 
 
 def test_plain_programs_stay_plain(t):
-    """A C program that loads libraries without a runtime is no target, and is left alone."""
+    """A C program that loads libraries without a runtime is no target, and nothing is printed about it."""
     target = Target([program("loader.c"), "libm.so.6", 1, 1])
     t.started.append(target)
     session = whole_host(t)
@@ -283,7 +285,8 @@ spin n = go n 0
 
 @cases("-fbyte-code", "-fobject-code")
 def test_ghci(t, how):
-    """GHCi makes code while it runs: byte code that the runtime interprets, or a library."""
+    """GHCi makes code while it runs, either byte code that the runtime interprets or a library: profiled like any other
+    code."""
     source = t.dir / "Loaded.hs"
     source.write_text(GHCI)
     target = Target(["ghci", "-v0", how, "-O1" if how == "-fobject-code" else "-O0", "-outputdir", t.dir / "o"],
@@ -312,7 +315,7 @@ def test_ghci(t, how):
 
 
 def test_ghc_itself(t):
-    """The compiler compiles."""
+    """GHC itself is profiled while it compiles."""
     session = t.session(*ALWAYS, "-v", "-F", "499", "-f", "json", "-o", f"{t.stem}.json", "--", "ghc", "-O1", "-v0",
                         "-fforce-recomp", "-outputdir", t.dir / "o", f"-i{PROGRAMS}", "-c", PROGRAMS / "Ready.hs",
                         PROGRAMS / "Work.hs")
@@ -325,7 +328,7 @@ def test_ghc_itself(t):
 
 
 def test_static_musl(t):
-    """A stripped program of another distribution, with another C library: the Elm compiler."""
+    """A stripped program from elsewhere, linked with another C library: the Elm compiler."""
     elm = ROOT / "build" / "npm" / "node_modules" / "@elm_binaries" / "linux_x64" / "elm"
     if not elm.exists():
         raise Skip("elm IS NOT THERE: scripts/install-deps --test brings it")
@@ -345,7 +348,7 @@ def test_static_musl(t):
 
 
 def packed(path):
-    """As UPX packs: no section table, and the program runs in memory of no file."""
+    """Pack a program as UPX does: no section table, and its code runs in memory that is mapped from no file."""
     stub = compile_by(["gcc", "-O2", "-static-pie", PROGRAMS / "unpacker.c"], BUILD / "programs" / "kinds" / "unpacker",
                       PROGRAMS / "unpacker.c")
     out = BUILD / "programs" / "kinds" / "packed"
@@ -361,7 +364,7 @@ def packed(path):
 
 
 def test_packed(t):
-    """Nothing of its code is in a file: only its threads' times are known, and that is reported."""
+    """A packed program has none of its code in a file: only its threads' times are known, and that is reported."""
     target = Target([packed(of_kind("static", "Calls")), 1, "safe_spin_1ms=400", "safe_sleep_1ms=200"])
     t.started.append(target)
     said = subprocess.run([os.environ.get("SAFESCOPED", BUILD / "safescoped"), "--doctor", "--pid", str(target.pid)],
@@ -383,17 +386,17 @@ def test_packed(t):
     cpu = sum(l["cpu_ns"] for l in lanes)
     want = truth["safe_spin_1ms"]["cpu_ns"]
     check(want <= cpu <= 1.5 * want + 300e6, f"{cpu} ns of CPU, the program's calls had {want}")
-    # the ticker's waits are idleness, and its thread has a name
+    # the ticker's waits count as idle, and its thread has a name
     states = {s for l in lanes for s, ns in l["states"].items() if ns and (s != "idle" or l["name"] != "ghc_ticker")}
     check(states <= {"foreign_cpu", "foreign_blocked", "preempted"}, f"states: {states}")
     check(got["stacks"]["samples"] >= 50, f"only {got['stacks']['samples']} samples")
 
 
-# ── versions that nobody has measured ──
+# ── versions that are not in the table of layouts ──
 
 
 def patched(t, name, way, *changes):
-    """A copy of a test program with strings of its runtime exchanged for others of the same length."""
+    """A copy of a test program with some strings of its runtime replaced by others of the same length."""
     data = program(name, way).read_bytes()
     for old, new in changes:
         check(len(old) == len(new) and old in data, f"{old} is not in the program")
@@ -409,7 +412,7 @@ def installed_version():
 
 
 def test_unknown_version(t):
-    """Used, because all that the live process shows agrees; and that is reported."""
+    """An unknown version is profiled if all that the live process shows agrees with the layout; and that is reported."""
     known = installed_version()
     unknown = known[:-1] + (b"9" if known[-1:] != b"9" else b"7")
     target = Target([patched(t, "Calls", "thr", (known, unknown)), 1, "safe_sleep_1ms=200"])
@@ -427,7 +430,8 @@ def test_unknown_version(t):
 
 
 def test_unknown_version_refused(t):
-    """What it says of its way contradicts its code: nothing is attached, and what was seen is said."""
+    """An unknown version whose reported way contradicts its code is not attached, and the message gives what was
+    observed."""
     known = installed_version()
     unknown = known[:-1] + (b"9" if known[-1:] != b"9" else b"7")
     target = Target([patched(t, "Calls", "thr_p", (known, unknown), (b"rts_thr_p", b"rts_thr_l")), 1, "safe_sleep_1ms=2"])
@@ -444,11 +448,11 @@ def test_unknown_version_refused(t):
     target.result()
 
 
-# ── a pid that comes again ──
+# ── a pid that is used again ──
 
 
 def start_as(t, pid, command):
-    """A Target with this very pid (clone3 with set_tid)."""
+    """A Target with exactly this pid (clone3 with set_tid)."""
     libc = ctypes.CDLL(None, use_errno=True)
     stdin, stdout = os.pipe(), os.pipe()
     tid = ctypes.c_int(pid)
@@ -476,7 +480,7 @@ def start_as(t, pid, command):
 
 
 class Child:
-    """As much of a Popen as a Target uses."""
+    """The part of Popen that a Target uses."""
 
     def __init__(self, pid, stdin, stdout):
         self.pid, self.stdin, self.stdout, self.code = pid, stdin, stdout, None
@@ -500,7 +504,7 @@ class Child:
 
 @cases("host", "pid")
 def test_pid_comes_again(t, how):
-    """Another program gets the pid of one that has ended: nothing of it is taken for the first's."""
+    """Another program gets the pid of one that has ended: nothing it does is attributed to the first."""
     first = t.target("Calls", 1, "safe_sleep_1ms=100")
     time.sleep(0.2)
     stays = t.target("Server", ready="waiting")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Processes that cannot be looked at when it is their turn: a session of the whole host looks at them again."""
+"""Processes that cannot be looked at when it is their turn: a session of the whole host tries them again later."""
 
 import contextlib
 import os
@@ -15,14 +15,15 @@ from test_kinds import installed_version, patched
 from test_system import compare, stop
 
 LEFT_OUT = "left out: its runtime could not be checked in time"
-# session/follow.c and base/retry.h: for how long it is tried at first, and the first pause
+# session/follow.c and base/retry.h: how long it tries at first, and the first pause
 TRIED_S, PAUSE_S = 5, 10
-# session/session_priv.h: how long one that begins is awaited
+# session/session_priv.h: how long it waits until a process that starts is ready
 READY_S = 10
 
 
 class Killer(threading.Thread):
-    """Kills each helper of a session that looks for a runtime, or checks one, as a host without memory may; until it is ended."""
+    """Until end(), kills each helper of a session that looks for a runtime or checks one, as may happen on a host
+    without memory."""
 
     def __init__(self, pid, *names):
         super().__init__(daemon=True)
@@ -45,7 +46,8 @@ class Killer(threading.Thread):
 
 
 def own(t, number, owner=0):
-    """A program of which nothing is known yet: a file of its own. Of one that is not root's a helper reads all."""
+    """A program of which nothing is known yet: it has its own executable file. If that does not belong to root, a
+    helper does all the reading."""
     path = t.dir / f"Calls{number}"
     shutil.copy(program("Calls"), path)
     os.chown(path, owner, owner)
@@ -65,7 +67,7 @@ def joins(session, target, seconds):
 
 
 def counted(t, session, target):
-    """What it does from now on is."""
+    """All calls that it makes from now on are counted."""
     target.go()
     truth = target.result()
     stop(session)
@@ -73,8 +75,8 @@ def counted(t, session, target):
 
 
 def test_begins(t):
-    """The helpers that look into its file are killed for as long as it is tried: it is reported, and joins later, though it does
-    nothing by which anybody could see it."""
+    """A program that starts during the session, and whose helpers are killed for as long as it is tried, is reported as
+    left out. It joins later, though it does nothing that would draw attention to it."""
     session = host(t)
     check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
     for number in range(8):
@@ -95,7 +97,8 @@ def test_begins(t):
 
 
 def left_out(t, start, helper):
-    """A session that has left out one that runs when it begins, whose helpers of that name were killed; with it."""
+    """A session that has left out a program that was running before it, because the helpers of that name were killed:
+    (session, target)."""
     for number in range(8):
         target = start(number)
         t.started.append(target)
@@ -112,7 +115,8 @@ def left_out(t, start, helper):
 
 @thorough
 def test_runs_before(t):
-    """The same of one that runs when the session begins: that it could not be looked into does not show that it is none."""
+    """The same for a program that runs before the session: it is not taken for one without a runtime just because it
+    could not be looked into."""
     session, target = left_out(t, lambda number: own(t, number, owner=65534), "safescoped:elf")
     joins(session, target, TRIED_S + PAUSE_S + 10)
     counted(t, session, target)
@@ -120,7 +124,7 @@ def test_runs_before(t):
 
 @thorough
 def test_check_killed(t):
-    """The helper that checks its runtime is killed: that is reported, and it is checked again after a pause."""
+    """If the helper that checks its runtime is killed, that is reported, and it is checked again after a pause."""
     session, target = left_out(t, lambda _: Target([program("Calls"), "1", "safe_sleep_1ms=200"]), "safescoped:mem")
     check(any(LEFT_OUT in line and f"pid {target.pid}:" in line for line in session.err.seen), f"it said {session.err.seen}")
     joins(session, target, PAUSE_S + 10)
@@ -128,11 +132,11 @@ def test_check_killed(t):
 
 
 def begins_while_killed(t, seconds):
-    """In a session: it is one of its processes before it is checked."""
+    """A program that starts during a session while its checks are killed: it is already a target before it is checked."""
     session = host(t)
     check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
     for _ in range(8):
-        # it has a name of its own only after a while, in which it may be over
+        # the helper has its own name only after a while, by which time it may have ended
         killer = Killer(session.pid, "safescoped:mem", "safescoped")
         target = Target([program("Calls"), "1", "safe_sleep_1ms=200"])
         t.started.append(target)
@@ -150,7 +154,8 @@ def begins_while_killed(t, seconds):
 
 @thorough
 def test_begins_checks_killed(t):
-    """It cannot be checked for as long as one waits for the first check: that is reported, and it joins again."""
+    """If its checks are killed for as long as the session waits for the first one, that is reported, and it joins
+    later."""
     session, target = begins_while_killed(t, READY_S + 2)
     said = [line for line in session.err.seen if LEFT_OUT in line and f"pid {target.pid}:" in line]
     check(len(said) == 1, f"it said {session.err.seen}")
@@ -158,15 +163,15 @@ def test_begins_checks_killed(t):
     target.go()
     truth = target.result()
     stop(session)
-    # it may have been one of its processes before
+    # it may have been a target before as well
     last = [x for x in t.report().json["targets"] if x["pid"] == target.pid][-1]
     calls = [call["calls"] for call in last["safe_calls"] if call["function"] == "safe_sleep_1ms"]
-    # what reads the file's names may have been killed, too
+    # the helper that reads the file's names may have been killed, too
     check(not calls or sum(calls) == truth["safe_sleep_1ms"]["calls"], f"{calls} calls, the program made {truth}")
 
 
 def idle(t):
-    """Of a version that nobody has measured, which is confirmed by a Haskell thread that runs; none does at the beginning."""
+    """A program of an unknown version, which only a running Haskell thread can confirm; none runs at first."""
     known = installed_version()
     unknown = known[:-1] + (b"9" if known[-1:] != b"9" else b"7")
     target = Target([patched(t, "Calls", "v", (known, unknown)), "1", "safe_spin_1ms=40000"])
@@ -176,7 +181,8 @@ def idle(t):
 
 @thorough
 def test_begins_idle(t):
-    """One that begins in the session is reported when it was not confirmed for ten seconds, and joins again once it works."""
+    """If it starts during the session and is not confirmed within ten seconds, it is reported as left out, and joins
+    once it works."""
     session = host(t)
     check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
     target = idle(t)
@@ -196,7 +202,7 @@ def test_begins_idle(t):
 
 
 def test_idle(t):
-    """One that runs before is reported, and joins once it works."""
+    """If it runs before the session, it is reported as left out, and joins once it works."""
     target = idle(t)
     session = host(t)
     check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")

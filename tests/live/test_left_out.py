@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Processes that were left out, or attached without probes: each window's report has it, and the log when it begins."""
+"""Processes that were left out, or attached without probes: each window's report has that, and the log once, when it
+begins."""
 
 import os
 import re
@@ -14,7 +15,7 @@ LEFT_OUT = r"(\d+) processes of user 0 were left out"
 
 
 def sleepers(t, n):
-    """So many processes."""
+    """Start n processes that sleep."""
     targets = [Target([program("Server", "thr")], ready=None) for _ in range(n)]
     t.started.extend(targets)
     for target in targets:
@@ -39,13 +40,14 @@ def wait_for(folder, session, enough):
 
 
 def missing(report, pattern):
-    """What fits of each process of the report."""
+    """The messages that match, for each process of the report."""
     return [[m for m in target["missing"] if re.search(pattern, m)] for target in report.json["targets"]]
 
 
 @thorough
 def test_no_room(t):
-    """More processes of a user than one may have: while it goes on, and in the log when it begins."""
+    """One user has more processes than are allowed: each window has how many were left out, and the log when it began;
+    once the others have ended a late one is attached."""
     targets = sleepers(t, 20)
     session, folder = daemon(t, 256)
     wait_for(folder, session, lambda reports: len(reports) >= 3)
@@ -58,7 +60,7 @@ def test_no_room(t):
             check(len(texts) == 1, f"left out, but the window lacks {texts}")
             n = int(re.search(LEFT_OUT, texts[0])[1])
             check(n == len(targets) - live, f"{n} were left out of {len(targets)}, of which {live} are there")
-    # nobody waits any more
+    # end all of them: then no process is left out
     for target in targets:
         target.kill()
     n = len(windows(folder))
@@ -71,7 +73,8 @@ def test_no_room(t):
 
 
 def test_no_descriptors(t):
-    """Nothing can be opened for some of them: each window has it, the log once, the exit code too. None is in no place."""
+    """With too few descriptors some processes cannot be looked at: each window has their number, the log has it once,
+    and the exit code reports it. Each process is either a target or counted as left out."""
     targets = sleepers(t, 20)
     session, folder = daemon(t, 140 + 2 * os.cpu_count())
     wait_for(folder, session, lambda reports: len(reports) >= 3)
@@ -92,10 +95,10 @@ def test_no_descriptors(t):
 
 @cases("nofile=64", "as=60000000")
 def test_limit_is_named(t, name):
-    """A limit for which nothing can begin is in the line, and with as much as that one asks for it begins."""
+    """With a limit too low to begin, the message names the limit and how much is needed; with that much it begins."""
     target = sleepers(t, 1)[0]
     kind, limit = name.split("=")
-    # without memory it does not come as far as the session where it looks at a process before
+    # with --pid the process is looked at before the session begins, and without memory it fails there
     which = ("--pid", target.pid) if kind == "nofile" else ("--comm", "Server")
 
     def run_it(limit):
@@ -114,7 +117,8 @@ def test_limit_is_named(t, name):
 
 @thorough
 def test_no_probes(t):
-    """Descriptors for all but some of the probes. How many that is depends on the machine."""
+    """With enough descriptors for all but some of the probes, the report lists those that are missing. How many that
+    takes depends on the machine."""
     target = sleepers(t, 1)[0]
     found = 0
     for descriptors in range(72 + 2 * os.cpu_count(), 160 + 4 * os.cpu_count(), 2):
@@ -136,7 +140,7 @@ def test_no_probes(t):
         if any("suspendThread" in line or "resumeThread" in line for line in failed):
             check("safe calls are not counted" in lacks[0], f"{lacks[0]}; it said {failed}")
             calls = report["targets"][0]["safe_calls"]
-            # those that went on as the session began are known all the same, not how many others there were
+            # calls that were open when the session began are known all the same, but not how many others there were
             check(calls, "no call goes on in a program that sleeps in one")
             check(all(not c["exact"] and c["observed_share"] == 0 for c in calls), f"{calls}")
         if any("GC end" in line for line in failed):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""--list: the GHC processes of the host, what was learnt of each, and nobody else."""
+"""--list: the GHC processes of the host, what was found out about each, and no other process."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def test_each_way(t, way):
     if way == "mold" and (GHC_ROOT or not shutil.which("mold")):
         raise Skip("it is another GHC's program" if GHC_ROOT else "no mold")
     rts = ("-N2",) if way != "v" and way != "p" else ()
-    # Without threads in the RTS nothing else runs while a safe call lasts.
+    # Without a threaded RTS nothing else runs during a safe call.
     name = "Calls" if way in ("v", "p") else "Server"
     target = t.target(*((name, 1, "safe_sleep_1ms=1") if name == "Calls" else (name,)), way=way,
                       ready="ready" if name == "Calls" else "waiting", rts=rts)
@@ -132,7 +132,8 @@ def test_pid_namespace(t):
 
 
 def test_many_processes_are_quick(t):
-    """A hundred of the same program cost one analysis."""
+    """Twenty processes of the same program are analysed once, and a hundred that are not Haskell cost little: all is
+    listed within 5 s."""
     others = [subprocess.Popen(["sleep", "60"]) for _ in range(100)]
     targets = [Target([program("Server", "thr")], ready=None) for _ in range(20)]
     try:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Haskell threads that were seen to wait, and go on to wait, or end where nobody sees it."""
+"""Haskell threads that were seen waiting, and then either go on waiting or end unobserved."""
 
 import signal
 import subprocess
@@ -18,8 +18,8 @@ def haskell_lanes(report):
 
 
 def begun_by_main(report):
-    """Those that the program's main thread, the only bound one, began: the one that waits to the end
-    is the first of them."""
+    """The lanes of the threads that the main thread, the only bound one, started: the first of them is the one that
+    waits to the end."""
     lanes = haskell_lanes(report)
     main = max((lane["tso"] for lane in lanes if lane["bound"]), default=None)
     return sorted((lane for lane in lanes if main is not None and lane["tso"] > main), key=lambda lane: lane["tso"])
@@ -30,7 +30,7 @@ def begin(t, rts, mode="requests", seconds=SECONDS):
 
 
 def windows_of(t, target, window="2"):
-    """To the program's own end."""
+    """The reports of the windows until the program's work is done."""
     session, folder = attach(t, target, *LANES, window=window)
     target.go()
     target.wait_for("}", 60)
@@ -45,7 +45,7 @@ def windows_of(t, target, window="2"):
 
 
 def is_one_after_the_other(requests, wall):
-    """Each request's thread begins when the one before has ended."""
+    """Each request's thread begins when the previous one has ended."""
     lived = sum(lane["wall_ns"] for lane in requests)
     check(requests, "no request's thread has a lane")
     check(lived <= 1.05 * wall,
@@ -55,7 +55,8 @@ def is_one_after_the_other(requests, wall):
 @cases("-N1", "-N2")
 @thorough
 def test_short_lived_in_windows(t, rts):
-    """No window has more of them than its own; the one that waits has all of each."""
+    """No window shows a short-lived thread for longer than it lived there; the thread that waits all the time waits for
+    all of each window."""
     reports = windows_of(t, begin(t, (rts,)))
     first = begun_by_main(reports[0])[0]["tso"]
     for report in reports[:-1]:
@@ -69,10 +70,10 @@ def test_short_lived_in_windows(t, rts):
 
 @thorough
 def test_short_lived_in_a_crowd(t):
-    """Tens of thousands of threads, which take longer to look through than there is time between two
-    collections: the youngest generation's do not move them. Not every look is over in time, and a
-    request's thread that ends after it began waits to the window's end: on a busy machine that is
-    some hundred milliseconds for each, but without a look all wait, for half a window on average."""
+    """Tens of thousands of threads, which take longer to look through than the time between two collections of the
+    youngest generation, which do not move them. Not every pass is over in time, and a request's thread that ends after
+    it began is shown as waiting until the window's end: on a busy machine some hundred milliseconds each. Without any
+    pass all of them would be, for half a window on average."""
     found = []
     for report in windows_of(t, begin(t, ("-N2", "-A1m"), "crowd", 14), "4")[1:-1]:
         requests = [lane["wall_ns"] for lane in begun_by_main(report) if lane["states"]["safe_call"]]
@@ -82,7 +83,7 @@ def test_short_lived_in_a_crowd(t):
 
 
 def states_of(reports):
-    """What Haskell threads spent in each state, but for those that are sampled."""
+    """Nanoseconds of Haskell threads in each state, without the states that are sampled."""
     sums = {}
     for lane in (lane for report in reports for lane in haskell_lanes(report)):
         for state, ns in lane["states"].items():
@@ -99,8 +100,8 @@ def replayed(t, output, *options):
 
 
 def test_short_lived(t):
-    """The same without windows; and in a replay, whole and in windows, which have no wait that the
-    whole does not have, and all of the one that waits to the end."""
+    """The same without windows, and in a replay. A replay in windows has no wait that the whole session has not, and
+    all of the wait of the thread that waits to the end."""
     target = begin(t, ("-N2",))
     session = t.session("--pid", target.pid, "-v", "--save", t.dir / "capture", "-f", "json", "-o", t.dir / "report.json",
                         *LANES)
@@ -124,7 +125,7 @@ def test_short_lived(t):
     key = waits["tso"], "blocked_mvar"
     check(windowed.get(key, 0) >= 0.99 * whole[key],
           f"{key}: {windowed.get(key, 0)} ns in the windows of a replay, {whole[key]} in all")
-    # what a thread does right at a cut may only be known from what comes after it
+    # what a thread does just before a cut may be known only from what comes after it
     for key, ns in ((key, ns) for key, ns in windowed.items() if key[1].startswith("blocked")):
         check(ns <= whole.get(key, 0), f"{key}: {ns} ns in the windows of a replay, {whole.get(key, 0)} in all")
 

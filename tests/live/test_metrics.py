@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""--metrics: what promtool and a real Prometheus read is what GHC counts, and what the report of the same session has."""
+"""--metrics: what promtool and a real Prometheus read agrees with what GHC counts, and with the report of the same
+session."""
 
 import contextlib
 import json
@@ -23,7 +24,7 @@ CALLS = ("safe_half_2ms=2500", "safe_spin_20us=5000", "unsafe_spin_1ms=1000", "s
 SERIES = re.compile(r"([a-z_]+)(?:\{(.*)\})? ([0-9.]+)")
 LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
 SECOND = 1e9
-# Figures are at most so old (five seconds), and a scrape waits for them.
+# Figures are at most five seconds old, and a scrape waits for fresh ones.
 FRESH_S = 6
 
 
@@ -31,7 +32,7 @@ FRESH_S = 6
 
 
 def address(session):
-    """Where it listens, as it says before it is attached."""
+    """The address that it listens on, which it prints before it is attached."""
     for line in session.err.seen:
         found = re.match(r"safescoped: metrics: http://([0-9.:]+)/metrics$", line)
         if found:
@@ -76,7 +77,7 @@ def scrape(where):
         if status == 200:
             promtool(text)
             return parse(text)
-        # the first figures are not there after three seconds: a machine may be busy
+        # on a busy machine the first figures may take more than three seconds
         check(status == 503, f"/metrics: {status} {text}")
     raise Failure(f"/metrics: {status} {text}")
 
@@ -102,7 +103,7 @@ def has_grown(before, now):
 
 def child_of(session):
     text = Path(f"/proc/{session.pid}/task/{session.pid}/children").read_text().split()
-    # the service's: the one that serves metrics, and the session
+    # two of them: the process that serves metrics, and the session
     named = {int(pid): Path(f"/proc/{pid}/comm").read_text().strip() for pid in text}
     found = [pid for pid, name in named.items() if name == "safescoped"]
     check(len(found) == 1, f"the service's children are {named}")
@@ -110,7 +111,8 @@ def child_of(session):
 
 
 class Programs:
-    """One that makes counted calls, one that collects, and one that keeps the session going when these have ended."""
+    """Three programs: one makes counted calls, one collects garbage, and one keeps the session going when these have
+    ended."""
 
     def __init__(self, t):
         self.statistics = t.dir / "ghc"
@@ -128,14 +130,14 @@ class Programs:
         return self.calls.process.poll() is None or self.work.process.poll() is None
 
     def truth(self):
-        """What the calls counted, and what GHC did."""
+        """(what the calls counted, GHC's statistics)"""
         check(self.work.wait() == 0, "Work failed")
         text = self.statistics.read_text()
         return self.calls.result(), {k: float(v) for k, v in re.findall(r'\("(\w+)", "([0-9.]+)"\)', text)}
 
 
 def scrape_until_end(where, programs, every=0.5):
-    """Scrapes while the programs run; the last scrape."""
+    """Scrape while the programs run; return the last scrape."""
     before = {}
     while programs.running():
         now = scrape(where)
@@ -146,7 +148,7 @@ def scrape_until_end(where, programs, every=0.5):
 
 
 def settled(where, pids, before):
-    """A scrape that was read after the processes had ended."""
+    """A scrape whose figures are from after the processes ended."""
     ended = time.time()
     for _ in range(100):
         now = scrape(where)
@@ -164,10 +166,10 @@ def settled(where, pids, before):
 
 
 def same_collections(series, targets, pid):
-    """As the reports of the session have them, in all generations together."""
+    """Collections and allocation are those of the session's reports, over all generations."""
     got, want = total(series, "gc_collections_total", pid=str(pid)), sum(t["gc"]["count"] for t in targets)
     check(got == want, f"{got} collections, the report has {want}")
-    # one that ends at a cut may be reported after it
+    # one that ends at a cut between windows may be reported after it
     check_near("GC pauses", total(series, "gc_pause_seconds_total", pid=str(pid)) * SECOND,
                sum(t["gc"]["pause_ns"] for t in targets), 1000 if len(targets) == 1 else 5e6)
     want = sum(t["allocation"]["bytes"] for t in targets if "allocation" in t)
@@ -176,13 +178,13 @@ def same_collections(series, targets, pid):
 
 
 def same_calls(series, targets, pid, truth):
-    """As the reports have them, and as the program counted them."""
+    """Calls and their times are those of the reports, and the number is the program's own."""
     for function in ("safe_half_2ms", "safe_spin_20us", "safe_sleep_1ms"):
         own = [c for t in targets for c in t["safe_calls"] if c["function"] == function]
         got = total(series, "safe_call_seconds_count", pid=str(pid), function=function)
         check(got == truth[function]["calls"], f"{got} calls of {function}, made were {truth[function]['calls']}")
         check(got == sum(c["calls"] for c in own), f"{got} calls of {function}, the report has {own}")
-        # of a call that goes on at a cut each window has its part
+        # a call that is open at a cut is split between the windows
         check_near(f"time in {function}", total(series, "safe_call_seconds_sum", pid=str(pid), function=function) * SECOND,
                    sum(c["wall_ns"] + (c["open_wall_ns"] if len(targets) > 1 else 0) for c in own),
                    1000 if len(targets) == 1 else 10e6 * len(targets))
@@ -195,12 +197,13 @@ def states_are_near(series, report, pid):
     states = report.states(pid)
     for state, ns in states.items():
         got = total(series, "thread_seconds_total", pid=str(pid), state=state) * SECOND
-        # what was guessed at a reading, and turned out otherwise, is never taken back
+        # a state that was assumed at a reading and turned out to be another one is not subtracted again
         check_near(f"state {state}", got, ns, 0.02 * sum(states.values()) + 100e6)
 
 
 def as_ghc_counts(series, pid, said):
-    """Those before the attach are GHC's only, and of the last one, as it ends, nobody may see the end."""
+    """Collections are those that GHC counts, except the ones before the attach, and perhaps the last one, whose end may
+    be missed when the program ends."""
     got = total(series, "gc_collections_total", pid=str(pid))
     check(said["num_GCs"] > 50 and 0 <= said["num_GCs"] - got <= 4, f"{got} collections of {said['num_GCs']}")
     check_near("GC time as GHC has it", total(series, "gc_pause_seconds_total", pid=str(pid)) * SECOND,
@@ -213,7 +216,8 @@ def as_ghc_counts(series, pid, said):
 
 
 def test_figures(t):
-    """Without windows: scraped while it goes on, and at the end the same as the report, and as GHC's own statistics."""
+    """Without windows: scraped during the session the figures grow, and in the end they equal the report and GHC's own
+    statistics."""
     programs = Programs(t)
     session = t.session("--pid", programs.option, "-v", "-v", "-f", "json", "-o", t.stem, "--metrics", "0", *ALWAYS)
     session.wait_attached()
@@ -239,7 +243,7 @@ def test_figures(t):
 
 @thorough
 def test_windows(t):
-    """Windows cut the reports; the counters go on, and are the sums of all windows."""
+    """Windows cut the reports, but not the counters, which are the sums over all windows."""
     folder = t.dir / "windows"
     folder.mkdir()
     programs = Programs(t)
@@ -268,7 +272,7 @@ def test_windows(t):
 
 
 def manual_has_them(series):
-    """What the manual lists of the daemon itself is there, and the other way round."""
+    """The metrics of the daemon itself are exactly those that the manual page lists."""
     own = (ROOT / "scripts" / "safescoped.8").read_text().split("\nitself:\n")[1].split("\n.Pp\n")[0]
     listed = set(re.findall(r"safescoped_\w+", own)) | {"safescoped_targets" + end for end in re.findall(r"Li (_\w+)", own)}
     listed = {name for name in listed if "_push_" not in name}
@@ -277,7 +281,7 @@ def manual_has_them(series):
 
 
 def test_stays_are_held_after_a_reading(t):
-    """At 19 Hz short stays off the CPU become a record together: before the first scrape, and after it."""
+    """At 19 Hz short stays off the CPU are combined into one record, before the first scrape and after it."""
     target = t.target("Work", "gmp", 30, rts=("-V0.001",))
     session = t.attach(target, "-F", "19", "--metrics", "127.0.0.1:0")
     target.go()
@@ -289,7 +293,7 @@ def test_stays_are_held_after_a_reading(t):
 
     scrape(where)
     for _ in range(2):
-        # the figures of one scrape are not older than the one before it
+        # a scrape's figures are never older than the previous one's
         records, before = total(scrape(where), "records_total"), turns()
         time.sleep(3)
         records, ticks = total(scrape(where), "records_total") - records, turns() - before
@@ -299,7 +303,7 @@ def test_stays_are_held_after_a_reading(t):
 
 
 def test_probes_that_come_off(t):
-    """Calls that are too many to be counted: for how long they were not is there, as in the report."""
+    """If there are too many calls to count them, the metrics have how long they were not counted, as the report does."""
     target = t.target("Calls", 1, "safe_spin_5us=800000")
     session = t.session("--pid", target.pid, "-v", "-f", "json", "-o", t.dir / "report.json", "--metrics", "127.0.0.1:0")
     session.wait_attached()
@@ -317,7 +321,7 @@ def test_probes_that_come_off(t):
 
 
 def off_until_its_end(t, *options):
-    """Of a process that ends while its probes are off, as a scrape after that has it, in seconds."""
+    """(pid, seconds that its probes were off) for a process that ends while they are, from a scrape after its end."""
     keeper = t.target("Calls", "1", "safe_sleep_1ms=1")
     target = t.target("Calls", 1, "safe_spin_5us=800000")
     session = t.session("--pid", f"{keeper.pid},{target.pid}", "-v", "-v", "-f", "json", "--metrics", "127.0.0.1:0", *options)
@@ -335,7 +339,8 @@ def off_until_its_end(t, *options):
 
 @thorough
 def test_probes_off_to_the_end(t):
-    """What a process's calls were not counted for until it ended is there after that, in windows and without."""
+    """The time for which a process's probes were off until it ended is still in the metrics afterwards, with windows
+    and without."""
     pid, off = off_until_its_end(t, "-o", t.stem)
     want = t.report().target(pid)["cost"]["probes_paused_ns"]
     check(want > 1e9, f"the probes came off for {want} ns")
@@ -349,7 +354,7 @@ def test_probes_off_to_the_end(t):
 
 
 def test_switched_off(t):
-    """Who asks is answered at once, and learns why there is nothing."""
+    """While the daemon is switched off a scrape is answered at once, with the reason why there are no figures."""
     off = t.dir / "off"
     off.touch()
     session = t.session("--comm", "nobody", "--window", "1", "-f", "json", "-o", t.dir, "--off-file", off, "--metrics", "127.0.0.1:0")
@@ -359,7 +364,7 @@ def test_switched_off(t):
     check(status == 200 and total(parse(text), "switched_off") == 1, f"{status} {text}")
     off.unlink()
     wait_until(where, "/readyz", 200)
-    # the text that it had may be a second old
+    # the text it serves may be a second old
     for _ in range(100):
         series = scrape(where)
         if not total(series, "switched_off"):
@@ -371,7 +376,7 @@ def test_switched_off(t):
 
 
 def test_who_serves_has_died(t):
-    """Nobody gets figures then, until the configuration is read again."""
+    """If the process that serves metrics dies there are no figures until the configuration is read again."""
     where, config = f"127.0.0.1:{free_port()}", t.dir / "conf"
     config.write_text(f"window 600\nformat json\noutput {t.dir}\ncomm nobody\nmetrics {where}\n")
     session = t.session("--config", config, "-v")
@@ -382,7 +387,7 @@ def test_who_serves_has_died(t):
     os.kill(int(server), signal.SIGKILL)
     session.err.until("nobody gets them", 30)
     session.signal(signal.SIGHUP)
-    # the reload writes a window first
+    # a reload first writes a window
     session.wait_attached()
     wait_until(where, "/readyz", 200)
     check("safescoped_targets" in {name for name, _ in scrape(where)}, "no figures")
@@ -397,7 +402,7 @@ def free_port():
 
 
 def prometheus(t, where):
-    """A server that scrapes there every two seconds; its address."""
+    """Start a Prometheus that scrapes this address every two seconds; return its own address."""
     check(shutil.which("prometheus"), "prometheus is not there; scripts/install-deps --test brings it")
     own = f"127.0.0.1:{free_port()}"
     config = t.dir / "prometheus.yml"
@@ -424,7 +429,7 @@ def query(server, text):
 
 
 def test_prometheus(t):
-    """A real server scrapes it all, refuses nothing, and has the report's numbers."""
+    """A real Prometheus scrapes everything, rejects nothing, and has the report's numbers."""
     programs = Programs(t)
     session = t.session("--pid", programs.option, "-v", "-v", "-f", "json", "-o", t.stem, "--metrics", ":0", *ALWAYS)
     session.wait_attached()
@@ -462,7 +467,7 @@ def test_prometheus(t):
 
 
 def test_off_file(t):
-    """Switched off it is healthy, and not ready; the same address answers all the time."""
+    """Switched off the daemon is healthy but not ready; it answers at the same address all the time."""
     switch, folder = t.dir / "off", t.dir / "windows"
     folder.mkdir()
     target = t.target("Calls", "1", "safe_sleep_1ms=100000")
@@ -485,7 +490,7 @@ def test_off_file(t):
 
 
 def flood(where, stop):
-    """Connections by the thousand: silent ones, halves of requests, garbage, readers that do not read."""
+    """Thousands of connections: silent ones, partial requests, garbage, readers that do not read."""
     host, port = where.split(":")
     held, n = [], 0
     while not stop.is_set():
@@ -508,7 +513,7 @@ def flood(where, stop):
 
 @thorough
 def test_hostile(t):
-    """Meanwhile the profile is whole, the daemon no larger, and who asks politely is answered."""
+    """During such a flood the profile is complete, the daemon does not grow, and well-behaved clients get answers."""
     target = t.target("Calls", "2", *CALLS, rts=("-N2",))
     session = t.attach(target, "--metrics", "0", *ALWAYS, formats="json")
     where = address(session)
