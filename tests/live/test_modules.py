@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The modules of a program without symbols: of each frame that is sampled in a stripped program, the
-package and the module, held to what the symbols of its twin say by binutils."""
+"""The modules of a program without symbols: the package and module of each sampled frame of a stripped program, against
+the symbols of the same program before it was stripped, by binutils."""
 
 import bisect
 import http.server
@@ -17,11 +17,11 @@ import urllib.request
 
 from harness import SAFESCOPED, Report, Skip, cases, check, profile_run, program, run
 
-# Of the samples' frames. Debian's libraries for GHC are linked by sections, of which only what is
-# used stays, and few of them have a mark: there the module is a guess, and is marked as one.
+# Shares of the samples' frames. Debian's libraries for GHC are linked by sections, of which only those that are used
+# stay, and few of them contain a marker: the others' module is a guess, and is marked as one.
 RIGHT_PACKAGE = 0.99
 RIGHT_OWN_MODULE = 0.95
-# Of the libraries' frames, where archives name functions around them.
+# Of the libraries' frames, if archives name functions around them.
 RIGHT_AMONG_ARCHIVES = 0.82
 WRONG_AND_SURE = 0.01
 
@@ -35,7 +35,7 @@ def zdecode(text):
 
 
 def code_of(twin):
-    """[(address, (package, module) or None)] of the code of a program with symbols, ascending."""
+    """[(address, (package, module) or None)] of the code of a program with symbols, in ascending order."""
     symbols = []
     listed = subprocess.run(["nm", "-n", twin], capture_output=True, text=True, check=True).stdout
     for line in listed.splitlines():
@@ -43,7 +43,7 @@ def code_of(twin):
         if len(fields) != 3 or fields[1] not in "tT":
             continue
         m = re.match(r"(?:([A-Za-z][A-Za-z0-9]*)_)?([A-Z][A-Za-z0-9]*)_\w+_info$", fields[2])
-        # "Main_Foo_info" is of Main, not of Foo in a package Main
+        # "Main_Foo_info" belongs to Main, not to Foo in a package Main
         if m and m[1] and not m[1][0].islower() and "zm" not in m[1]:
             m = re.match(r"()([A-Z][A-Za-z0-9]*)_", fields[2])
         symbols.append((int(fields[0], 16), (zdecode(m[1] or ""), zdecode(m[2])) if m else None))
@@ -51,14 +51,15 @@ def code_of(twin):
 
 
 def has_name(raw, module):
-    """Whether a file has a module's name anywhere: alone, before a constructor's, or as a source's path."""
+    """Whether a file contains a module's name anywhere: alone, before a constructor's name, or as a source path."""
     name, path = re.escape(module), re.escape(module.replace(".", "/"))
     text = rf"(?<![\w.]){name}(\.[A-Z:(\[][^.\0]*)?\0|(?<!\w){path}\.l?hs"
     return re.search(text.encode(), raw) is not None
 
 
 def owners(symbols, address):
-    """Whose code it may be: a local closure's comes before the binding that holds it."""
+    """The modules that the code at the address may belong to: a local closure's code comes before the binding that
+    contains it."""
     after = bisect.bisect_right(symbols, address, key=lambda s: s[0])
     if after and symbols[after - 1][0] == address:
         return {symbols[after - 1][1]}
@@ -66,7 +67,7 @@ def owners(symbols, address):
 
 
 def bases_of(said):
-    """{(package, module): where its code begins}, as safescoped says with -v -v."""
+    """{(package, module): where its code begins}, from the output of -v -v."""
     bases = {}
     for line in said:
         m = re.search(r": code of ([^:]+):(\S+) at 0x\w+, counted from 0x(\w+)", line)
@@ -77,7 +78,7 @@ def bases_of(said):
 
 
 def end_of_main(said):
-    """Where the code of the module Main ends, as safescoped says with -v -v."""
+    """Where the code of the module Main ends, from the output of -v -v."""
     found = (re.search(r": code of [^:]+:(\S+) at 0x(\w+), counted", line) for line in said)
     pieces = sorted({(int(m[2], 16), m[1]) for m in found if m})
     last = max(i for i, (_, module) in enumerate(pieces) if module == "Main")
@@ -85,7 +86,7 @@ def end_of_main(said):
 
 
 def session_of_shelf(t, way, *options):
-    """(its report, what safescoped said): which is more with -v -v than a pipe holds that nobody reads."""
+    """(its report, what safescoped printed). With -v -v that is more than fits into a pipe that nobody reads."""
     target = t.target("Shelf", 3, way=f"{way}.stripped")
     session = t.attach(target, "-v", "-v", "-F", "499", "--max-overhead", "1000", *options)
     target.go()
@@ -95,8 +96,8 @@ def session_of_shelf(t, way, *options):
 
 
 def held_to(symbols, bases, report):
-    """[(samples, whether it is marked as uncertain, package, module, the truth, name)] of all frames that have a
-    module and no name."""
+    """[(samples, whether it is marked as uncertain, package, module, the truth, name)] of all frames that have a module
+    but no function name."""
     held = []
     for f in report["functions"]:
         m = re.fullmatch(r"(~?)(\S+)\+0x([0-9a-f]+)", f["name"])
@@ -112,8 +113,9 @@ def held_to(symbols, bases, report):
 
 @cases("v", "thr", "split")
 def test_modules(t, way):
-    """Linked by sections, a program has no name of a module of which nobody uses a constructor and that cannot fail;
-    there it is the modules with a name in the file that have to be right. Main has its place without one."""
+    """Frames are attributed to the right package and module. If the program is linked by sections, only modules whose
+    name is in the file have to be right: the name is missing if no constructor of the module is used and it cannot
+    fail. Main is placed without it."""
     twin = program("Shelf", way)
     report, said = session_of_shelf(t, way)
     symbols, bases = code_of(twin), bases_of(said)
@@ -153,7 +155,7 @@ def test_modules(t, way):
 
 @cases("v", "split")
 def test_among_archives(t, way):
-    """Functions that archives name place the code between them, of which the file has no module's name."""
+    """Functions that archives name also place the code between them, for which the file has no module's name."""
     twin = program("Shelf", way)
     report, said = session_of_shelf(t, way, "--archives",
                                     subprocess.run(["ghc", "--print-libdir"], capture_output=True, text=True,
@@ -182,7 +184,8 @@ def test_among_archives(t, way):
 
 @cases("thr", "thr.stripped")
 def test_runtime(t, way):
-    """All of the runtime's code is of its package: with symbols and without, and its code in Cmm, too."""
+    """All of the runtime's code, including its Cmm code, is in the package rts, with symbols and without; and no other
+    code is."""
     _, report, _ = profile_run(t, "Alloc", "split", 3, way=way, rts=("-A64k",),
                                options=("--max-overhead", "100", "-F", "999"))
     functions = report.target()["functions"]
@@ -196,7 +199,7 @@ def test_runtime(t, way):
 
 
 def session_of(t, target):
-    """Its report, and the capture beside it."""
+    """(the target's report, the path of the capture)."""
     capture = t.dir / "capture"
     session = t.attach(target, "-F", "999", "--max-overhead", "1000", "--save", capture)
     target.go()
@@ -221,7 +224,7 @@ def by_strings(report):
 
 
 class Server:
-    """Debian's debuginfod, which has one file."""
+    """Debian's debuginfod, with a single file."""
 
     def __init__(self, t, file, kind, build_id):
         if not shutil.which("debuginfod"):
@@ -255,8 +258,8 @@ class Server:
 
 @cases("symbols", "debug file", "directory", "server", "server's executable")
 def test_twin(t, case):
-    """What had no symbols in the session is named by a twin in a replay, and what the session called
-    the runtime's functions, by their strings, the twin's symbols call the same."""
+    """A replay names what had no symbols in the session by those of the unstripped twin, and the names that the session
+    found for the runtime's functions, by their strings, are the same as the twin's."""
     twin = program("Work", "thr")
     target = t.target("Work", "alloc", 2, "+RTS", "-A256k", way="thr.stripped")
     stripped, capture = session_of(t, target)
@@ -276,7 +279,7 @@ def test_twin(t, case):
         options = ("--symbols", twin if case == "symbols" else debug)
     report = replay(t, capture, *options)
     if server:
-        # what it gave is kept: it is not asked again
+        # what it served is cached: it is not asked again
         server.kill()
         again = replay(t, capture, *options)
         check(again["names"] == report["names"], f"names from the cache: {again['names']}")
@@ -292,7 +295,7 @@ def test_twin(t, case):
 
 
 class Late(http.server.BaseHTTPRequestHandler):
-    """Hands on what debuginfod has, once it may."""
+    """Passes on what debuginfod has, once it is allowed to."""
 
     def do_GET(self):
         self.server.may.wait()
@@ -312,8 +315,8 @@ class Late(http.server.BaseHTTPRequestHandler):
 
 @cases("while it goes on", "at its end")
 def test_live_server(t, when):
-    """A session asks for symbols while it goes on, and waits for them at its end: what was recorded before they
-    came has their names as well, in a replay too. Neither its start nor its target waits."""
+    """A session requests symbols while it runs, and waits for them at its end: what was recorded before they arrived is
+    named as well, in a replay too. Neither its start nor its target is delayed."""
     twin = program("Work", "thr")
     target = t.target("Work", "alloc", 3, way="thr.stripped")
     debug = t.dir / "debug"
@@ -349,7 +352,7 @@ def test_live_server(t, when):
 
 
 def test_twin_of_another(t):
-    """Another program's symbols name nothing, and that is said."""
+    """Another program's symbols name nothing, and that is reported."""
     target = t.target("Work", "alloc", 1, way="thr.stripped")
     stripped, capture = session_of(t, target)
     out = t.dir / "replay.json"
@@ -357,7 +360,7 @@ def test_twin_of_another(t):
                            program("Shelf", "thr")], capture_output=True, text=True)
     check("--force" in done.stderr, f"it said {done.stderr}")
     check(Report(out).target()["names"] == stripped["names"], "another program gave names")
-    # a directory that is not there, and one that has nothing of it
+    # a directory that does not exist, and one without a matching file
     for where, code, said in ("none", 2, "No such file"), ("p.json", 2, "Not a directory"), (".", 0, "build-ids"):
         done = subprocess.run([SAFESCOPED, "--replay", capture, "-f", "json", "-o", out, "--symbols-dir", t.dir / where],
                               capture_output=True, text=True)

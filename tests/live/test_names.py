@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Names of frames, by every source there is: stacks of a known call tree are paths of it, and the
-lines of its functions are where the source has them. With GHC_ROOT also by -finfo-table-map."""
+"""Names of frames, from every source of names: each stack of a program with a known call tree is a path in that tree,
+and the lines of its functions are those of the source. With GHC_ROOT also by -finfo-table-map."""
 
 import itertools
 import json
@@ -12,8 +12,8 @@ from pathlib import Path
 
 from harness import BUILD, GHC_ROOT, PROGRAMS, NotHere, Target, cases, check, enter_root, program, run
 
-# Who calls whom: see Names.hs. gamma, gamma1 and chain end with a call, and leave no frame when they
-# make it; chain leaves its update frame, which shows it unless it is a black hole meanwhile.
+# Who calls whom: see Names.hs. gamma, gamma1 and chain end with a tail call, and have no frame after it; chain leaves
+# its update frame, which shows chain unless its thunk is a black hole at that moment.
 WORK = {"gamma", "work"}
 CALLS = {
     "main": {"rounds"},
@@ -23,8 +23,8 @@ CALLS = {
     "gamma": {"work"},
     "delta": {"spin", *WORK},
     "spin": set(),
-    "lazy": {"pick", "total", "build"},  # or the thunk, which GHC calls by its function
-    "pick": set(),  # a few instructions: one session in a hundred sees it
+    "lazy": {"pick", "total", "build"},  # or the thunk, which GHC names after its function
+    "pick": set(),  # only a few instructions: one session in a hundred samples it
     "total": {"chain", "lazy", "build"},
     "chain": {"build"},
     "build": {"gamma1", "work"},
@@ -32,7 +32,7 @@ CALLS = {
     "work": set(),
 }
 MODULES = ("Main", "NamesA", "NamesB")
-# Local parts of a function, and what GHC makes of it, are the function.
+# Local functions, and the variants that GHC makes of a function, count as that function.
 PARTS = {"again": "main", "go": "build"}
 
 
@@ -46,14 +46,14 @@ def has_ipe():
 
 
 def function_of(name):
-    """The function of the tree that a frame's name means, its name as shown if it is another one of
-    the three modules, None if it is not theirs."""
+    """The function of the tree that a frame's name stands for; the name itself if it is another one of the three
+    modules; None if it is of none of them."""
     if name.startswith("names::spin"):
         return "spin"
     m = re.fullmatch(r"~?(\w+)\.(.*)", name)
     if not m or m[1] not in MODULES:
         return None
-    # the innermost binding of a path that the tree knows: "lazy.chain", "build.$wgo"
+    # the innermost binding in the name that is in the tree: "lazy.chain", "build.$wgo"
     for part in reversed(m[2].split(".")):
         part = re.sub(r"^(\$[ws])+", "", part)
         part = re.sub(r"\d+$", "", part) if part not in CALLS else part
@@ -98,7 +98,7 @@ def profile(t, target):
 
 
 def stacks_of(t):
-    """[([frame], microseconds)] of the folded file, root first, the process and thread left out."""
+    """[([frame], microseconds)] of the folded file, root first, without the process and the thread."""
     result = []
     for line in (t.dir / "p.folded").read_text().splitlines():
         frames, _, weight = line.rpartition(" ")
@@ -107,12 +107,12 @@ def stacks_of(t):
 
 
 def check_tree(t, needed, known=0.8):
-    """Every stack is a path of the tree, and most of the time is in functions of it."""
+    """Every stack is a path in the tree, and most of the time is in functions of the tree."""
     inside = total = 0
     seen, unknown = set(), 0
     for stack, weight in stacks_of(t):
         path = path_of(stack)
-        # of a few off-CPU intervals only the place is known
+        # of a few off-CPU intervals only the code address is known, not the stack
         if "[no stack]" in stack:
             unknown += weight if path else 0
             continue
@@ -127,7 +127,7 @@ def check_tree(t, needed, known=0.8):
 
 
 def source_lines():
-    """{function: (first line, last line)} by the sources' layout."""
+    """{function: (first line, last line)} in the sources."""
     lines = {}
     for module in ("Names", "NamesA", "NamesB"):
         name = None
@@ -145,7 +145,7 @@ def source_lines():
 
 
 def check_lines(t, at_least):
-    """Where a frame has a line, it is one of its function's, which may have been inlined there."""
+    """If a frame has a line, it is one of its function's, or of a local function that may have been inlined there."""
     known, lines = source_lines(), {}
     for frame in json.loads((t.dir / "p.speedscope.json").read_text())["shared"]["frames"]:
         function = function_of(frame["name"])
@@ -164,7 +164,7 @@ CORE = ("rounds", "alpha", "beta", "work", "delta", "spin", "lazy", "total", "bu
 
 
 def check_thunk(t):
-    """The thunk that is under evaluation is between who forces it and what it called."""
+    """The thunk under evaluation is between the function that forces it and the one that it called."""
     weights = {}
     for stack, weight in stacks_of(t):
         path = path_of(stack)
@@ -185,7 +185,7 @@ def test_tree(t, way):
 
 
 def test_stripped_map(t):
-    """The info table map needs no symbols."""
+    """The info table map works without symbols."""
     if "ipe" not in wanted_ways():
         raise NotHere("this GHC is older than -finfo-table-map")
     report = profile(t, start(t, "ipe.stripped"))
@@ -222,8 +222,8 @@ def test_descriptions(t):
 
 
 def test_symbols(t):
-    """Without any of these: exported functions by their symbols, C++ as it was written, and every
-    frame says which it is."""
+    """Without an info table map or profiling: exported functions are named by their symbols, C++ functions as in the
+    source, and every frame has its source of names."""
     report = profile(t, start(t, "thr"))
     names = report.target()["names"]
     check(names["exact"] >= 0.5 * sum(names.values()), f"few names are by symbol: {names}")
@@ -240,7 +240,7 @@ PLUMBING = re.compile(r"stg_(upd_frame|catch_frame|stop_thread|ap_|bh_upd)")
 
 @cases("folded", "shown")
 def test_plumbing(t, case):
-    """Return frames that mean nothing are shown with -v alone."""
+    """Return frames without a meaning for the user are shown only with -v."""
     target = start(t, "thr")
     session = t.session("--pid", target.pid, "-f", "json,folded", "--stacks", "stg", "-F", "999",
                         "--weight", "wall", "-o", t.stem, *(("-v",) if case == "shown" else ()))
@@ -251,7 +251,7 @@ def test_plumbing(t, case):
     target.go()
     target.result()
     check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
-    # at the leaf it is code that runs
+    # at the leaf it is running code
     found = [s for s, _ in stacks_of(t) if any(PLUMBING.match(f) for f in s[:-2])]
     if case == "folded":
         check(not found, f"frames that mean nothing: {found[:3]}")
@@ -263,7 +263,7 @@ OFFSET = re.compile(r"(\[Names\]|~?[A-Z][\w.]*)\+0x[0-9a-f]+")
 
 
 def test_offsets_are_stable(t):
-    """What has no name is called the same in the next run."""
+    """Code without a name has the same module and offset in the next run."""
     seen = []
     for _ in range(2):
         copy = stripped("thr")

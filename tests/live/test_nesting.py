@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Safe calls that do not simply go in and come out: callbacks, exceptions, threads that end."""
+"""Safe calls that do more than begin and return: callbacks, exceptions, threads that end in them."""
 
 import time
 
@@ -11,7 +11,8 @@ from test_calls import ALWAYS, compare, check_lanes
 
 @cases("nest-thr", "export-thr", "nest-v", "export-v", "nest-thr_p", "nest-dyn")
 def test_callbacks(t, case):
-    """C calls back into Haskell, which makes the next safe call: six open calls at a time."""
+    """C calls back into Haskell, which makes the next safe call: five levels and one more call at the bottom. Counts
+    and times are right."""
     mode, way = case.split("-")
     truth, report, _ = profile_run(t, "Nest", mode, 5, 100, way=way, steady=True, options=ALWAYS)
     down = "nest_down" if mode == "nest" else "nest_down_export"
@@ -22,7 +23,7 @@ def test_callbacks(t, case):
 
 @cases("thr", "dyn")
 def test_open_call_calls_back(t, way):
-    """A call that has gone on since before the session ends in it, whatever it has called back meanwhile."""
+    """A call that was open before the session ends during it, and is counted once, even if it calls back meanwhile."""
     target = t.target("Nest", "loop", 60, way=way)
     target.go()
     target.wait_for("looping")
@@ -42,7 +43,7 @@ def test_open_call_calls_back(t, way):
 
 
 def test_deeper_than_kept(t):
-    """20 calls and one at the bottom, of which 16 are kept; the rest is counted as lost."""
+    """With 20 nested calls and one at the bottom 16 are tracked, and the rest is counted as lost."""
     target = t.target("Nest", "nest", 20, 50)
     session = t.attach(target, *ALWAYS)
     target.go()
@@ -59,7 +60,7 @@ def test_deeper_than_kept(t):
 
 
 def test_killed_interruptible(t):
-    """A call that killThread ends."""
+    """Calls that killThread interrupts are counted, and marked as interruptible."""
     truth, report, _ = profile_run(t, "Nest", "killed", 30, options=ALWAYS)
     check(truth["nest_interruptible_10s"]["calls"] == 30, "the test program itself is wrong")
     compare_some(truth, report, "nest_interruptible_10s")
@@ -85,7 +86,7 @@ def test_exception_in_callback(t):
 
 
 def test_foreign_threads(t):
-    """Threads that C made come into Haskell and make safe calls."""
+    """Threads that C created call into Haskell and make safe calls."""
     truth, report, _ = profile_run(t, "Nest", "foreign", 200, steady=True, options=ALWAYS)
     for function in ("nest_foreign_thread", "nest_bottom_1ms"):
         compare_some(truth, report, function)
@@ -93,7 +94,7 @@ def test_foreign_threads(t):
 
 
 def test_pthread_exit_inside(t):
-    """The thread ends in its safe call: the call never comes back."""
+    """A thread that ends inside its safe call: the call never returns, and is counted as abandoned."""
     truth, report, _ = profile_run(t, "Nest", "threadexit", 100, steady=True, options=ALWAYS)
     compare_some(truth, report, "nest_foreign_thread")
     call = report.call("nest_exit_thread")
@@ -113,9 +114,9 @@ def test_bound_threads(t):
 
 @cases("thr", "v")
 def test_fork_inside(t, way):
-    """The child of a fork is not the target: its time and its end are none of it."""
+    """The child of a fork inside a safe call is not the target: neither its time nor its end is attributed to the call."""
     truth, report, _ = profile_run(t, "Forky", "fork", 100, way=way, steady=True, options=ALWAYS)
-    # After a fork each page that the call's ends write to is copied first: outside of what C times.
+    # After a fork each page is copied when it is first written at the call's ends: outside of what C times.
     compare_some(truth, report, "forky_fork_1ms", per_call_ns=100000)
     check_lanes(report)
 

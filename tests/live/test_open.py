@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""--open: the page that was written is served to whoever knows its address, and to nobody else, until Ctrl-C."""
+"""--open: the page is served to whoever knows its address, and to nobody else, until Ctrl-C."""
 
 import http.client
 import os
@@ -22,7 +22,7 @@ ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)(/[0-9a-f]{32}/)\n")
 
 
 class Opened:
-    """A replay whose page is served."""
+    """A replay that serves its page."""
 
     def __init__(self, t, *options, prefix=(), env=None):
         # without a display no browser is opened
@@ -51,7 +51,7 @@ class Opened:
         return answer.status, dict(answer.getheaders()), body
 
     def server(self):
-        """The process that speaks HTTP."""
+        """The /proc directory of the process that speaks HTTP."""
         for stat in Path("/proc").glob("[0-9]*/stat"):
             try:
                 text = stat.read_text()
@@ -86,7 +86,7 @@ def test_served(t):
     check("ssh -N -L" in opened.said[-2] and f"127.0.0.1:{opened.port}" in opened.said[-2], f"said: {opened.said}")
     opened.process.send_signal(signal.SIGINT)
     check(opened.process.wait(20) == 0, f"it ended with {opened.process.returncode}")
-    # the process that serves is killed; when it is gone is the kernel's to decide
+    # the serving process was killed; the kernel decides when it is gone
     deadline = time.monotonic() + 20
     while listens(opened.port) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -94,7 +94,7 @@ def test_served(t):
 
 
 def test_only_here(t):
-    """At the loopback's address alone; each session has another path."""
+    """It listens on the loopback address only, and each session has its own path."""
     first, second = Opened(t, "-f", "html"), Opened(t, "-f", "html", "-o", t.dir / "q")
     check(first.path != second.path, "the same path twice")
     listening = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
@@ -106,7 +106,7 @@ def test_only_here(t):
 
 def test_without_rights(t):
     opened = Opened(t, "-f", "html")
-    # the port is open before that process has begun; once it answers it has given everything up
+    # the port is open before the process starts; once it answers it has dropped its privileges
     check(opened.ask(opened.path)[0] == 200, "the page is not there")
     server = opened.server()
     status = dict(line.split(":\t", 1) for line in (server / "status").read_text().splitlines() if ":\t" in line)
@@ -114,18 +114,18 @@ def test_without_rights(t):
     check(status["Seccomp"] == "2" and status["NoNewPrivs"] == "1", "no system call filter")
     if os.geteuid() == 0:
         check("0" not in status["Uid"].split(), f"its user: {status['Uid']}")
-    # whoever is slow, or sends nothing, keeps nobody from the page
+    # slow or silent clients keep nobody else from the page
     idle = [socket.create_connection(("127.0.0.1", opened.port)) for _ in range(8)]
     check(opened.ask(opened.path)[0] == 200, "idle connections keep others out")
     for s in idle:
         s.close()
-    # without it nothing is served any more, and the session reports it and ends
+    # without that process nothing is served: the session reports it and ends
     os.kill(int(server.name), signal.SIGKILL)
     check(opened.process.wait(20) not in (0, None), "its server was killed, and it goes on")
 
 
 def test_text_beside_the_page(t):
-    """Without -f: the report and the page."""
+    """Without -f both the text report and the page are written."""
     done = Opened(t)
     time.sleep(0.1)
     check((t.dir / "p.html").exists(), "no page was written")
@@ -137,7 +137,7 @@ OPENER = "/usr/bin/xdg-open"
 
 
 def opened_by(t, **env):
-    """What a browser's starter was called with, as whom and where its home is; None: it was not called."""
+    """The user, groups, home, first bytes and arguments that the browser starter got; None if it was not called."""
     must_have(OPENER, "xdg-utils")
     share, starter = t.dir / "share", t.dir / "starter"
     shutil.rmtree(share, ignore_errors=True)
@@ -145,7 +145,7 @@ def opened_by(t, **env):
     os.chown(share, NOBODY.pw_uid, NOBODY.pw_gid)
     starter.write_text("#!/bin/sh\n{ id -u; id -G; echo $HOME; head -c 15 \"$1\"; echo; echo \"$@\"; } >/mnt/new\nmv /mnt/new /mnt/seen\n")
     starter.chmod(0o755)
-    # a file of the user's, where he can read it: the folders above may be closed to others
+    # a file that the user can read: the folders above may be closed to others
     enter = f'mount --bind "{starter}" {OPENER} && mount --bind "{share}" /mnt && exec "$0" "$@"'
     opened = Opened(t, "-f", "html", "-o", "/mnt/p.html", env=env,
                     prefix=("unshare", "--mount", "--propagation", "private", "sh", "-c", enter))
@@ -158,7 +158,7 @@ def opened_by(t, **env):
 
 
 def test_browser(t):
-    """Where there is a display the user who ran sudo gets a browser, as himself; root gets none."""
+    """With a display, the user who ran sudo gets a browser, run as that user; root gets none."""
     if os.geteuid() != 0:
         raise Skip("needs root")
     sudo = {"SUDO_UID": str(NOBODY.pw_uid), "SUDO_GID": str(NOBODY.pw_gid)}

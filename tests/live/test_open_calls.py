@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Calls that began before the session or outlast it, threads that do nothing at all, and what is
-known of calls after the budget has paused the probes."""
+"""Calls that began before the session or outlast it, threads that do nothing during it, and what is known of calls
+while the overhead limit pauses the probes."""
 
 import signal
 import time
@@ -37,7 +37,7 @@ def test_open_at_start(t, way):
     check(woken["open_at_start"] == 1, f"open_at_start is {woken['open_at_start']}, should be 1")
     check(woken["open_at_end"] == 0, f"open_at_end is {woken['open_at_end']}, should be 0")
     check(woken["calls"] == 1, f"{woken['calls']} calls, should be 1")
-    # The session saw it from the attach (somewhat before its line came to us) to the wake.
+    # The session saw the call from the attach (slightly before its message reached us) to the wake.
     low, high = before - attached, after - attached + 2000000000
     check(low <= woken["wall_ns"] <= high,
           f"wall is {woken['wall_ns']}, the session saw between {low} and {high} of it")
@@ -55,7 +55,7 @@ def test_open_at_start(t, way):
 
 
 def test_joined_threads_at_start(t):
-    """Threads that called in, and were joined, have left their Tasks: the others are found by theirs all the same."""
+    """Threads that called in and were joined have left their Tasks; those of the other threads are still found."""
     target = t.target("Lanes", "callin", 0.2, rts=("-N2",))
     target.go()
     target.wait_for("}", 60)
@@ -67,7 +67,7 @@ def test_joined_threads_at_start(t):
 
 @cases("thr", "dyn")
 def test_running_at_start(t, way):
-    """A call that is on the CPU at the attach, and in the first of the windows all the time."""
+    """A call that is on the CPU at the attach, and during the whole first window."""
     target = t.target("Server", way=way, ready="waiting")
     target.say("spin")
     target.wait_for("spinning")
@@ -96,7 +96,7 @@ def test_running_at_start(t, way):
 
 @cases("thr", "v")
 def test_nothing_happens(t, way):
-    """A session in which hardly any thread runs has a lane for each of them, and no `unknown`."""
+    """A session in which hardly any thread runs has a lane for each thread, without the state `unknown`."""
     if way == "v":
         # Without -threaded one safe call stops the whole program.
         target = t.target("Calls", 1, "safe_sleep_20ms=1000", way="v")
@@ -118,7 +118,7 @@ def test_nothing_happens(t, way):
     for function in ("server_wait_for_wake", "server_sleep_long"):
         call = report.call(function)
         check((call["open_at_start"], call["open_at_end"], call["calls"]) == (1, 1, 0), f"{function}: {call}")
-    # GHC's event managers sit in safe calls of their own: they are idle.
+    # GHC's event managers wait in safe calls of their own: they are idle.
     in_calls = [l for l in lanes.values() if l["states"]["safe_call_blocked"] >= 0.98 * l["wall_ns"]]
     calls = sum(c["open_at_end"] for c in report.target()["safe_calls"] if c["function"].startswith("server_"))
     check(len(in_calls) == calls, f"{len(in_calls)} threads in a safe call all the time, there are {calls}")
@@ -131,7 +131,7 @@ def test_nothing_happens(t, way):
 
 
 def test_open_at_end(t):
-    """The session ends while calls are open: they are counted, with what was seen of them."""
+    """Calls that are open when the session ends are counted as open, with the time that was seen of them."""
     target = t.target("Calls", 4, "safe_sleep_20ms=1000")
     session = t.attach(target, *ALWAYS, "-d", "1")
     target.go()
@@ -144,12 +144,12 @@ def test_open_at_end(t):
 
 # ── while the probes are off ──
 
-# A budget that a call or two exceed.
+# A limit that one or two calls exceed.
 PAUSED = ("--max-overhead", "0.0001")
 
 
 def check_paused(report, function):
-    """A call of which some were seen, after the budget has taken the probes off."""
+    """Check that a call was counted for part of the session, as the overhead limit paused the probes; return it."""
     target = report.target()
     check(target["cost"]["probes_paused_ns"] > 0, "the probes were not paused: the test is wrong")
     call = report.call(function)
@@ -164,7 +164,7 @@ def open_wall(call):
 
 
 def answers(target, seconds):
-    """The server answers all the time; how often it did."""
+    """Keep the server answering for so many seconds; return how often it did."""
     end, n = time.monotonic() + seconds, 0
     while time.monotonic() < end:
         target.say("answer")
@@ -175,7 +175,8 @@ def answers(target, seconds):
 
 @cases("thr", "dyn")
 def test_none_open_after_pause(t, way):
-    """Calls that end while the probes are off have ended, when the program ends as well."""
+    """Calls that end while the probes are paused are not shown as open or abandoned, even though the program ends as
+    well."""
     target = t.target("Calls", 4, "safe_spin_20us=10000", "safe_sleep_1ms=400", rts=("-N2",), way=way)
     session = t.attach(target, *PAUSED)
     target.go()
@@ -193,7 +194,7 @@ def test_none_open_after_pause(t, way):
 
 
 def test_open_after_pause(t):
-    """The session ends while calls go on of which no probe saw the begin."""
+    """Calls that are open when the session ends, and began while the probes were paused, are counted as open."""
     target = t.target("Calls", 4, "safe_spin_20us=6000", "safe_sleep_20ms=1000", rts=("-N2",))
     session = t.attach(target, *PAUSED, "-d", "6")
     target.go()
@@ -203,13 +204,13 @@ def test_open_after_pause(t):
     check((call["open_at_end"], open_wall(call)) == (0, 0), f"ended long before: {call}")
     call = check_paused(report, "safe_sleep_20ms")
     check(3 <= call["open_at_end"] <= 4, f"{call['open_at_end']} calls are open, there are 4 threads in them")
-    # One of them may have been woken and not have come back to its caller yet.
+    # One of them may have been woken but not have returned to its caller yet.
     check(0 < open_wall(call) <= 4 * 25e6 * SLOWNESS, f"open for {open_wall(call)} ns, each takes 20 ms")
     check_lanes(report)
 
 
 def test_pause_slept_through(t):
-    """Threads asleep in a call all the time, and one that was woken while the probes were off."""
+    """Threads that sleep in a call all the time, and one that is woken while the probes are paused."""
     target, session = served(t, "thr", *PAUSED)
     attached = time.monotonic_ns()
     answered = answers(target, 1)
@@ -234,7 +235,7 @@ def test_pause_slept_through(t):
 
 
 def test_killed_in_pause(t):
-    """The process is killed while the probes are off, and with it the threads that slept in calls."""
+    """The process is killed while the probes are paused: the calls in which its threads slept are open to the end."""
     target, session = served(t, "thr", *PAUSED)
     answers(target, 1)
     target.process.kill()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The configuration file, and the completions in real shells; nothing here needs the kernel."""
+"""The configuration file, and the completions in real shells. Nothing here needs the kernel part."""
 
 import os
 import pty
@@ -44,7 +44,7 @@ NO_TEXT = {"nul": (b"window 60\0\n", "not a text"), "long": (b"#" * (2 << 20), "
 
 
 def headers(t, text="X-Scope-OrgID: 1\n"):
-    """A file of them."""
+    """The path of a file of headers."""
     path = t.dir / "headers"
     path.write_text(text)
     path.chmod(0o600)
@@ -67,7 +67,7 @@ def test_low_port(t):
 
 @cases("push-headers", "push-ca")
 def test_file_of_a_push(t, option):
-    """One that cannot be read is reported before the service fails by it."""
+    """A push's file that cannot be read is reported by --check-config, before the service would fail."""
     code, lines = check_config(t, f"{WINDOWS}push otlp+https://h\n{option} {t.dir / 'none'}\n")
     check(code == 64 and len(lines) == 1 and str(t.dir / "none") in lines[0], f"ended with {code}: {lines}")
 
@@ -81,7 +81,7 @@ def test_ca_without_certificate(t):
 
 @cases(*WRONG)
 def test_wrong_line(t, case):
-    """It is named with its file and number, whatever stands around it."""
+    """A wrong line is reported with its file and number, whatever the lines around it are."""
     line, why = WRONG[case]
     code, lines = check_config(t, f"# one\n{WINDOWS}\n{line}\nkeep 3\n")
     check(code == 64 and len(lines) == 1, f"ended with {code}: {lines}")
@@ -89,7 +89,7 @@ def test_wrong_line(t, case):
 
 
 def test_header_of_the_message_itself(t):
-    """Whoever sends it knows how long it is; each of them would be spoilt."""
+    """Headers that the HTTP client sets itself, such as the length, are refused: they would break every request."""
     path = headers(t, "X-Scope-OrgID: 1\ncontent-length: 3\n")
     code, lines = check_config(t, f"{WINDOWS}push otlp+https://h\npush-headers {path}\n")
     check(code == 64 and len(lines) == 1 and "line 2" in lines[0] and "content-length" in lines[0], f"ended with {code}: {lines}")
@@ -102,14 +102,14 @@ def test_all_wrong_lines(t):
 
 
 def test_together(t):
-    """What no line is wrong by itself for."""
+    """Options of which each is valid, but not their combination."""
     code, lines = check_config(t, "push-timeout 3\n")
     check(code == 64 and len(lines) == 1 and lines[0].startswith(f"{t.dir / 'conf'}: --push-queue"), f"it said {lines}")
 
 
 @cases("frequency 49|frequency 51", "kernel-stacks|kernel-stacks", "queue /a|push-queue /b")
 def test_twice(t, lines):
-    """Which of the two is meant nobody knows; of what adds up there may be several."""
+    """An option twice is refused, as it is not clear which one is meant; options that add up may be repeated."""
     first, second = lines.split("|")
     code, said = check_config(t, f"{first}\n{WINDOWS}user root\n{second}\nuser 0\nverbose\nverbose\npush otlp+http://h\n")
     check(code == 64 and len(said) == 1 and said[0].startswith(f"{t.dir / 'conf'}:4: ") and "line 1" in said[0], f"it said {said}")
@@ -117,7 +117,7 @@ def test_twice(t, lines):
 
 @cases("push-headers /etc/a|push-headers /etc/b", "push-ca /etc/a|push-ca /etc/b", "|push otlp+http://h:4318/", "|push otlp+http://h")
 def test_push_twice(t, lines):
-    """Of one push there is one of each, and one push to a server, however it is spelt."""
+    """Each option of a push is allowed once per push, and a server only once, however it is spelt."""
     first, second = lines.split("|")
     code, said = check_config(t, f"{WINDOWS}push otlp+http://h\n{first}\n{second}\n")
     check(code == 64 and len(said) == 1 and said[0].startswith(f"{t.dir / 'conf'}:4: ") and "otlp+http://h" in said[0], f"it said {said}")
@@ -128,7 +128,7 @@ CREDENTIALS = {"user": "https://user:s3cret@h", "query": "https://h/?token=s3cre
 
 @cases(*CREDENTIALS)
 def test_no_credentials(t, case):
-    """What is wrong with a URL is in a log that others read."""
+    """A message about a bad URL does not contain its credentials: others may read the log."""
     code, said = check_config(t, f"{WINDOWS}push otlp+{CREDENTIALS[case]}\n")
     check(code == 64 and len(said) == 1 and "s3cret" not in said[0], f"it said {said}")
 
@@ -142,7 +142,8 @@ def test_no_configuration(t, case):
 
 @cases("--check-config", "--list")
 def test_not_a_file(t, mode):
-    """It fails as any other file does that is not there: nothing is wrong with the usage."""
+    """A configuration that is not a readable file is an error like any other missing file: exit code 2, not that of
+    wrong usage."""
     for path in (t.dir, "/dev/null", t.dir / "none"):
         done = subprocess.run([SAFESCOPED, mode, f"--config={path}"], capture_output=True, text=True, timeout=60)
         check(done.returncode == 2 and str(path) in done.stderr and done.stderr.count("\n") == 1,
@@ -150,7 +151,7 @@ def test_not_a_file(t, mode):
 
 
 def replayed(t, text, *args):
-    """The names of the files that a replay with this configuration makes."""
+    """The names of the files that a replay with this configuration writes."""
     (t.dir / "conf").write_text(text)
     shutil.rmtree(t.dir / "out", ignore_errors=True)
     (t.dir / "out").mkdir()
@@ -161,7 +162,7 @@ def replayed(t, text, *args):
 
 
 def test_which_comes_first(t):
-    """What the command line says replaces the file's, wherever --config stands."""
+    """Options on the command line override the file's, wherever --config is."""
     text = f"format json\noutput {t.dir / 'out' / 'one'}\n"
     check(replayed(t, text) == ["one.json"], "the file's options are not those of the session")
     check(replayed(t, text, "-f", "folded") == ["one.folded"], "the command line does not come after the file")
@@ -169,7 +170,7 @@ def test_which_comes_first(t):
 
 
 def test_example(t):
-    """The example is valid as it is, and with every line of it that is commented out, where there are its headers."""
+    """The example is valid as it is, and also with all its commented-out lines, if the file of headers exists."""
     text = (ROOT / "scripts" / "safescoped.conf").read_text().replace("/etc/safescoped.headers", headers(t))
     options = re.sub(r"^#(?=[a-z-]+( |$))", "", text, flags=re.M)
     check(options != text, "nothing in it is commented out")
@@ -179,7 +180,7 @@ def test_example(t):
 
 
 def test_defaults(t):
-    """The usage text's defaults stand in the manual page, too."""
+    """The defaults in the usage text are in the manual page, too."""
     usage = subprocess.run([SAFESCOPED, "--help"], capture_output=True, text=True, check=True).stdout
     items = re.findall(r"^ +(?:-\w, )? *--([a-z-]+)((?:.|\n(?! +-|\n))*)", usage, re.M)
     defaults = {name: found.group(1) for name, text in items if (found := re.search(r"\(default\s+([^) ;:]+)\)", text))}
@@ -193,7 +194,7 @@ def test_defaults(t):
 
 
 class Shell:
-    """An interactive shell at a terminal of its own."""
+    """An interactive shell on its own terminal."""
 
     def __init__(self, t, *command, env):
         self.pid, self.fd = pty.fork()
@@ -226,7 +227,7 @@ def completion_file(t, shell, name):
 
 
 def shell_of(t, name):
-    """With the completion loaded, and a program of that name on its path."""
+    """A shell with the completion loaded, and the program in its PATH."""
     if not shutil.which(name):
         raise Skip(f"no {name}")
     env = {"PATH": f"{t.dir}:{os.environ['PATH']}"}
@@ -245,7 +246,7 @@ def shell_of(t, name):
     return shell
 
 
-# What is typed before the tabulator, and what it becomes.
+# What is typed before Tab, and what it becomes.
 TYPED = (("safescoped --wei", "--weight"), ("safescoped --weight sam", "samples"), ("safescoped --weight=sam", "samples"),
          ("safescoped -f json,spee", "json,speedscope"), ("safescoped --lanes cap", "capability"),
          ("safescoped --config profile-of", "profile-of-mine.conf"), ("safescoped --stacks st", "stg"),
@@ -263,7 +264,7 @@ def test_completion(t, name):
 
 
 def test_completion_of_all(t):
-    """Each shell is offered every option that the usage text has."""
+    """Each shell's completion offers every option of the usage text."""
     names = {name for name, _ in in_the_help() if name}
     for shell, form in (("bash", r"--([a-z-]+)[ \"]"), ("zsh", r"--([a-z-]+)[=\[ ]")):
         text = completion_file(t, shell, f"all-{shell}").read_text()

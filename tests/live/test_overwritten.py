@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs and libraries that are overwritten in place: where probes were, other code stands then."""
+"""Programs and libraries that are overwritten in place while they have probes: the probes must not be left in the other
+code."""
 
 import os
 import shutil
@@ -14,7 +15,7 @@ from test_system import stop, whole_host
 
 
 def overwrite(path, other):
-    """As cp does it: the file stays the same one. How long that took."""
+    """Overwrite the file as cp does, keeping its inode; return the seconds that took."""
     begun = time.monotonic()
     with open(other, "rb") as source, open(path, "wb") as to:
         shutil.copyfileobj(source, to)
@@ -34,14 +35,15 @@ def works(t, path, args=CALLS[1], attached=None):
 
 
 def leases_of(pid):
-    """How many the process has, by the kernel's list (proc_locks(5))."""
+    """The number of leases that the process has, by the kernel's list (proc_locks(5))."""
     return sum(line.split()[1] == "LEASE" and line.split()[4] == str(pid) for line in Path("/proc/locks").read_text().splitlines())
 
 
 @cases("lease-thr", "none-thr")
 def test_program(t, how):
-    """After its last process has ended it is overwritten by another one, and back: these run as they do without us."""
-    # in a small machine all else is on a file system that is nobody's
+    """A program is overwritten by another one after its last process ended, and then restored: both run as they do
+    without us."""
+    # in the small virtual machine all other file systems belong to nobody
     folder = Path(tempfile.mkdtemp(prefix="safescoped-test-"))
     t.finally_do(lambda: shutil.rmtree(folder))
     path = folder / "prog"
@@ -50,14 +52,14 @@ def test_program(t, how):
         session = whole_host(t)
     else:
         from test_rights import as_nobody, without  # pylint: disable=import-outside-toplevel
-        # the file is root's
+        # the file belongs to root
         (t.dir / "out").mkdir()
         os.chown(t.dir / "out", 65534, 65534)
         session = t.session("--max-overhead", "1000", "-v", "-f", "json", "-o", t.dir / "out" / "x.json",
                             prefix=as_nobody(without("CAP_LEASE")))
         check(session.err.until("processes", 60) is not None, f"it did not begin: {session.err.seen}")
     check(works(t, path, attached=session) == 0, "the program fails by itself")
-    # what began with the probes there, too
+    # started while the probes were set, too
     check(works(t, path) == 0, "the program fails by itself")
     if how == "lease-thr":
         check(leases_of(session.pid) >= 1, "there is no lease, and what follows shows nothing")
@@ -73,7 +75,8 @@ def test_program(t, how):
 
 
 def test_library_in_use(t):
-    """Whoever writes to it waits for the probes to come off, and not for the kernel to lose its patience."""
+    """A writer to a library in use waits until the probes are off, which is well before the kernel would break the
+    lease."""
     from test_rights import renamed  # pylint: disable=import-outside-toplevel
     path, target = renamed(t)
     session = whole_host(t)

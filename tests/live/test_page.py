@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The html page in a browser: used as a person would, its numbers compared with the JSON report's."""
+"""The html page in a browser: it is used as a person would, and its numbers are compared with the JSON report's."""
 
 import json
 import os
@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def visit(t, page, wanted="", script="open_html.mjs"):
-    """What the visit saw."""
+    """Run a script that visits the page; return what it saw."""
     must_have(BUILD / "npm" / "node_modules" / "playwright-core", "playwright-core")
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     must_have(browser or "/nonexistent", "Chromium")
@@ -34,13 +34,13 @@ def visit(t, page, wanted="", script="open_html.mjs"):
 
 
 def number(cell):
-    """Of a displayed cell: its tooltip is exact where the text is rounded."""
+    """The number in a displayed cell: its tooltip is exact if the text is rounded."""
     text = (cell["title"] or cell["text"]).replace("\u202f", "")
     return None if cell["text"] == "–" else int(text.removesuffix(" ns").removesuffix(" bytes"))
 
 
 def seconds(text):
-    """At the beginning of a displayed text."""
+    """The time at the beginning of a displayed text."""
     n, unit = re.match(r"([\d.]+) (\w+)", text).groups()
     return float(n) * {"s": 1, "ms": 1e-3}[unit]
 
@@ -58,14 +58,14 @@ STATES = {"thread": "table-thread-0", "capability": "table-capability-0", "haske
 
 
 def lanes_of(report, kind):
-    """{what the page calls it: lane}"""
+    """{the lane's name on the page: lane}"""
     called = {"thread": "{tid} {name}", "capability": "capability {no}"}[kind]
     return {called.format(**lane): lane for lane in report["lanes"] if lane["kind"] == kind}
 
 
 def check_states(tables, report, what, states=True):
-    """The tables of lanes have the report's wall time, CPU time and states. (Calls that are too short for a slice of
-    their own are in the accounts alone: states of slices differ from those.)"""
+    """The tables of lanes have the report's wall time, CPU time and states. `states` is false for a range: calls that
+    are too short for a slice of their own are in the totals only, so the states of slices differ from those."""
     ns = 0 if states else 5000
     for kind in ("thread", "capability"):
         table = tables[STATES[kind]]
@@ -106,7 +106,7 @@ def check_whole(seen, report):
 
 
 def check_ranges(seen, report, duration):
-    """Everything selected: slices add up to what the accounts have. A half: as long as that in each lane."""
+    """With everything selected, the slices add up to the totals. With a half selected, each lane has that length."""
     check("slices and" in seen["everything"]["basis"], f"basis: {seen['everything']['basis']}")
     check_states(seen["everything"]["tables"], report, "everything selected", states=False)
     half = re.match(r"([\d.]+) (\w+) from ([\d.]+) s", seen["half"]["basis"])
@@ -135,7 +135,7 @@ def check_selections(seen):
 
 
 def check_keys(seen, report):
-    """By keys alone: a lane, its slice with exact times, the next one, a range, and back."""
+    """By keyboard alone: select a lane, a slice with its exact times, the next one, a range, and go back."""
     keys = seen["keys"]
     check(keys["focus"] == "lanes" and keys["outline"] not in ("none", ""), f"the lanes in focus: {keys}")
     check(keys["lane"] in seen["lanes"], f"the first lane: {keys['lane']}")
@@ -182,7 +182,7 @@ def test_replayed_page(t, name):
 
 @thorough
 def test_in_firefox(t):
-    """The same tables as in Chromium, of the whole session and of all of its slices."""
+    """Firefox has the same tables as Chromium, for the whole session and for all of its slices."""
     firefox = next(filter(None, map(shutil.which, ("firefox-esr", "firefox"))), None)
     must_have(firefox or "/nonexistent", "Firefox")
     subprocess.run([SAFESCOPED, "--replay", ROOT / "tests" / "data" / "capture" / "calls", "-f", "html", "-o", t.dir / "p"],
@@ -208,7 +208,7 @@ def test_in_firefox(t):
 
 @thorough
 def test_live_page(t):
-    """What a program calls itself is text."""
+    """A program's own name is shown as text, not as HTML."""
     evil = t.dir / "<b>bold<!--"
     shutil.copy(program("Calls"), evil)
     target = Target([evil, 2, "safe_half_2ms=300", "unsafe_spin_1ms=300", "+RTS", "-N2"])
@@ -225,7 +225,7 @@ def test_live_page(t):
 
 
 def test_several_processes(t):
-    """Two programs on one CPU: each alone has its own share of everything, and waits for the other."""
+    """Two programs on one CPU: each one, selected alone, has its own share of everything, and waits for the other."""
     cpu = str(min(os.sched_getaffinity(0)))
     targets = [Target(["taskset", "-c", cpu, program("Calls"), 1, f"unsafe_spin_1ms={n}"]) for n in (400, 1200)]
     t.started.extend(targets)
@@ -263,7 +263,7 @@ def allocated_in(basis):
 
 
 def check_allocation(seen, truth):
-    """`pile` allocates, all of it on capability 0: in the whole session, and in whatever of it is selected."""
+    """`pile` allocates, all of it on capability 0: so the page has it for the whole session and for each selected part."""
     for what, table in (("the whole", seen["whole"]), ("a range of all", seen["range"]["table"]),
                         ("capability 0", seen["lanes"][0]["table"])):
         check("pile" in names(table)[0], f"{what}: what allocates most: {names(table)[:3]}")
@@ -281,14 +281,15 @@ def check_allocation(seen, truth):
 
 
 def section(text, title):
-    """The lines of the text report below a title, up to an empty one."""
+    """The lines of the text report below a title, up to an empty line."""
     found = re.search(rf"^{re.escape(title)}.*\n((?:.+\n)+)", text, re.M)
     check(found, f"no section {title!r} in {text}")
     return found[1].splitlines()
 
 
 def check_text(text, truth):
-    """The same questions, but for the comparison (test_diff has that), on the text alone."""
+    """The same questions as for the page, except the comparison (test_diff.py checks that), answered by the text report
+    alone."""
     stands_out = " ".join(line.strip() for line in section(text, "What stands out"))
     haskell = [line for line in section(text, "Top functions") if "Main." in line]
     check("digest" in haskell[0], f"the function that uses the CPU: {haskell}")
@@ -304,8 +305,8 @@ def check_text(text, truth):
 
 @thorough
 def test_walk(t):
-    """Somebody who knows nothing of the program finds its faults on the page alone, and on the text alone, and the
-    numbers that it measured itself."""
+    """Without any knowledge of the program one finds its faults from the page alone, and from the text alone, with the
+    numbers that the program itself measured."""
     capture = t.dir / "faulty.capture"
     truth, report, target = profile_run(t, "Faulty", rts=("-N2",),
                                         options=(*ALWAYS, "-F", "499", "-f", "json,html", "--save", capture))
@@ -344,7 +345,7 @@ def test_walk(t):
     check(target.pid, "no process")
     # 6. what allocates
     check_allocation(seen["allocating"], truth["allocated"])
-    # nobody can while a collection waits to begin
+    # nothing can be allocated while a collection waits to begin
     held = allocated_in(seen["heldUp"]["basis"])
     check(held < 0.01 * truth["allocated"], f"while the collections were held up {held} bytes were allocated")
     # 7. what changed between two builds

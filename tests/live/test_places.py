@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The service, the container and the pod that a process runs in: in --list, in reports, and to choose by."""
+"""The service, container and pod that a process runs in: in --list, in reports, and for selection."""
 
 import json
 import os
@@ -15,14 +15,14 @@ POD = "0f9c1d2e-3a4b-5c6d-7e8f-901234567890"
 KUBERNETES = f"kubepods.slice/kubepods-pod{POD.replace('-', '_')}.slice/cri-containerd-{ID}.scope"
 # where: (service, container, pod)
 PLACES = {"service": ("system.slice/safescoped-test.service", "safescoped-test.service", "", ""), "pod": (KUBERNETES, "", ID, POD),
-          # below a user's manager nothing is the system's
+          # below a user's service manager no unit is the system's
           "user": ("user.slice/user-1.slice/user@1.service/app.slice/safescoped-test.service",
                    "user@1.service/safescoped-test.service", "", ""),
           "user-pod": (f"user.slice/user-1.slice/user@1.service/{KUBERNETES}", "", f"user@1.service/{ID}", "")}
 
 
 def hierarchy():
-    """The cgroup v2 of this host, if we may make groups in it."""
+    """The host's cgroup v2 hierarchy, if we can create groups in it."""
     mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
     found = [Path(where) for _, where, kind, options, *_ in mounts if kind == "cgroup2" and "rw" in options.split(",")]
     if not found or not os.access(found[0], os.W_OK):
@@ -49,7 +49,7 @@ def started(t, path):
 
 
 def shown(service, container, pod):
-    """As people read it."""
+    """The place as the reports print it."""
     container = container.replace(ID, ID[:12])
     return ", ".join(words for words in (service, f"container {container}" if container else "", f"pod {pod}" if pod else "") if words)
 
@@ -80,7 +80,7 @@ def test_place(t, which):
 
 
 def test_several(t):
-    """The table of processes has as much of it as there is room for."""
+    """The table of processes has as much of the place as fits."""
     service, pod = started(t, PLACES["service"][0]), started(t, PLACES["pod"][0])
     elsewhere = t.target("Calls", 1, "safe_sleep_1ms=100000")
     elsewhere.go()
@@ -93,7 +93,7 @@ def test_several(t):
 
 
 def test_excluded_though_replaced(t):
-    """An executable that a package upgrade has put a new file in place of."""
+    """--exe and --exclude match a running executable whose file was replaced by a package upgrade."""
     path, new = t.dir / "prog", t.dir / "new"
     shutil.copy(program("Calls"), path)
     target = Target([path, "1", "safe_sleep_1ms=100000"])

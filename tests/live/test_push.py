@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""OTLP profiles, live: what the real OpenTelemetry Collector understands is what the report has, also when it is
-down for a while, or the disk is full."""
+"""Live OTLP profiles: what the real OpenTelemetry Collector understands is what the report has, even if the collector
+is down for a while or the disk is full."""
 
 import gzip
 import signal
@@ -20,7 +20,7 @@ IN_SAFE_CALLS = {"safe_call_cpu", "safe_call_blocked"}
 
 
 def wanted(report, states):
-    """{(pid, tid, state): ns} by the report; two threads may have had one number."""
+    """{(pid, tid, state): ns} by the report; two threads may have had the same number."""
     sums = {}
     for target in report.json["targets"]:
         for lane in target["lanes"]:
@@ -32,7 +32,8 @@ def wanted(report, states):
 
 
 def unknown_of(sums):
-    """A thread whose state is not known may be on a CPU or off it, which the report does not part: both together."""
+    """A thread in an unknown state may be on a CPU or not, and the report does not distinguish the two: the sum of
+    both."""
     both = {}
     for kind in ("cpu", "off_cpu"):
         for key in [k for k in sums.get(kind, {}) if k[2] == "unknown"]:
@@ -41,7 +42,7 @@ def unknown_of(sums):
 
 
 def compare(profiles, report):
-    """Each thread's time in each state, to the nanosecond."""
+    """Each thread's time in each state is the same, to the nanosecond."""
     sums = profiles.sums()
     sums["unknown"] = unknown_of(sums)
     for kind, states in (("cpu", lambda s: s in ON_CPU),
@@ -58,7 +59,7 @@ def compare(profiles, report):
 
 @cases("thr", "v")
 def test_a_file(t, way):
-    """What -f otlp writes, sent as it is."""
+    """What -f otlp writes, sent unchanged, has the report's numbers."""
     collector = Collector(t)
     _, report, target = profile_run(t, "Calls", *CALLS, way=way, rts=("-N2",) if way == "thr" else (),
                                     options=(*ALWAYS, "-F", "499", "-f", "json,otlp", "--lanes", "thread,capability,haskell"))
@@ -83,7 +84,7 @@ def test_a_file(t, way):
     for _, kind, a, ns, _ in profiles.samples():
         if a.get("ghc.state") == "unsafe_call_cpu" and kind == "cpu":
             caps[a.get("ghc.capability")] = caps.get(a.get("ghc.capability"), 0) + ns
-    # None: the moment was not drawn, and with it who ran it is not known
+    # None: that moment was not recorded in a lane, so the capability is unknown
     unknown = caps.pop(None, 0)
     check(caps and caps.keys() <= ({0, 1} if way == "thr" else {0}), f"unsafe calls ran on the capabilities {caps}")
     check(unknown <= 0.02 * sum(caps.values()), f"no capability is known for {unknown} ns of unsafe calls, of {caps}")
@@ -111,7 +112,7 @@ def has_something(report):
 
 
 def compare_all(collector, reports):
-    """Each window came once, in order of time, with the report's sums."""
+    """Each window arrived once, in order of time, with the report's sums."""
     reports = [r for r in reports if has_something(r)]
     for report in reports:
         profiles = collector.next()
@@ -121,7 +122,7 @@ def compare_all(collector, reports):
 
 
 def finish(session, number=signal.SIGTERM):
-    """(its exit code, how long its end took)"""
+    """(its exit code, the seconds that its end took)"""
     begin = time.monotonic()
     session.signal(number)
     return session.wait(), time.monotonic() - begin
@@ -129,7 +130,7 @@ def finish(session, number=signal.SIGTERM):
 
 def test_windows(t):
     collector = Collector(t)
-    target = t.target("Calls", *CALLS, "safe_sleep_1ms=3000", rts=("-N2",))  # three seconds, whatever the machine
+    target = t.target("Calls", *CALLS, "safe_sleep_1ms=3000", rts=("-N2",))  # three seconds, however fast the machine is
     session, folder = start(t, target, "--push", collector.url)
     target.go()
     target.result()
@@ -145,7 +146,7 @@ def test_windows(t):
 
 
 def test_one_session(t):
-    """Without --window, and without files: once, at its end."""
+    """Without --window and without files there is one push, at the session's end."""
     collector = Collector(t)
     target = t.target("Calls", 2, "safe_sleep_1ms=20000")
     session = t.session("--pid", target.pid, "-d", "2", "-v", "--push", collector.url, "--push-queue", t.dir / "queue",
@@ -156,7 +157,7 @@ def test_one_session(t):
     request = collector.next()
     (resource, profiles), = request.resources()
     kinds = sorted(request.type(p)[0] for p in profiles)
-    # alloc_space: if it collected garbage meanwhile
+    # alloc_space: only if it collected garbage in that time
     check(resource["process.pid"] == target.pid and [k for k in kinds if k != "alloc_space"] ==
           ["cpu", "off_cpu", "safe_call", "samples"] and len(kinds) <= 5, f"{resource}: {kinds}")
     check(abs(int(profiles[0]["durationNano"]) - 2e9) < 1e9, f"it lasted for {profiles[0]['durationNano']} ns")
@@ -166,7 +167,7 @@ def test_one_session(t):
 
 @thorough
 def test_down_and_back(t):
-    """The collector goes and comes back, and goes before the session ends: the next one sends what is left."""
+    """The collector stops and comes back, and stops again before the session ends: the next session sends what is left."""
     collector = Collector(t)
     target = t.target("Calls", 2, "safe_sleep_1ms=60000")
     session, folder = start(t, target, "--push", collector.url, window="0.5")
@@ -196,7 +197,7 @@ def test_down_and_back(t):
 
 
 def test_hanging(t):
-    """A server that never answers: profiling goes on as ever, and SIGTERM ends it in time."""
+    """With a server that never answers profiling goes on as usual, and SIGTERM ends it in time."""
     server = Server(t, [HANG] * 1000)
     target = t.target("Calls", 2, "safe_sleep_1ms=60000")
     session, folder = start(t, target, "--push", server.url(), window="0.5")
@@ -204,14 +205,14 @@ def test_hanging(t):
     time.sleep(4)
     code, took = finish(session)
     reports = windows(folder)
-    # two seconds, and what the machine is busy with
+    # two seconds, plus some for a busy machine
     check(code == 0 and took < 6, f"it ended with {code} after {took:.1f} s")
     check(len(reports) >= 7 and len(queued(t)) == len(reports), f"{len(queued(t))} of {len(reports)} are queued")
     follow_each_other(reports)
 
 
 def test_disk_full(t):
-    """What finds no room is dropped, counted and said; what is there arrives; then it goes on."""
+    """What does not fit on the disk is dropped, counted and reported; what was queued arrives; then pushing goes on."""
     disk = t.dir / "queue"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], check=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""--push to servers that misbehave: each window arrives exactly once, or is counted. What is pushed is a replay in
-windows, whose files -f otlp writes as well: what arrives is compared with them byte for byte."""
+"""--push to servers that misbehave: each window arrives exactly once, or is counted as dropped. A replay in windows is
+pushed, and also written by -f otlp: what arrives is compared with those files byte for byte."""
 
 import fcntl
 import gzip
@@ -20,7 +20,7 @@ SECRET = "Bearer 2f6c1ab0"
 
 
 class Pushed:
-    """A replay in windows that was pushed."""
+    """A replay in windows that is pushed."""
 
     def __init__(self, t, *urls, options=(), env=None, name="first", wait=True):
         self.files = t.dir / name
@@ -52,17 +52,17 @@ class Pushed:
         self.process.wait()
 
     def windows(self):
-        """The files of those in which something happened, in order of time: the others are not pushed."""
+        """The files of the windows in which something happened, in order of time: the others are not pushed."""
         files = [p.read_bytes() for p in sorted(self.files.iterdir())]
-        # a request begins with a process, if there is any; field 1
+        # a request that is not empty begins with a process: field 1
         return [body for body in files if gzip.decompress(body).startswith(b"\x0a")]
 
     def queued(self):
-        """What is in the queue, in order of time: a line comes first."""
+        """The requests in the queue, in order of time; each file begins with a line of its own, which is left out."""
         return [p.read_bytes().partition(b"\n")[2] for p in sorted(self.queue.rglob("*.push"))]
 
     def check_all(self, server, code=0):
-        """Each arrived once, in order, and nothing is left."""
+        """Each window arrived once, in order, and nothing is left."""
         self.check_taken(server, self.windows(), code)
         check(not self.queued(), "something is still queued")
 
@@ -86,7 +86,7 @@ def test_request(t):
 
 
 def test_short_outages(t):
-    """Of those that follow the first one nothing is reported."""
+    """Of several short outages only the first is reported."""
     server = Server(t, [answer(503, b""), answer(200)] * 3)
     pushed = Pushed(t, server.url())
     check(pushed.code == 0 and len(server.requests) > 6, f"{pushed.code}: {pushed.said}")
@@ -96,7 +96,7 @@ def test_short_outages(t):
 
 @cases("400", "401", "404", "413", "302", "501")
 def test_refused(t, status):
-    """What is refused for good is not sent again; it is counted, and said once."""
+    """What is refused for good is not sent again; it is counted, and reported once."""
     server = Server(t, [answer(200), answer(int(status), b"\x12\x07no good", headers=["Location: /elsewhere"])])
     pushed = Pushed(t, server.url())
     windows = pushed.windows()
@@ -115,24 +115,24 @@ def test_tried_again(t, status):
     check(pushed.said.count(f"HTTP {status}: later; what is not taken is kept") == 1, pushed.said)
     check("it takes profiles again" in pushed.said, pushed.said)
     waits = [b.at - a.at for a, b in zip(server.requests, server.requests[1:])]
-    # a second, then two, less up to a half of it
+    # one second, then two, each less up to a half
     check(waits[1] >= 0.5 and waits[2] >= 1, f"it waited for {waits}")
 
 
 @thorough
 def test_always_500(t):
-    """A server that fails at one file does not keep the others from it for ever."""
+    """A server that fails on one file does not block the others for ever."""
     server = Server(t, [answer(500)] * 5)
     pushed = Pushed(t, server.url())
     pushed.check_taken(server, pushed.windows()[1:], code=1)
     check(len(server.requests) == len(pushed.windows()) + 4, f"{len(server.requests)} requests")
-    # nor does it make the server fail faster than before
+    # nor are retries faster for the next file
     waited = server.requests[5].at - server.requests[4].at
     check(waited >= 8, f"it waited for {waited} s after the fifth failure")
 
 
 def test_not_waited_for(t):
-    """What a server wants in an hour is left in the queue at once."""
+    """If the server asks for an hour's wait, everything stays in the queue and the session ends at once."""
     server = Server(t, [answer(429, headers=["Retry-After: 3600"])])
     began = time.monotonic()
     pushed = Pushed(t, server.url())
@@ -158,7 +158,7 @@ def test_partial_success(t):
 
 
 def test_warning(t):
-    """A partial success in which nothing was rejected."""
+    """A partial success that rejects nothing is a success with a warning, which is printed once."""
     server = Server(t, [answer(200, partial(0, "nearly full"))] * 2)
     pushed = Pushed(t, server.url())
     pushed.check_all(server)
@@ -167,13 +167,13 @@ def test_warning(t):
 
 @cases("body", "type", "empty", "untyped", "long")
 def test_strange_success(t, what):
-    """The status counts; what else is said is not believed."""
+    """Only the status decides; a strange body does not matter."""
     act = {"body": answer(200, b"\xff" * 100), "type": answer(200, b"<html>", "text/html"), "empty": answer(204, b""),
            "untyped": b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "long": answer(200, b"\x00" * 3000000)}[what]
     server = Server(t, [act] * 2)
     pushed = Pushed(t, server.url())
     pushed.check_all(server)
-    # nothing at all is OTLP's answer, too
+    # an empty answer is valid OTLP, too
     check(pushed.said.count("an answer that is not OTLP's") == (what not in ("empty", "untyped")), pushed.said)
 
 
@@ -184,7 +184,7 @@ def test_no_answer(t, what):
     server = Server(t, [answer(200), act])
     pushed = Pushed(t, server.url(), options=("--push-timeout", "1"))
     pushed.check_all(server)
-    # a connection that was kept may be closed: that is no failure
+    # a kept-alive connection may be closed: that is no failure
     check(pushed.said.count("what is not taken is kept, and tried again") == (what != "close"), pushed.said)
 
 
@@ -196,7 +196,7 @@ def test_slow(t):
 
 
 def test_hanging_beside_a_good_one(t):
-    """One destination does not wait for the other; what the one did not take is still there."""
+    """One destination does not wait for the other; what the bad one did not accept is still queued."""
     bad, good = Server(t, [HANG] * 100), Server(t)
     pushed = Pushed(t, bad.url(), good.url(), options=("--push-timeout", "60"), wait=False)
     deadline = time.monotonic() + 60
@@ -209,7 +209,7 @@ def test_hanging_beside_a_good_one(t):
 
 
 def test_down_and_back(t):
-    """Nobody listens at first."""
+    """If nothing listens at first, the windows are queued and arrive later."""
     gone = Server(t)
     gone.stop()
     pushed = Pushed(t, gone.url(), wait=False)
@@ -221,12 +221,12 @@ def test_down_and_back(t):
 
 
 def test_killed(t):
-    """What is queued when it is killed is sent by the next one, before its own."""
+    """What is queued when the process is killed is sent by the next one, before its own."""
     gone = Server(t)
     gone.stop()
     first = Pushed(t, gone.url(), wait=False)
     deadline, before = time.monotonic() + 60, []
-    # until nothing is added any more
+    # until no more windows are added
     while (not before or before != first.windows()) and time.monotonic() < deadline:
         before = first.windows()
         time.sleep(0.5)
@@ -234,7 +234,7 @@ def test_killed(t):
     first.kill()
     windows = first.windows()
     check(first.queued() == windows, "the queue is not whole")
-    # what is named like a window's file is one
+    # only files that are named like a window's are sent
     queue = next(first.queue.rglob("*.push")).parent
     (queue / "notes.txt").write_text("mine")
     server = Server(t, port=gone.port)
@@ -247,7 +247,8 @@ def test_killed(t):
 
 
 def test_left_queue(t):
-    """What waits for a server that is pushed to no more stays, and is reported; not while somebody pushes there."""
+    """What is queued for a server that is not pushed to any more stays, and is reported, but not while another session
+    pushes there."""
     gone = Server(t)
     gone.stop()
     first = Pushed(t, gone.url(), wait=False)
@@ -256,7 +257,7 @@ def test_left_queue(t):
     during = Pushed(t, server.url(), name="during")
     check(during.code == 0 and "wait for a server" not in during.said, f"{during.code}: {during.said}")
     first.kill()
-    # its children may end later
+    # its children may end later and hold the lock
     queue = os.open(next(first.queue.rglob("*.push")).parent, os.O_RDONLY)
     fcntl.flock(queue, fcntl.LOCK_EX)
     os.close(queue)
@@ -268,19 +269,19 @@ def test_left_queue(t):
 
 
 def test_full_queue(t):
-    """The oldest go, and are counted."""
+    """A full queue drops its oldest files, and counts them."""
     gone = Server(t)
     gone.stop()
     pushed = Pushed(t, gone.url(), options=("--push-queue-bytes", "12K"), wait=False)
     time.sleep(2)
     left = pushed.queued()
-    # of the disk, where each file takes whole blocks
+    # on the disk, where each file takes whole blocks
     taken = sum(p.stat().st_blocks * 512 for p in pushed.queue.rglob("*.push"))
     check(0 < taken <= 12288, f"{taken} bytes are queued")
     server = Server(t, port=gone.port)
     pushed.wait()
     windows = pushed.windows()
-    # the first one was being sent: it was held
+    # the first one was being sent, and therefore kept
     check(set(server.taken()) <= set(windows) and server.taken()[1:] == windows[-len(left) + 1:],
           f"{len(server.taken())} arrived of {len(left)}")
     check(pushed.code == 1 and f"{len(windows) - len(left)} dropped" in pushed.said, f"{pushed.code}: {pushed.said}")
@@ -348,7 +349,7 @@ def test_bad_urls(t, url):
 
 
 def test_path(t):
-    """As of a collector behind a reverse proxy."""
+    """A URL with a path, as for a collector that a reverse proxy serves."""
     server = Server(t)
     pushed = Pushed(t, server.url() + "/otlp/")
     pushed.check_all(server)
@@ -368,7 +369,7 @@ def certificate(t):
 
 
 def test_tls(t):
-    """A certificate is trusted only if it is known, and only for its own name."""
+    """A certificate is accepted only if its issuer is trusted and it is for the server's name."""
     file, both = certificate(t)
     server = Server(t, certificate=both)
     trusted = Pushed(t, (server.url("otlp+https", "localhost"), "--push-ca", file))
@@ -388,7 +389,7 @@ def test_tls(t):
 
 
 def test_proxy(t):
-    """By the environment, as other programs have it."""
+    """The proxy is taken from the environment, as by other programs."""
     proxy = Server(t)
     pushed = Pushed(t, "otlp+http://collector.invalid:4318",
                     env={"http_proxy": f"http://127.0.0.1:{proxy.port}", "no_proxy": ""})
@@ -401,7 +402,7 @@ def test_proxy(t):
 
 
 def raw_samples(path):
-    """What Go's own reader has of the samples: their values, and the names of their frames."""
+    """The samples as Go's own reader prints them: their values, and the names of their frames."""
     if not shutil.which("go"):
         check(os.environ.get("CI") != "true", "go is not installed")
         raise Skip("go is not installed")
@@ -413,7 +414,7 @@ def raw_samples(path):
 
 
 def by_stack(path):
-    """What the samples of each stack add up to: for Pyroscope they are not divided among capabilities and threads."""
+    """{stack: sums of the values of its samples}: for Pyroscope they are not divided by capability and thread."""
     sums = {}
     for values, frames in raw_samples(path):
         had = sums.get(tuple(frames), [0] * len(values))
@@ -422,7 +423,7 @@ def by_stack(path):
 
 
 def test_pyroscope(t):
-    """Each process's pprof, with its labels and time; an answer is a status."""
+    """Each process's pprof arrives, with its labels and time; of the answer only the status counts."""
     server = Server(t, [answer(200, b"", "text/plain"), answer(503), answer(422, b"bad sample", "text/plain")])
     pushed = Pushed(t, server.url("pyroscope+http"), options=("-f", "otlp,pprof", "--window", "0.5"))
     windows = sorted(p for p in pushed.files.iterdir() if not p.name.endswith(".otlp.pb.gz"))
@@ -442,7 +443,7 @@ def test_pyroscope(t):
 
 
 def test_host_name(t):
-    """A replay's host is not known, unless somebody says so."""
+    """A replay has no host name, unless --host-name sets it."""
     server = Server(t)
     Pushed(t, server.url("pyroscope+http"), options=("--host-name", "node 7,b"))
     check(server.requests and all("?name=Calls%7Bhost%3Dnode%207_b%2Cpid%3D" in r.line for r in server.requests), server.requests[0].line)
@@ -477,8 +478,8 @@ def runs(pid):
 
 @cases("worker", "first")
 def test_rights(t, which):
-    """It has none. Whoever kills the one that works finds another one in its place; without the first one, which
-    starts it, nothing is sent, and nothing is lost."""
+    """The sending processes have no privileges. If the worker is killed, it is replaced; without the first one, which
+    starts it, nothing is sent, but nothing is lost either."""
     server = Server(t, [HANG] * 100)
     pushed = Pushed(t, server.url(), wait=False)
     deadline = time.monotonic() + 60

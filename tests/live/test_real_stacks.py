@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whole stacks of real programs, stripped as Debian and npm ship them: web servers under load and a
-converter at a large document."""
+"""Complete stacks of real programs, stripped as Debian and npm ship them: web servers under load, and a converter with
+a large document."""
 
 import random
 import shutil
@@ -12,9 +12,9 @@ import urllib.request
 
 from harness import ROOT, Skip, Target, check, run
 
-# Of all samples in threads of the target.
+# Share of all samples in threads of the target.
 WHOLE = 0.98
-# Where the runtime is just moving a stack's frames, they cannot be read (threadPaused, stackSqueeze).
+# While the runtime moves a stack's frames (threadPaused, stackSqueeze), they cannot be read.
 WHOLE_MUSL, GAPS_MUSL = 0.99, 0.001
 
 
@@ -41,7 +41,7 @@ def free_port():
 
 
 class Client(threading.Thread):
-    """Asks for one page after the other."""
+    """Requests one page after the other."""
 
     def __init__(self, url, answer):
         super().__init__(daemon=True)
@@ -61,7 +61,7 @@ class Client(threading.Thread):
 
 
 def under_load(t, server, url, answer):
-    """A session of some seconds, in which two clients ask for that page."""
+    """A session of some seconds in which two clients request that page."""
     t.started.append(server)
     threading.Thread(target=lambda: server.lines.all(120), daemon=True).start()
     clients = [Client(url, answer) for _ in range(2)]
@@ -97,7 +97,7 @@ def test_hledger_web(t):
 
 
 def test_elm(t):
-    """A static program whose C library, musl as Alpine has it, has no unwind rows."""
+    """A static program whose C library, musl as in Alpine, has no unwind information."""
     elm = ROOT / "build" / "npm" / "node_modules" / "@elm_binaries" / "linux_x64" / "elm"
     if not elm.exists():
         raise Skip("elm IS NOT THERE: scripts/install-deps --test brings it")
@@ -116,7 +116,7 @@ def test_elm(t):
 
 
 def document(path):
-    """Some megabytes of what makes a reader of Markdown work."""
+    """Write some megabytes of text that keeps a Markdown reader busy."""
     chance = random.Random(1)
     words = "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor".split()
     with open(path, "w") as f:
@@ -134,7 +134,7 @@ def test_pandoc(t):
     source = t.dir / "large.md"
     document(source)
     command = [path, "-f", "markdown", "-t", "html", "-o", t.dir / "large.html", source]
-    # it runs for some seconds: for its first 50 ms libraries are mapped whose unwind rows are still being made
+    # it runs for some seconds: in the first 50 ms its libraries are mapped, but their unwind rows are not ready yet
     session = t.session("-v", "-F", "999", "-f", "json,folded", "-o", t.stem, "--", *command)
     check(session.wait(120) == 0, f"{session.err.seen}")
     check((t.dir / "large.html").stat().st_size > 100000, "pandoc made nothing")

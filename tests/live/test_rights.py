@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Without root: with the unit's capabilities an ordinary user has all that root has, and each of them is needed."""
+"""Without root: with the unit's capabilities an ordinary user can do all that root can, and each capability is needed."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def as_nobody(caps):
 
 
 def place(t):
-    """A folder that anybody can enter and nobody owns, with a copy of the program."""
+    """A folder that anyone can enter and that belongs to nobody, with a copy of safescoped."""
     folder = t.copy_for_all(SAFESCOPED).parent
     os.chown(folder, NOBODY, NOBODY)
     return folder
@@ -50,7 +50,7 @@ def ended(process, timeout=90):
 
 
 def profile(t, folder, caps, target, *options):
-    """(exit code, the report or None, what was said) of a session while the target works."""
+    """(exit code, the program's own counts, the report or None, what was printed) of a session while the target works."""
     process = start(t, folder, caps, "--pid", target.pid, "-v", "-f", "json", "-o", folder / "p.json", *ALWAYS, *options)
     said = ""
     while "attached" not in said and process.poll() is None:
@@ -68,7 +68,7 @@ def calls_of(report, function):
 
 @cases("thr", "dyn")
 def test_as_root(t, way):
-    """Another user's program: its calls are counted exactly, with their names, and nothing is lost."""
+    """The calls of another user's program are counted exactly, with their names, and nothing is lost."""
     folder = place(t)
     target = t.target("Calls", 2, "safe_half_2ms=200", "safe_sleep_1ms=300", way=way, rts=("-N2",))
     code, truth, report, said = profile(t, folder, CAPS, target)
@@ -79,7 +79,7 @@ def test_as_root(t, way):
 
 
 def own_target(t, folder, *args):
-    """A program of the same ordinary user's."""
+    """A program that runs as the same ordinary user."""
     path = folder / "calls"
     if not path.exists():
         shutil.copy(program("Calls"), path)
@@ -90,7 +90,8 @@ def own_target(t, folder, *args):
 
 
 def test_three(t):
-    """With no more than three of them a user has all of it for programs of his own: by pid, in the list, of the host."""
+    """With only three of them a user can profile programs of their own completely: by pid, in the list, in a session of
+    the host."""
     folder = place(t)
     target = own_target(t, folder, "safe_half_2ms=100", "safe_sleep_1ms=300")
     check(target.pid in listed([*as_nobody(ALWAYS_NEEDED), folder / "safescoped"], folder), "it is not in the list")
@@ -118,18 +119,18 @@ def listed(command, cwd):
 
 
 def test_list(t):
-    """The same rows as root's."""
+    """--list has the same rows as for root."""
     folder = place(t)
     targets = [t.target("Server", ready="waiting", way=way) for way in ("thr", "dyn")]
     root, own = listed([SAFESCOPED], folder), listed([*as_nobody(CAPS), folder / "safescoped"], folder)
     for row in (*root.values(), *own.values()):
-        del row["cpu_ns"]  # it goes on between the two
+        del row["cpu_ns"]  # it grows between the two
     for target in targets:
         check(target.pid in root and own.get(target.pid) == root[target.pid], f"{own.get(target.pid)}, and root has {root}")
 
 
 def test_host(t):
-    """A session of the whole host: what runs already, and what begins meanwhile."""
+    """A session of the whole host has the programs that already run and those that start during it."""
     folder = place(t)
     early = t.target("Server", ready="waiting")
     process = start(t, folder, CAPS, "-v", "-d", "8", "-f", "json", "-o", folder / "host.json", *ALWAYS)
@@ -147,7 +148,7 @@ def test_host(t):
 
 
 def test_doctor(t):
-    """It finds nothing that is needed missing, and prints the line that brings the rest."""
+    """--doctor finds that nothing required is missing, and prints the setcap command for the capabilities."""
     folder = place(t)
     for caps, code in ((CAPS, 0), ([], 2)):
         done = subprocess.run([*as_nobody(caps), folder / "safescoped", "--doctor"], capture_output=True, text=True, timeout=60)
@@ -160,7 +161,8 @@ def test_doctor(t):
 
 
 def test_setcap(t):
-    """The doctor's line makes it so: an ordinary user who has nothing else profiles another's program."""
+    """The command that --doctor prints works: with it an ordinary user without other privileges profiles another user's
+    program."""
     if not shutil.which("setcap"):
         raise Skip("no setcap")
     folder = place(t)
@@ -183,7 +185,7 @@ def test_setcap(t):
     check(calls_of(report, "safe_sleep_1ms") == truth["safe_sleep_1ms"]["calls"], f"{calls_of(report, 'safe_sleep_1ms')} calls")
 
 
-# ── one taken away ──
+# ── without one of the capabilities ──
 
 
 def without(cap):
@@ -193,7 +195,7 @@ def without(cap):
 
 @cases(*ALWAYS_NEEDED)
 def test_needed(t, cap):
-    """Nothing begins without it, and the one line says which is missing."""
+    """Nothing starts without it, and the one line printed names it."""
     folder = place(t)
     target = t.target("Server", ready="waiting")
     code, _, err = ended(start(t, folder, without(cap), "--pid", target.pid, "-d", "1", "-f", "json", "-o", folder / "p.json"))
@@ -211,7 +213,7 @@ def test_other_users(t):
 
 
 def renamed(t):
-    """(a library of its own, the program that runs with it)"""
+    """(a private copy of the runtime's library, a program that runs with it)"""
     folder = t.dir / "lib"
     folder.mkdir()
     found = subprocess.run(["ldd", program("Server", "dyn")], capture_output=True, text=True, check=True).stdout
@@ -223,14 +225,14 @@ def renamed(t):
 
 
 def renamed_library(t):
-    """A program whose library of C functions is gone from the disk once it runs."""
+    """A program whose runtime library is deleted from the disk while it runs."""
     library, target = renamed(t)
     library.unlink()
     return target
 
 
 def test_files_that_are_gone(t):
-    """Without CAP_CHECKPOINT_RESTORE the runtime's library is not found once its name is gone."""
+    """Without CAP_CHECKPOINT_RESTORE the runtime's library is not found after it was deleted."""
     folder = place(t)
     target = renamed_library(t)
     for caps, good in ((CAPS, True), (without("CAP_CHECKPOINT_RESTORE"), False)):
@@ -261,14 +263,14 @@ def test_kernel_names(t):
 
 
 def test_all_are_proved(t):
-    """Every capability of the unit has its test here, and it has no user that makes them superfluous."""
+    """Every capability of the unit has a test here, and the unit's user is not one who would not need them."""
     proved = [*ALWAYS_NEEDED, "CAP_DAC_READ_SEARCH", "CAP_CHECKPOINT_RESTORE", "CAP_SYSLOG", "CAP_LEASE"]
     check(CAPS == proved, f"the unit has {CAPS}")
     check(f"AmbientCapabilities={' '.join(CAPS)}\n" in UNIT and "DynamicUser=yes\n" in UNIT, "the unit's other lines")
 
 
 def test_switch_in_a_closed_folder(t):
-    """The operator's file is seen by the rights that there are, and not by those of the user alone."""
+    """The switch-off file is looked up with the daemon's capabilities, and not with the user's permissions alone."""
     folder, closed = place(t), Path(tempfile.mkdtemp(prefix="safescoped-test-"))
     t.finally_do(lambda: shutil.rmtree(closed))
     (closed / "off").write_text("")
@@ -280,7 +282,7 @@ def test_switch_in_a_closed_folder(t):
 
 
 def test_nothing_to_profile(t):
-    """A session of nobody does not end with 0."""
+    """A session that profiled nothing ends with 1."""
     done = subprocess.run([SAFESCOPED, "--comm", "no-such-program", "-d", "0.5", "-f", "json", "-o", t.dir / "x.json"],
                           capture_output=True, text=True, timeout=60)
     check(done.returncode == 1 and "nothing was profiled" in done.stderr, f"ended with {done.returncode}: {done.stderr}")

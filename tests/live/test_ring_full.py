@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What happens while the ring has no room for it: it is found afterwards."""
+"""Events for which the ring has no room are detected afterwards."""
 
 import os
 import signal
@@ -11,12 +11,13 @@ from harness import Target, check, program, run, thorough
 from test_calls import ALWAYS
 from test_system import dump, maps_of
 
-# The ring is smaller then.
+# At a low frequency the ring is smaller.
 FEW_SAMPLES = ("-F", "19", "-v", "-f", "json")
 
-LOST_RING = 0  # its place in the map (bpf/wire.h, WIRE_CNT_LOST_RING)
+LOST_RING = 0  # the counter's index in the map (bpf/wire.h, WIRE_CNT_LOST_RING)
 
-# Seconds: how long it may take to fill the ring, and how long it stays full; after ten the kernel side would be taken off.
+# Seconds: how long it may take to fill the ring, and how long it stays full; after ten the kernel side would be
+# detached.
 FILLED_IN = 7
 FULL_FOR = 1
 
@@ -28,7 +29,7 @@ def start(t, *command, env=None):
 
 
 def filler():
-    """A program that hands a token from one OS thread to another: each time that is some records."""
+    """A program that passes a token between OS threads: each time makes some records."""
     return program("PingPong"), "bound", 100000000, "+RTS", "-N2"
 
 
@@ -42,7 +43,7 @@ def n_lost(counters):
 
 
 def held_up(session, action, fills=None):
-    """Stops the daemon, and calls the action once the ring is full."""
+    """Stop the daemon with SIGSTOP, and call the action once the ring is full."""
     counters = maps_of(session, ("counters",))["counters"]
     session.signal(signal.SIGSTOP)
     try:
@@ -80,7 +81,8 @@ def lives(report, pid):
 
 
 def test_exec(t):
-    """The program ends where it became another one, and the session with it; that one is not waited for."""
+    """A target that execs another program has ended there, and the session with it; the other program is not waited
+    for."""
     fills, target = start(t, *filler()), start(t, program("Forky"), "shell", 1, env={"FORKY_NEXT": "sleep 100"})
     session = t.session("--pid", f"{fills.pid},{target.pid}", *FEW_SAMPLES, "-o", f"{t.stem}.json", *ALWAYS)
     session.wait_attached_to(target.pid)
@@ -98,7 +100,7 @@ def test_exec(t):
 
 @thorough
 def test_exec_in_system(t):
-    """The new program is a target of its own."""
+    """In a session of the whole host the program after an exec is a target of its own."""
     fills, target = start(t, *filler()), start(t, program("Forky"), "shell", 1, env={"FORKY_NEXT": calls()})
     session = t.session(*FEW_SAMPLES, "-o", f"{t.stem}.json", *ALWAYS)
     session.wait_attached_to(target.pid)
@@ -119,7 +121,7 @@ def test_exec_in_system(t):
 
 
 def test_child_of_a_command(t):
-    """A program that the command starts meanwhile."""
+    """A program that the command starts while the ring is full is profiled."""
     flag, pipe, pid = t.dir / "go", t.dir / "pipe", t.dir / "pid"
     os.mkfifo(pipe)
     script = (f'echo go | {" ".join(map(str, filler()))} >{t.dir}/filler 2>&1 & echo $! > {pid}; '
@@ -141,7 +143,7 @@ def test_child_of_a_command(t):
 
 @thorough
 def test_threads(t):
-    """Those that end have ended then, though their process ends long after them."""
+    """Threads that end while the ring is full have ended then, though their process ends much later."""
     fills, target = start(t, *filler()), start(t, program("Brief"), 4)
     session = t.session("--pid", f"{fills.pid},{target.pid}", *FEW_SAMPLES, "-o", f"{t.stem}.json", *ALWAYS)
     session.wait_attached_to(target.pid)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whole sessions of a build with address and undefined-behaviour sanitizers, which end a program
-that reads or writes where it must not: that of the fuzzers, which make check has already."""
+"""Whole sessions with a build that has address and undefined-behaviour sanitizers, which end it at an invalid memory
+access. It is the fuzzers' build, which make check has made already."""
 
 import functools
 import os
@@ -45,7 +45,7 @@ def test_sanitized_samples(t, case):
     target.result()
     check(s.wait() == 0, f"it said {s.err.seen}")
     stacks = t.report().target()["stacks"]
-    # how much CPU a program in 1.5 s gets is the machine's affair; that stacks were walked is the point
+    # how much CPU time the program gets in 1.5 s depends on the machine; what matters is that stacks were walked
     check(stacks["haskell_samples"] >= 10, f"no session to speak of: {stacks}")
 
 
