@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The service: what its manager learns, its configuration read again, its log, its unit."""
+"""The service: its messages to the service manager, reloading its configuration, its log, its unit."""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ from harness import ROOT, SAFESCOPED, SLOWNESS, Skip, cases, check, run, thoroug
 from test_windows import follow_each_other, windows
 
 UNIT = ROOT / "scripts" / "safescoped.service"
-# Of all, a service may be exposed so much (systemd-analyze).
+# The highest exposure level that the unit may have (systemd-analyze security).
 EXPOSURE = 3.0
 
 
@@ -34,7 +34,7 @@ class Manager:
         t.finally_do(self.socket.close)
 
     def take(self, seconds):
-        """What comes in this time; False: nothing did."""
+        """Receive one message; False: none came within so many seconds."""
         self.socket.settimeout(max(0.01, seconds))
         try:
             text = self.socket.recv(65536).decode()
@@ -44,7 +44,7 @@ class Manager:
         return True
 
     def wait_for(self, key, timeout=60 * SLOWNESS):
-        """The next message with that key, after those that were taken."""
+        """The next message with that key that has not been taken yet."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             if self.take(deadline - time.monotonic()) and key in self.messages[-1][1]:
@@ -52,7 +52,7 @@ class Manager:
         check(False, f"no {key} within {timeout} s; there came {self.messages}")
 
     def count(self, key, seconds):
-        """How many with that key come in this time."""
+        """The number of messages with that key in so many seconds."""
         before, end = len(self.messages), time.monotonic() + seconds
         while time.monotonic() < end:
             self.take(end - time.monotonic())
@@ -78,7 +78,7 @@ class Service:
         self.config.write_text("".join(f"{line}\n" for line in lines))
 
     def child(self):
-        """The session's process."""
+        """The pid of the session's process."""
         text = Path(f"/proc/{self.session.pid}/task/{self.session.pid}/children").read_text().split()
         check(len(text) == 1, f"the service has children {text}")
         return int(text[0])
@@ -100,12 +100,12 @@ class Service:
 
 
 def test_ready_and_stopping(t):
-    """READY once everything is attached, and not before; STOPPING when it is to end."""
+    """READY is sent once everything is attached, and not before; STOPPING when the service is asked to end."""
     s = Service(t)
     ready = s.manager.wait_for("READY")
     check(ready["READY"] == "1" and "rofil" in ready["STATUS"], f"{ready}")
     check(len(s.manager.messages) == 1, f"before it: {s.manager.messages}")
-    # what is attached is in its maps: the kernel has the programs
+    # the kernel has loaded BPF programs: their descriptors are open
     check(any("bpf" in os.readlink(f"/proc/{s.child()}/fd/{fd}") for fd in os.listdir(f"/proc/{s.child()}/fd")),
           "it was ready before it had loaded anything")
     s.end()
@@ -113,9 +113,9 @@ def test_ready_and_stopping(t):
 
 
 def test_little_configured(t):
-    """
-    Windows, the daemon's frequency, and the directory that the service manager made for it: for a day. Where only metrics
-    are asked for there are no files; and a session that is to end is none of it.
+    """Without `window` and `output` the service has default windows, the daemon's frequency and the directory that the
+    service manager made for it, and a day of windows is kept. If only metrics are requested there are no files. A
+    session with a duration has none of these defaults.
     """
     state = t.dir / "state"
     state.mkdir()
@@ -145,7 +145,7 @@ def test_little_configured(t):
 
 
 def descendants(pid):
-    """It and what it has started, oldest first."""
+    """The process and its descendants, oldest first."""
     found = [pid]
     for parent in found:
         for task in Path(f"/proc/{parent}/task").glob("*/children"):
@@ -154,7 +154,7 @@ def descendants(pid):
 
 
 def session_of(s):
-    """The service's child that is the session, if there is one."""
+    """The service's child processes that are sessions: one or none."""
     children = Path(f"/proc/{s.session.pid}/task/{s.session.pid}/children").read_text().split()
     return [p for p in children if Path(f"/proc/{p}/comm").read_text().strip() == "safescoped"]
 
@@ -162,7 +162,8 @@ def session_of(s):
 @cases("safescoped:http", "safescoped:push")
 @thorough
 def test_who_has_died(t, name):
-    """A process that the session cannot start again: the next session has one, and what was queued arrives."""
+    """If a helper dies that the session cannot start again, a new session begins with a new one, and what was queued
+    arrives."""
     server = Server(t)
     metrics = t.dir / "metrics"
     s = Service(t, "--metrics", f"unix:{metrics}", "--push", server.url(), "--push-queue", t.dir / "queue")
@@ -192,7 +193,8 @@ def test_who_has_died(t, name):
 
 
 def test_nobody_answers(t):
-    """Who serves the metrics has died, and the session does not begin anew so soon: who asks is refused, and does not wait."""
+    """If the process that serves the metrics has died and no new session has begun yet, clients are refused at once
+    instead of waiting."""
     metrics = t.dir / "metrics"
     s = Service(t, "--metrics", f"unix:{metrics}")
     s.manager.wait_for("READY")
@@ -215,7 +217,8 @@ def test_nobody_answers(t):
 
 @cases("SIGKILL", "SIGSEGV")
 def test_session_killed(t, name):
-    """The session can report nothing then: the service does, and ends, for its manager to start it again."""
+    """If the session is killed it cannot report anything: the service does, and ends, so that its manager starts it
+    again."""
     s = Service(t)
     s.manager.wait_for("READY")
     os.kill(s.child(), signal.Signals[name])
@@ -227,7 +230,8 @@ def test_session_killed(t, name):
 
 
 def test_all_are_stopped(t):
-    """A service manager sends SIGTERM to each process of a service: it still ends as it should."""
+    """A service manager sends SIGTERM to each process of a service: the service still ends properly, with its last
+    window."""
     s = Service(t, "--metrics", f"unix:{t.dir / 'metrics'}", "--push", "otlp+http://127.0.0.1:9", "--push-queue", t.dir / "queue")
     s.manager.wait_for("READY")
     s.wait_for_windows(lambda hz: len(hz) >= 2)
@@ -248,14 +252,14 @@ def test_all_are_stopped(t):
 
 @thorough
 def test_watchdog(t):
-    """It comes in time, and only while the session's own loop turns."""
+    """WATCHDOG is sent in time, but only while the session's own loop runs."""
     s = Service(t, env={"WATCHDOG_USEC": "6000000"})
     s.manager.wait_for("READY")
     check(s.manager.count("WATCHDOG", 7) >= 1, f"{s.manager.messages}")
     child = s.child()
     os.kill(child, signal.SIGSTOP)
     try:
-        # the last word that it was alive is two seconds old then; after ten the session would end
+        # by now its last sign of life is two seconds old; after ten the session would end
         s.manager.count("WATCHDOG", 2.5)
         still = s.manager.count("WATCHDOG", 3)
     finally:
@@ -268,7 +272,7 @@ def test_watchdog(t):
 
 @thorough
 def test_reload(t):
-    """SIGHUP: the new configuration holds from then on, and the window so far is written."""
+    """After SIGHUP the new configuration applies, and the current window is written."""
     s = Service(t)
     s.manager.wait_for("READY")
     s.wait_for_windows(lambda hz: len(hz) >= 2)
@@ -287,14 +291,15 @@ def test_reload(t):
 
 
 def test_early_signals(t):
-    """What comes before it has read its configuration ends nothing, and it is ready once all is attached."""
+    """A SIGHUP before it has read its configuration does not end the service, which becomes ready once everything is
+    attached."""
     library = t.dir / "early_signals.so"
     subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", library, ROOT / "tests" / "live" / "early_signals.c"], check=True)
     s = Service(t, env={"LD_PRELOAD": str(library)})
     s.manager.wait_for("READY")
     s.wait_for_windows(lambda hz: len(hz) >= 1)
     s.end()
-    # what is no service ends by it as before
+    # what is not a service is still ended by the signal
     config = t.dir / "one.conf"
     config.write_text("duration 60\nformat json\n")
     session = t.session("--config", config, "-o", t.dir / "one.json", env={"LD_PRELOAD": str(library)})
@@ -302,9 +307,8 @@ def test_early_signals(t):
 
 
 def test_wrong_reload(t):
-    """
-    A configuration that is wrong is reported with its line, and not taken; nor is one that no session could begin with, or
-    that did not change.
+    """An invalid configuration is reported with its line and ignored; so is one with which no session could begin, and
+    one that has not changed.
     """
     s = Service(t)
     s.manager.wait_for("READY")
@@ -318,7 +322,7 @@ def test_wrong_reload(t):
                       (s.config.read_text() + f"push otlp+http://127.0.0.1:9\npush-headers {t.dir / 'none'}\n",
                        f"{t.dir / 'none'}: cannot be read"),
                       (s.config.read_text() + f"pid {gone}\n", f"pid {gone}: no such process"),
-                      # a directory, but none for files
+                      # a directory, but not one to write files in
                       (s.config.read_text().replace(str(s.folder), "/proc"), "cannot be written"),
                       (s.config.read_text() + f"push otlp+http://127.0.0.1:9\npush-queue {queue}\n", "others may write there"),
                       (s.config.read_text() + f"archives {t.dir / 'none'}\n", f"--archives {t.dir / 'none'}"),
@@ -365,7 +369,7 @@ def test_reload_that_cannot_begin(t):
 
 
 def test_reload_during_a_reload(t):
-    """Whoever reloads what is being reloaded waits for the same new session."""
+    """A reload during a reload waits for the same new session."""
     s = Service(t)
     s.manager.wait_for("READY")
     child = s.child()
@@ -388,7 +392,7 @@ def test_reload_during_a_reload(t):
 
 
 def answers(host, port):
-    """Whether somebody answers there within some seconds."""
+    """Whether something answers there within some seconds."""
     for _ in range(50):
         try:
             with urllib.request.urlopen(f"http://{host}:{port}/healthz", timeout=5) as answer:
@@ -407,7 +411,7 @@ def reload(s, *more):
 
 @thorough
 def test_moved_metrics(t):
-    """A new address with the same port is served at once; one that is taken is served when it is free."""
+    """After a reload a new address with the same port is served at once, and one that is in use once it is free."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -432,7 +436,7 @@ def test_moved_metrics(t):
 
 @thorough
 def test_new_credentials(t):
-    """A file of headers that has changed is read again on SIGHUP, though no line of the configuration has."""
+    """A changed file of headers is read again on SIGHUP, even if the configuration itself has not changed."""
     server, headers = Server(t), t.dir / "headers"
     headers.write_text("X-Scope-OrgID: old\n")
     s = Service(t, "--push", server.url(), "--push-headers", headers, "--push-queue", t.dir / "queue")
@@ -480,7 +484,8 @@ def test_stopped_as_it_begins(t):
 
 
 def test_switched_off(t):
-    """It begins while the off file is there, is ready all the same, reads its configuration, and goes on when it is gone."""
+    """Started while the off file exists, the service is ready all the same, reloads its configuration, and profiles
+    once the file is removed."""
     (t.dir / "off").touch()
     s = Service(t, env={"WATCHDOG_USEC": "3000000"})
     check("off" in s.manager.wait_for("READY")["STATUS"], f"{s.manager.messages}")
@@ -499,7 +504,8 @@ def test_switched_off(t):
 
 
 def test_stopped_as_it_is_switched_off(t):
-    """A signal that comes while the session ends for the off file ends the service, which would wait for the file's end else."""
+    """A signal that arrives while the session ends because of the off file ends the service, which otherwise would wait
+    for the file's removal."""
     s = Service(t, "--push", Server(t, [HANG] * 1000).url(), "--push-queue", t.dir / "queue")
     s.manager.wait_for("READY")
     s.wait_for_windows(lambda hz: len(hz) >= 2)
@@ -507,7 +513,7 @@ def test_stopped_as_it_is_switched_off(t):
     probes = len(os.listdir(f"/proc/{child}/fd"))
     s.off.touch()
     deadline = time.monotonic() + 30 * SLOWNESS
-    # it ends: what it has attached goes first, then it waits for what is not delivered
+    # while it ends it first detaches everything, and then waits for pushes that are not delivered
     while len(os.listdir(f"/proc/{child}/fd")) >= probes and time.monotonic() < deadline:
         time.sleep(0.01)
     s.session.signal(signal.SIGTERM)
@@ -517,7 +523,7 @@ def test_stopped_as_it_is_switched_off(t):
 
 
 def test_ready_without_windows(t):
-    """A session that is one is ready for its manager, too, and alive."""
+    """A session without windows also sends READY and WATCHDOG."""
     manager = Manager(t)
     target = t.target("Server", ready="waiting")
     session = t.session("--pid", target.pid, "-f", "json", "-o", t.dir / "one.json", env={"NOTIFY_SOCKET": manager.path})
@@ -528,7 +534,8 @@ def test_ready_without_windows(t):
 
 
 def journal(t, *args, mine=True):
-    """The lines on a standard error that the environment calls the journal's, or another one."""
+    """(process, reader of its standard error). The environment declares standard error to be the journal, or with
+    mine=False another stream to be it."""
     read, write = os.pipe()
     st = os.fstat(write)
     env = {**os.environ, "JOURNAL_STREAM": f"{st.st_dev}:{st.st_ino + (0 if mine else 1)}"}
@@ -538,7 +545,7 @@ def journal(t, *args, mine=True):
 
 
 def test_journal(t):
-    """An error has its level in front, for the journal alone."""
+    """An error line begins with its level if, and only if, standard error is the journal."""
     (t.dir / "conf").write_text("windw 3\n")
     for mine, form in ((True, r"<3>.*conf:1: windw"), (False, r"safescoped: .*conf:1: windw")):
         process, log = journal(t, "--check-config", "--config", t.dir / "conf", mine=mine)
@@ -548,7 +555,7 @@ def test_journal(t):
 
 
 def test_quiet_log(t):
-    """What is routine is in no log: window after window there is no line."""
+    """Routine is not logged: window after window without a single line."""
     folder = t.dir / "windows"
     folder.mkdir()
     target = t.target("Server", ready="waiting")
@@ -565,7 +572,7 @@ def test_quiet_log(t):
 
 
 def test_unit(t):
-    """systemd finds nothing wrong in it, and exposes it little."""
+    """systemd finds nothing wrong in the unit, and its exposure level is low."""
     if not shutil.which("systemd-analyze"):
         raise Skip("no systemd-analyze")
     unit = t.dir / "safescoped.service"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The service as an operator leaves it running: processes come and go, the collector is restarted, Prometheus scrapes.
-Nothing is lost, each window arrives once, memory stays flat, and the windows add up to what the programs counted and to
-what Prometheus has of the whole session.
+"""The service as an operator runs it: processes come and go, the collector is restarted, Prometheus scrapes. Nothing is
+lost, each window arrives once, memory stays flat, and the windows add up to what the programs counted and to what
+Prometheus has of the whole session.
 
 SAFESCOPED_SOAK: for how many seconds programs are started (45)."""
 
@@ -23,24 +23,25 @@ from test_windows import follow_each_other, windows
 SECONDS = float(os.environ.get("SAFESCOPED_SOAK", "45"))
 WINDOW = 1 if SECONDS <= 300 else 10
 LONG, SHORT = 16, 4
-# nobody else's, such as another soak's
+# unique, so that another soak's programs are not profiled
 NAME = f"soak{os.getpid()}"
 CALLS = ("safe_sleep_1ms", "safe_sleep_20ms", "safe_half_2ms")
-# Of a process that has ended figures are there for five minutes; for so long it is sure that they are.
+# The figures of a process that has ended are kept for five minutes; for this long they certainly are.
 SHOWN_FOR = 240
-# What a process may grow by while as much goes on as before: what its allocator does not give back.
+# How much a process may grow under a constant load: memory that its allocator does not give back.
 GROWTH, GROWTH_KB = 0.05, 1024
 
 
 class Programs:
-    """LONG that run all the time, and SHORT at a time that come and go; each counts its own calls."""
+    """LONG programs run all the time, and SHORT at a time come and go; each counts its own calls."""
 
     def __init__(self, t):
         self.t = t
         self.calls, self.work = (Path(shutil.copy(program(name), t.dir / f"{NAME}-{name.lower()}")) for name in ("Calls", "Work"))
         self.long = [self.start(self.calls, 1, f"safe_sleep_20ms={int(SECONDS * 50)}") for _ in range(LONG - 2)]
         self.long += [self.start(self.calls, 2, f"safe_sleep_1ms={int(SECONDS * 1000)}", "+RTS", "-N2") for _ in range(2)]
-        # pid: what those who had it, one after the other, printed of their calls; in an hour numbers are used again
+        # pid: what the programs with this pid, one after the other, printed of their calls; in an hour pids are used
+        # again
         self.truth = {}
         self.failed = None
         self.ended = {}
@@ -53,13 +54,13 @@ class Programs:
         return target
 
     def one(self, i, n):
-        """Callers and collectors in turn, for one to some seconds."""
+        """Start callers and collectors in turn, each for about one to a few seconds."""
         if (i + n) % 3 == 0:
             target = self.start(self.work, "alloc", "1", "+RTS", "-A256k")
         else:
             target = self.start(self.calls, 1, f"safe_sleep_1ms={200 * (1 + n % 4)}", f"safe_half_2ms={20 * (1 + i)}",
                                 f"safe_sleep_20ms={30 * (1 + (i + n) % 8)}")
-        # it has been seen by then: what a program that is new to the host does first is not counted
+        # by then it is attached: the first calls of a program that is new to the host are not counted
         time.sleep(0.5 * SLOWNESS)
         target.go()
         if (i + n) % 3:
@@ -68,7 +69,7 @@ class Programs:
             check(target.wait(300) == 0, "Work failed")
             counted = {}
         self.truth.setdefault(target.pid, []).append(counted)
-        # there are some two thousand of them in an hour, with two pipes each
+        # there are about two thousand of them in an hour, with two pipes each
         target.kill()
 
     def come_and_go(self, i):
@@ -87,12 +88,12 @@ class Programs:
             thread.start()
 
     def end(self):
-        """Waits until all have ended."""
+        """Wait until all have ended."""
         self.stop.set()
         for thread in self.threads:
             thread.join()
         check(self.failed is None, f"a program failed: {self.failed}")
-        # some end minutes before others: what sleeps for shorter does so more often, and each time for longer than asked for
+        # some end minutes before others: shorter sleeps are more numerous, and each takes longer than requested
         while len(self.ended) < len(self.long):
             for target in self.long:
                 if target.process.poll() is not None:
@@ -103,7 +104,7 @@ class Programs:
 
 
 class Memory:
-    """The resident memory of a process, twice a second."""
+    """The resident memory of a process, measured twice a second."""
 
     def __init__(self, t, pid):
         self.pid, self.kb, self.over = pid, [], threading.Event()
@@ -124,7 +125,8 @@ class Memory:
         self.thread.join()
 
     def is_flat(self):
-        """Its least in the last third, against its least in the one before: peaks are windows that are being made."""
+        """Compare the low of the last third (the first decile) with that of the third before: the peaks are windows
+        being written."""
         self.end()
         third = len(self.kb) // 3
         check(third >= 10, f"{len(self.kb)} looks at the memory")
@@ -151,7 +153,7 @@ def wait_for_all(where, pids, seconds=60 * SLOWNESS):
 
 
 def settled(where, server):
-    """All that was pushed has arrived, and Prometheus has figures of after the programs' end."""
+    """Wait until all that was pushed has arrived, and Prometheus has figures from after the programs' end."""
     ended = time.time() + 3
     for _ in range(120):
         series = scrape(where)
@@ -163,8 +165,8 @@ def settled(where, server):
 
 
 def arrived_once(collector, reports):
-    """Each window that has anything in it, with the report's sums; none twice. After an outage the second may come before the
-    first: what keeps failing holds up nothing after it."""
+    """Each window that has any contents arrived exactly once, with the report's sums. After an outage the second may
+    arrive before the first, as a request that keeps failing does not hold up others."""
     wanted = {r.json["session"]["start_unix_ns"]: r for r in reports if has_something(r)}
     came = []
     while not collector.sink.seen.empty():
@@ -184,7 +186,7 @@ def nothing_lost(reports):
 
 
 class Sums:
-    """Of a process's part of all windows."""
+    """One process's parts of all windows."""
 
     def __init__(self):
         self.targets = []
@@ -200,7 +202,7 @@ class Sums:
 
 
 def add_up(reports):
-    """{pid: the Sums of those who had it, one after the other}"""
+    """{pid: the Sums of the processes that had it, one after the other}"""
     sums = {}
     for report in reports:
         for target in report.json["targets"]:
@@ -209,7 +211,7 @@ def add_up(reports):
 
 
 def as_counted(sums, truth):
-    """Each program's calls, in all windows together."""
+    """The calls of each program, over all windows, are those that it counted."""
     for pid, programs in truth.items():
         check(len(sums[pid]) == len(programs), f"pid {pid}: {len(programs)} programs had it, {len(sums[pid])} in the windows")
         for counted, of_one in zip(programs, sums[pid]):
@@ -219,7 +221,7 @@ def as_counted(sums, truth):
 
 
 class Scraped:
-    """What a Prometheus has at the end of the session: of the whole of it."""
+    """What Prometheus has of the whole session when it ends."""
 
     def __init__(self, server):
         self.server = server
@@ -235,7 +237,7 @@ class Scraped:
         return {int(dict(labels)["pid"]): value for labels, value in query(self.server, f"sum by (pid) ({series})").items()}
 
     def is_sum_of(self, sums, programs):
-        """Of those that have ended the last ones are still there."""
+        """Its figures are the sums over all windows; those of programs that ended recently are still there."""
         check(self.up == [1], f"it was not scraped all the time: {self.up}")
         recent = {pid for pid, at in programs.ended.items() if at > self.at - SHOWN_FOR}
         check(recent and recent <= self.in_calls.keys(), f"Prometheus has {self.in_calls.keys()}, {recent} have just ended")
@@ -262,7 +264,7 @@ def configure(t, collector):
 def test_soak(t):
     collector = Collector(t)
     config, folder = configure(t, collector)
-    # as the service runs
+    # at the service's own priority
     session = t.session("--config", config, "-v", prefix=["nice", "-n", "-5"])
     session.wait_attached()
     where = address(session)

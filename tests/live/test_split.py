@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Shares of the CPU against the truth: two functions, one of which does three times the work."""
+"""Shares of CPU time against the truth: two functions, of which one does three times the work of the other."""
 
 from harness import Failure, cases, check, profile_run, run
 
@@ -18,11 +18,11 @@ def function_total(report, module, function):
 def test_split(t, way):
     truth, report, _ = profile_run(t, "Split", 4, way=way, options=("-F", str(HZ)))
     check(truth["workA"] == 3 * truth["workB"], "the test program itself is wrong")
-    # GHC's worker/wrapper split puts the loop into a `$w` twin.
+    # GHC's worker/wrapper split may move the loop to a `$w` variant.
     a = function_total(report, "SplitA", "workA")
     b = function_total(report, "SplitB", "workB")
     all_samples = sum(f["self_samples"] for f in report.target()["functions"])
-    # As many as the program was on the CPU, by its own clock, however busy the machine is.
+    # The expected number, from the program's own CPU clock, so that a busy machine does not matter.
     want = HZ * truth["cpu_ns"] / 1e9
     check(truth["cpu_ns"] > 1.3e9, "the machine is too busy: the test program got less than 1.3 s of 4")
     check(all_samples >= 0.9 * want, f"{all_samples} samples at {HZ} Hz, should be {want:.0f}")

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Stacks: nearly all end at the thread's start, and they hold the program's own functions."""
+"""Nearly all stacks reach the thread's start, and contain the program's own functions."""
 
 import re
 
 from harness import cases, check, check_near, profile_run, run
 from test_unwind import agrees, whole
 
-# What a program's own source says must be on its stacks.
+# Functions that must be on the stacks, by the program's source.
 FUNCTIONS = {
     "alloc": ("growTree", "foldTree"),
     "stm": ("stmPut",),
@@ -20,7 +20,7 @@ WAYS = ("v", "thr", "thr_p", "dyn")
 
 
 def has(names, function):
-    """`Main.function`, or what GHC makes of it: workers, and local functions of it."""
+    """Whether the function is there, as `Main.function` or as a worker or local function that GHC made of it."""
     return any(n.lstrip("~").startswith("Main.")
                and function in n for n in names)
 
@@ -35,8 +35,8 @@ def test_complete(t, case):
     target = report.target()
     stacks = target["stacks"]
     haskell, complete = stacks["haskell_samples"], stacks["haskell_complete"]
-    # Of gmp nearly all time is in libgmp's own code, which Haskell calls unsafely: of so few samples
-    # one may be in the way of the share.
+    # With gmp nearly all time is in libgmp's own code, which Haskell calls unsafely: there are so few samples that one
+    # may be incomplete.
     enough, spare = (1, 1) if mode == "gmp" else (20, 0)
     check(haskell >= enough, f"only {haskell} samples in Haskell code: {stacks}")
     check(complete >= 0.99 * haskell - spare, f"{complete} of {haskell} Haskell samples are complete: {stacks}")
@@ -49,8 +49,8 @@ def test_complete(t, case):
 
 
 def test_in_step(t):
-    """What happens at every second period of the sampler, and takes less than a fifth of one, is sampled in all its
-    parts."""
+    """What happens in every second sampling period, and takes less than a fifth of a period, is sampled in the right
+    proportions."""
     truth, report, _ = profile_run(t, "Step", 2000, options=("-F", "1000"))
     for name in "early", "late":
         ns = sum(f["self_ns"] for f in report.target()["functions"] if re.match(rf"~?Main\.(\$w)?{name}\b", f["name"]))
@@ -59,7 +59,7 @@ def test_in_step(t):
 
 
 def test_deep_stacks_are_elided(t):
-    """200000 frames do not fit: the middle is left out, visibly, and the rest is right."""
+    """200000 frames are too many: the middle of the stack is left out, visibly, and the rest is right."""
     _, report, _ = profile_run(t, "Work", "deep", 1.5, options=("-F", "999"))
     stacks = report.target()["stacks"]
     check(stacks["elided"] > 0.2 * stacks["samples"], f"deep stacks are not elided: {stacks}")
@@ -68,7 +68,7 @@ def test_deep_stacks_are_elided(t):
 
 
 def test_gmp_by_name(t):
-    """gmp called from Haskell is an unsafe call, and carries its function's name."""
+    """gmp called from Haskell is an unsafe call with the name of its function."""
     _, report, _ = profile_run(t, "Work", "gmp", 1.5, options=("-F", "999"))
     functions = {c["function"] for c in report.target()["unsafe_calls"]}
     check(any("gmp" in f for f in functions), f"no gmp function among the unsafe calls: {functions}")
@@ -76,7 +76,7 @@ def test_gmp_by_name(t):
 
 @cases("thr", "v", "dyn")
 def test_unsafe_function_on_stack(t, way):
-    """Down to the foreign function: Haskell's caller and the C function in one stack."""
+    """A stack goes down to the foreign function: the Haskell caller and the C function are on the same stack."""
     profile_run(t, "Calls", 1, "unsafe_spin_1ms=700", "safe_spin_1ms=700", way=way,
                 options=("-F", "999", "--max-overhead", "1000"))
     stacks = (t.dir / "p.folded").read_text().splitlines()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs without symbols: test programs stripped of them, held to what they count themselves
-and to their twins, and Debian's own packages, held to a second, independent count."""
+"""Programs without symbols: stripped test programs, against what they count themselves and against their unstripped
+twins; and Debian's own packages, against a second, independent count."""
 
 import os
 import re
@@ -54,7 +54,7 @@ def function_offsets(path):
 
 
 def by_name(report, twin, pid):
-    """Safe calls by their function's name: the report has [FILE]+0xOFFSET for most."""
+    """Safe calls by their function's name: in the report most functions are [FILE]+0xOFFSET."""
     names, calls = function_offsets(twin), {}
     for c in report.target(pid)["safe_calls"]:
         m = re.fullmatch(r"\[.*\]\+0x([0-9a-f]+)", c["function"])
@@ -90,7 +90,7 @@ def run_stripped(t, name, *args, way, rts=(), options=(), steady=False):
 
 @cases(*STATIC_WAYS)
 def test_calls(t, way):
-    """Every safe call of a stripped program is counted, by the right site."""
+    """Every safe call of a stripped program is counted, at the right call site."""
     target, session, twin = run_stripped(
         t, "Calls", 1, "safe_spin_20us=10000", "safe_spin_1ms=200", "safe_sleep_100us=2000",
         "safe_sleep_20ms=30", "interruptible_sleep_1ms=200", way=way, options=ALWAYS, steady=True)
@@ -127,14 +127,14 @@ def test_stacks(t, case):
     got = t.report().target(target.pid)
     check_identity(got, way)
     check(got["capabilities"] == (2 if rts else 1), f"{got['capabilities']} capabilities, RTS options {rts}")
-    # of a busy machine the program and its collector get a part
+    # on a busy machine the program and its collector get only a part of the CPU time
     check_complete(got["stacks"], 60)
 
 
 @cases("option", "debuglink")
 def test_symbols_from_elsewhere(t, how):
-    """With its twin by --symbols, or a debug file by .gnu_debuglink, a stripped program has names,
-    ticks and collections again."""
+    """With its unstripped twin by --symbols, or a debug file by .gnu_debuglink, a stripped program has names, ticks and
+    collections again."""
     copy, twin = stripped("Calls", "thr")
     options = [*ALWAYS]
     if how == "option":
@@ -162,11 +162,12 @@ def test_symbols_from_elsewhere(t, how):
 
 @cases("alloc", "exc")
 def test_ticks_by_the_thread(t, mode):
-    """Without symbols, too, the timer's thread shows the ticks: as many as bpftrace counts calls of its handler."""
+    """Without symbols the ticks are found by the timer's thread: as many as the calls of the timer's handler that
+    bpftrace counts."""
     copy, twin = stripped("Work", "thr")
     target = Target([copy, mode, 3])
     t.started.append(target)
-    # The timer stops while nothing happens: what the first of them sees alone has no ticks.
+    # The timer stops while the program is idle: a session's very first second may have no ticks.
     time.sleep(1)
     session = t.attach(target)
     symbols = subprocess.run(["nm", twin], capture_output=True, text=True, check=True).stdout
@@ -202,7 +203,7 @@ def check_complete(stacks, enough):
 
 
 class Package:
-    """A program of a Debian package, running, with something to do."""
+    """A running program of a Debian package, with work to do."""
 
     def __init__(self, t, name, args):
         self.path = shutil.which(name)
@@ -210,7 +211,7 @@ class Package:
             raise Skip(f"{name} IS NOT INSTALLED: scripts/install-deps --test brings it")
         self.target = Target([self.path, *args], ready=None)
         t.started.append(self.target)
-        # What it prints is read, so that it never waits for us.
+        # Its output is read so that it never blocks on a full pipe.
         threading.Thread(target=self._drain, daemon=True).start()
 
     def _drain(self):
@@ -221,7 +222,7 @@ class Package:
             pass
 
     def wait_started(self):
-        """Until its main thread has slept for a second: it waits for its input."""
+        """Wait until its main thread has slept for a second, that is, waits for its input."""
         stat = Path(f"/proc/{self.target.pid}/stat")
         deadline = time.monotonic() + 60
         seen = []
@@ -239,7 +240,7 @@ class Package:
             time.sleep(pause)
 
     def finish(self, at_most):
-        """Ends its input and lets it work on that for some seconds, or until it has ended."""
+        """Close its input and let it work on that for some seconds, or until it has ended."""
         self.target.close_input()
         deadline = time.monotonic() + at_most
         while self.target.process.poll() is None and time.monotonic() < deadline:
@@ -312,20 +313,20 @@ def hledger(t):
     return p, drive
 
 
-# How to start and drive it, its RTS, and how many safe calls it makes at least.
+# {name: (how to start and drive it, its RTS, the minimum number of safe calls)}
 PACKAGES = {"hledger-web": (hledger_web, "rts_thr", 1000), "pandoc": (pandoc, "rts_thr", 30),
             "shellcheck": (shellcheck, "rts_v", 1), "hledger": (hledger, "rts_thr", 100)}
 
 
 class Counter:
-    """Calls of a function, counted by bpftrace, by return address or what else bpftrace knows."""
+    """Counts the calls of a function with bpftrace, by return address or by another variable of bpftrace's."""
 
     def __init__(self, t, path, offset, pid, by='*(uint64*)reg("sp")'):
         if not shutil.which("bpftrace"):
             raise Skip("bpftrace IS NOT INSTALLED: scripts/install-deps --test brings it")
         script = (f"uprobe:{path}:{offset:#x} /pid == {pid}/ {{ @[{by}] = count(); }}"
                   " interval:ms:100 { printf(\"counting\\n\"); }")
-        # --unsafe: without symbols nothing shows that this is an instruction's first byte.
+        # --unsafe: without symbols bpftrace cannot verify that this is the first byte of an instruction.
         self.target = Target(["bpftrace", "--unsafe", "-e", script], ready=None)
         t.started.append(self.target)
         for _ in range(3):
@@ -352,8 +353,8 @@ def vaddr_to_offset(path):
 
 @cases(*PACKAGES)
 def test_package(t, name):
-    """Attached, version and way right, as many calls as bpftrace counts at the same address, and
-    complete stacks. The target is stopped while both counters begin and end."""
+    """A packaged program is attached with the right version and way, has as many calls as bpftrace counts at the same
+    address, and complete stacks. It is stopped while both counters start and end."""
     start, way, enough = PACKAGES[name]
     package, drive = start(t)
     pid = package.target.pid
@@ -385,8 +386,8 @@ def test_package(t, name):
     low, high = {}, {}
     for c in target["safe_calls"]:
         site = int(c["site"].rsplit("+", 1)[1], 16) + delta
-        # A call that was open at the start did not begin in the session: it is among those that
-        # ended, or those open at the end, or has gone with its thread.
+        # A call that was open at the start did not begin in the session, but is in `begun` unless it was abandoned:
+        # hence two bounds.
         begun = c["calls"] + c["open_at_end"]
         high[site] = high.get(site, 0) + begun
         low[site] = low.get(site, 0) + max(0, begun - c["open_at_start"])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The operator's file: while it is there nothing is profiled."""
+"""The off file: while it exists nothing is profiled."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ from test_windows import attach, windows
 
 
 def attached(session):
-    """The links and events that the session's processes hold: what they are for goes on as long as one of them holds it."""
+    """The links and perf events that the session's processes hold: each stays attached as long as any of them holds it."""
     found = set()
     for pid, number, text in held_by(session.pid):
         found |= set(re.findall(r"^link_id:\s*(\d+)", text, re.M))
@@ -28,7 +28,8 @@ def attached(session):
 
 
 def test_switch(t):
-    """The operator's file takes everything off within a second, whatever waits for a server; its removal puts it on."""
+    """Creating the off file detaches everything within a second, even while pushes wait for a server; removing it
+    attaches everything again."""
     switch = t.dir / "off"
     target = t.target("Calls", 2, "safe_sleep_1ms=30000")
     session, folder = attach(t, target, "--off-file", switch, "--push", "otlp+http://127.0.0.1:9", "--push-queue", t.dir / "queue",
@@ -38,7 +39,7 @@ def test_switch(t):
     now = attached(session)
     check({name.split()[0] for name in now} > {"event"}, f"attached are {now}")
     switch.write_text("")
-    # a second on a machine that is not ours alone
+    # a second, or more on a machine with other load
     deadline = time.monotonic() + 1.5 * SLOWNESS
     while (left := attached(session)) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -59,7 +60,8 @@ def test_switch(t):
 
 @cases("gone", "in the way")
 def test_no_place_when_it_is_switched_on(t, how):
-    """The directory of the windows is gone by then: they are dropped, and written again once it is there."""
+    """If the directory of the windows is missing when profiling is switched on again, windows are dropped until the
+    directory is there again."""
     switch = t.dir / "off"
     target = t.target("Server", ready="waiting")
     session, folder = attach(t, target, "--off-file", switch, window="0.5")
@@ -68,7 +70,7 @@ def test_no_place_when_it_is_switched_on(t, how):
     deadline = time.monotonic() + 60 * SLOWNESS
     while attached(session) and time.monotonic() < deadline:
         time.sleep(0.05)
-    # the last window of the session that was switched off
+    # wait for the last window of the session that was switched off
     while not windows(folder) and time.monotonic() < deadline:
         time.sleep(0.05)
     folder.rename(t.dir / "elsewhere")
@@ -87,7 +89,7 @@ def test_no_place_when_it_is_switched_on(t, how):
 
 
 def gone_when_it_is_switched_on(t, target, place, options):
-    """Such a session, which goes on without `place`, a file or a directory, in whose place there is something else."""
+    """Starts such a session and switches it off and on; meanwhile something else takes the place of `place`, a file or directory."""
     switch = t.dir / "off"
     target.go()
     session, folder = attach(t, target, "--off-file", switch, *options, window="0.5")
@@ -138,7 +140,7 @@ def test_gone_when_it_is_switched_on(t, what):
 
 @cases("headers", "ca")
 def test_push_files_gone_when_it_is_switched_on(t, what):
-    """It goes on, keeps what is to be sent, and ends like any other."""
+    """Without the files of a --push the session goes on, keeps in the queue what is to be sent, and ends like any other."""
     place, server = t.dir / "file", Server(t)
     place.write_text("X-Scope-OrgID: one\n" if what == "headers" else "-----BEGIN CERTIFICATE-----\n")
     target = t.target("Calls", 2, "safe_sleep_1ms=30000")
@@ -157,7 +159,7 @@ def test_push_files_gone_when_it_is_switched_on(t, what):
 @cases("headers", "archives")
 @thorough
 def test_back_after_it_was_switched_on(t, what):
-    """A new session begins with what is there again; what was kept is sent."""
+    """Once the files are back a new session begins with them, and what was kept is sent."""
     place, server = t.dir / "place", Server(t)
     if what == "headers":
         place.write_text("X-Scope-OrgID: one\n")
@@ -193,7 +195,7 @@ def test_back_after_it_was_switched_on(t, what):
 
 @cases("before", "meanwhile")
 def test_switched_off_beside_a_command(t, when):
-    """It goes on, and who waits for us learns how it ended."""
+    """The command runs on while profiling is switched off, and its exit status is still ours."""
     switch = t.dir / "off"
     if when == "before":
         switch.write_text("")
@@ -208,7 +210,7 @@ def test_switched_off_beside_a_command(t, when):
 
 
 def test_one_has_ended_when_it_is_switched_on(t):
-    """The other processes of --pid are profiled on."""
+    """If one of the processes of --pid has ended when profiling is switched on again, the others are profiled."""
     switch, targets = t.dir / "off", [t.target("Calls", 60, "safe_sleep_1ms=1000000") for _ in range(2)]
     for target in targets:
         target.go()
@@ -232,7 +234,7 @@ def test_one_has_ended_when_it_is_switched_on(t):
 
 
 def test_switched_off_for_its_duration(t):
-    """The time that it is switched off counts: it ends though the file is still there."""
+    """Time while switched off counts for -d: the session ends although the file is still there."""
     switch = t.dir / "off"
     switch.write_text("")
     done = subprocess.run([SAFESCOPED, "--off-file", switch, "--window", "1", "-d", "1", "-f", "json", "-o", t.dir],

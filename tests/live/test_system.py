@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""safescoped without --pid: every GHC process of the host, those that begin and end meanwhile too."""
+"""safescoped without --pid: every GHC process of the host, including those that start and end during the session."""
 
 import contextlib
 import functools
@@ -34,7 +34,7 @@ def stop(session):
 
 
 def ended(t, *args, way="thr", wait=0.0):
-    """Runs a program to its end: (pid, the calls that it counted itself)."""
+    """Run a program to its end: (pid, the calls that it counted itself)."""
     target = Target([program(args[0], way), *map(str, args[1:])])
     t.started.append(target)
     time.sleep(wait)
@@ -51,7 +51,8 @@ def compare(report, pid, truth):
 
 
 def test_nobody(t):
-    """Nobody has the name: no profile, in which viewers would show nothing; what is for programs has no target."""
+    """If no process has the name, no profile is written, as viewers would show nothing; the formats for programs are
+    written without targets."""
     formats = ("speedscope", "folded", "pprof", "chrome", "html", "json", "text")
     done = subprocess.run([SAFESCOPED, "--comm", "no-such-name", "-d", "0.2", "-f", ",".join(formats), "-o", t.stem],
                           capture_output=True, text=True, timeout=60, check=False)
@@ -64,7 +65,7 @@ def test_nobody(t):
 
 
 def test_ten_mixed(t):
-    """Some are there before, some begin and end meanwhile, some are there at the end."""
+    """Some processes run before the session, some start and end during it, some are still there at its end."""
     ways = ("thr", "v", "thr_p", "p", "dyn")
     early = [t.target("Calls", 2, "safe_sleep_1ms=400", way=w) for w in ways]
     servers = [t.target("Server", ready="waiting")]
@@ -78,7 +79,7 @@ def test_ten_mixed(t):
     for target in early + late:
         target.go()
     truths = {target.pid: target.result() for target in early + late}
-    # What has ended begins again, as another process.
+    # The same programs again, as other processes.
     for w in ways:
         pid, truth = ended(t, "Calls", 1, "safe_sleep_1ms=100", way=w)
         truths[pid] = truth
@@ -95,14 +96,14 @@ def test_ten_mixed(t):
 
 
 def ghc_roots():
-    """Those that scripts/ghc-root has made: another GHC each, with the test programs."""
+    """The roots that scripts/ghc-root has made: another GHC each, with the test programs."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "safescoped"
     return [cache / suite / "root" for suite in ("trixie", "sid")
             if (cache / suite / "root" / "programs" / "thr.stripped" / "Calls").exists()]
 
 
 def test_versions_mixed(t):
-    """Ten programs of several GHCs at once: stripped and not, static, dynamic, embedded, in containers."""
+    """About ten programs of several GHCs at the same time: stripped and not, static, dynamic, embedded, in containers."""
     plan = ["1", "safe_spin_20us=300", "safe_sleep_1ms=200"]
     commands = {f"here {way}": [program("Calls", way), *plan] for way in ("thr", "v", "p", "dyn")}
     commands["static"] = [test_kinds.of_kind("static_stripped", "Calls"), *plan]
@@ -135,7 +136,7 @@ def test_versions_mixed(t):
         work(target, name)
     for target in running.values():
         target.result()
-    # and those that come when all the others have gone
+    # and some that start when all the others have ended
     for name in order[-3:]:
         target = start(name)
         time.sleep(0.5)
@@ -151,7 +152,7 @@ def test_versions_mixed(t):
         versions.append(got["ghc"])
         check(got["ghc"]["layout_checked"], f"pid {target.pid}: not checked: {got['ghc']}")
         counts = [c["calls"] for c in got["safe_calls"]]
-        # The names of those without symbols are not known; the program itself makes no other so often.
+        # Without symbols the function's name is not known, but the program calls no other one exactly as often.
         check(200 in counts, f"pid {target.pid} ({got['ghc']}): no function was called 200 times: {counts}")
     check(len({g["version"] for g in versions}) == 1 + len(roots), f"versions: {versions}, roots: {roots}")
     check({"rts_thr", "rts_v", "rts_p", "rts_thr_l"} <= {g["way"] for g in versions}, f"ways: {versions}")
@@ -170,7 +171,7 @@ def test_short_programs_from_their_start(t, way):
 
 
 def test_new_program_within_a_second(t):
-    """One that nobody has seen before: attached within a part of a second of its exec."""
+    """A program that is new to the host is attached within half a second of its exec."""
     new = t.dir / "New"
     shutil.copy(program("Calls", "thr"), new)
     session = whole_host(t)
@@ -187,13 +188,13 @@ def test_new_program_within_a_second(t):
 
 @cases("selected", "all")
 def test_those_that_were_missed(t, which):
-    """Of a program that is new to the host the first ones may end before it is known: they are counted."""
+    """If the first processes of a new program end before it is known, they are counted as missed."""
     new = t.dir / f"m{os.getpid()}"
     shutil.copy(program("Calls", "thr"), new)
     session = whole_host(t, *(("--comm", new.name) if which == "selected" else ()))
     started = []
     for i in range(30):
-        # no arguments: it ends at once; the last ones are known by then
+        # without arguments it ends at once; by the last ones the program is known
         with subprocess.Popen([new], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as one:
             started.append(one.pid)
         time.sleep(0.3 if i > 26 else 0)
@@ -205,7 +206,7 @@ def test_those_that_were_missed(t, which):
 
 
 def test_exec(t):
-    """Each life of a process is a target of its own; the program that is not Haskell's is none."""
+    """After an exec a process is a new target if it is Haskell, and none if it is not."""
     session = whole_host(t)
     target = t.target("Forky", "self", 20)
     time.sleep(0.5 * min(SLOWNESS, 4))
@@ -239,9 +240,8 @@ def test_exec(t):
 
 
 def test_exec_by_another(t):
-    """
-    A Haskell program, a shell, and another Haskell program that is known already, before user space has looked: what the
-    last one calls is counted to nobody else.
+    """A Haskell program execs a shell, which execs another, already known Haskell program before user space has looked:
+    its calls are attributed to nobody else.
     """
     session = whole_host(t)
     for _ in range(2):
@@ -249,7 +249,7 @@ def test_exec_by_another(t):
     target = Target([program("Forky"), "shell", "20"], env={"FORKY_NEXT": f"{program('Calls')} 1 safe_spin_20us=3000 safe_sleep_1ms=2000"})
     t.started.append(target)
     check(session.err.until(f"attached: pid {target.pid}", 30) is not None, f"{session.err.seen}")
-    # not for as long as takes the probes off
+    # shorter than the time after which the probes come off
     session.signal(signal.SIGSTOP)
     target.go()
     target.wait_for("ready")
@@ -268,7 +268,7 @@ def test_exec_by_another(t):
 
 
 def test_children_of_a_fork_inherit_breakpoints(t):
-    """The parent's calls only; the children live."""
+    """Children of a fork inherit the breakpoints: only the parent's calls are counted, and the children survive."""
     session = whole_host(t)
     target = t.target("Forky", "fork", 50)
     time.sleep(0.5)
@@ -279,7 +279,7 @@ def test_children_of_a_fork_inherit_breakpoints(t):
 
 
 def test_one_that_fails_stops_nobody(t):
-    """A program that looks like Haskell's and is not."""
+    """A program that looks like Haskell but is not fails alone: the others are profiled."""
     source = t.dir / "fake.c"
     source.write_text('#include <stdio.h>\n#include <unistd.h>\n'
                       'const char *way[] = {"rts_thr", "RTS way"};\n'
@@ -304,7 +304,7 @@ def test_one_that_fails_stops_nobody(t):
 
 
 def test_pid_and_mount_namespace(t):
-    """A container: a root of its own, in which the program has another path."""
+    """A program in its own PID and mount namespaces, as in a container, where it has another path."""
     root = t.dir / "root"
     root.mkdir()
     script = (f"mount --bind {t.dir} /mnt && cp {program('Calls', 'thr')} /mnt/inside && mount -t tmpfs tmpfs /tmp && "
@@ -323,7 +323,8 @@ def test_pid_and_mount_namespace(t):
 
 
 def containers(t, n, *files):
-    """Folders in which each of n containers of one image, which is these files, has them: an overlay each, in the host's mounts."""
+    """Start n containers of one image that has these files, as overlays in the host's mount namespace; return their
+    root folders."""
     image = t.dir / "image"
     image.mkdir()
     for file in files:
@@ -346,7 +347,8 @@ CALLS = ("2", "safe_sleep_1ms=300", "safe_spin_20us=500")
 
 
 def counted_once(t, *begin):
-    """Each function begins processes of CALLS, before a session of the host and once more in it: what they call is counted once."""
+    """Each function starts a process of CALLS, once before a session of the host and once during it: each call is
+    counted exactly once."""
     targets = []
     session = None
     for _ in range(2):
@@ -365,26 +367,28 @@ def counted_once(t, *begin):
         made = sum(want["calls"] for want in truth.values())
         for call in report.target(pid)["safe_calls"]:
             if call["function"] in truth:
-                # one that begins may have made calls before it has probes of its own
+                # a process that starts during the session may make calls before it has its own probes
                 check(not call["abandoned"] and (call["exact"] or i >= len(begin)), f"pid {pid}: {call}")
-        # two for each call, and those on collections
+        # two hits per call, plus those of collections
         hits = report.target(pid)["cost"]["probe_hits"]
         check(2 * made <= hits < 3 * made, f"pid {pid}: {hits} hits of probes for {made} calls")
 
 
 def test_containers_of_one_image(t):
-    """They have one file, below overlays: each call meets one pair of probes, in those that run before and those that begin."""
+    """The containers share one file, below their overlays: each call hits one pair of probes, both in processes that
+    run before the session and in those that start during it."""
     counted_once(t, *(functools.partial(Target, [folder / "Calls", *CALLS]) for folder in containers(t, 2, program("Calls"))))
 
 
 def test_image_of_a_container(t):
-    """… and on the host somebody runs the same file by the image's own path."""
+    """As above, while the same file is also run on the host, by its path in the image."""
     paths = (*containers(t, 1, program("Calls")), t.dir / "image")
     counted_once(t, *(functools.partial(Target, [path / "Calls", *CALLS]) for path in paths))
 
 
 def test_program_of_another_user(t):
-    """One who wrote it, and root: the probes of the one are for all processes of the file, root's are its own."""
+    """The file's owner and root both run it: the owner's probes are for all processes of the file, root's process has
+    its own."""
     if not shutil.which("setpriv"):
         raise Skip("no setpriv")
     path = t.copy_for_all(program("Calls"), "/var/tmp")
@@ -394,7 +398,8 @@ def test_program_of_another_user(t):
 
 
 def test_budget_of_a_shared_program(t):
-    """One process makes too many calls: the probes come off for all of the file, and on again after it has ended."""
+    """If one process makes too many calls, the probes come off for all processes of the file, and come back after it
+    has ended."""
     busy = t.target("Calls", 1, "safe_spin_5us=100000")
     calm = t.target("Calls", 1, "safe_sleep_1ms=5000")
     session = t.session("-v", "--max-overhead", "0.5", "-f", "json", "-o", f"{t.stem}.json")
@@ -424,7 +429,7 @@ def test_output_has_no_name_of_a_process(t):
 
 
 def test_many(t):
-    """A hundred targets attach and detach in less than a second each, with a margin for the machine."""
+    """A hundred targets attach and detach in less than a second per target, with a margin for the machine."""
     targets = [Target([program("Calls", "thr"), "1", "safe_sleep_1ms=5"], ready=None) for _ in range(100)]
     t.started.extend(targets)
     for target in targets:
@@ -447,7 +452,7 @@ def test_many(t):
 
 
 def storm(command, a_second, seconds):
-    """So many programs a second, each from its exec to its end: {pid: the calls that it counted}."""
+    """Start so many programs per second and let each run to its end: {pid: the calls that it counted}."""
     begun, started = time.monotonic(), []
     for i in range(int(a_second * seconds)):
         time.sleep(max(0, begun + i / a_second - time.monotonic()))
@@ -464,8 +469,8 @@ def storm(command, a_second, seconds):
 
 
 def test_storm(t):
-    """Two hundred targets, and twenty short programs a second: every call is counted, each target has its cost, and of
-    those that ended before the daemon had a processor to look at them on, it reports how many."""
+    """Two hundred targets, and twenty short programs a second: every call is counted, each target has its cost, and the
+    number of programs that ended before the daemon could look at them is reported."""
     own = t.dir / "storm"
     shutil.copy(program("Calls", "thr"), own)
     targets = [Target([own, "1", "safe_sleep_1ms=5"], ready=None) for _ in range(200)]
@@ -494,7 +499,7 @@ def test_storm(t):
 
 
 def maps_of(session, names=("targets", "threads", "costs", "heaps", "off_stacks", "unwind_maps", "family", "open_at_start")):
-    """{name: id} of the session's maps; else of those that have an entry for each process or thread."""
+    """{name: id} of the session's maps; by default of those that have an entry per process or thread."""
     found = {}
     for _, _, info in held_by(session.pid):
         if number := re.search(r"^map_id:\s+(\d+)", info, re.M):
@@ -514,8 +519,8 @@ def entries(number):
 
 @thorough
 def test_storm_leaves_nothing(t):
-    """What the kernel side has of a program goes with it: a daemon lives through millions of them. (Of one whose
-    thread ends at the very moment when its call is entered the call may stay, until there are many.)"""
+    """What the kernel side keeps of a program is removed with it: a daemon must survive millions of them. (If a thread
+    ends at the very moment when its call is entered, that call's entry may stay until there are many.)"""
     own = t.dir / "short"
     shutil.copy(program("Work", "thr"), own)
     session = whole_host(t, "--comm", "short")
@@ -533,8 +538,8 @@ def test_storm_leaves_nothing(t):
 
 
 def test_removed_program_is_let_go(t):
-    """A file that was removed while its program ran is held by nobody once that has ended: not for its next process, which
-    there cannot be."""
+    """Nothing holds a file that was removed while its program ran, once the program has ended: it is not kept for a
+    next process, as there cannot be one."""
     own = t.dir / "removed"
     shutil.copy(program("Calls", "thr"), own)
     session = whole_host(t, "--comm", "removed")

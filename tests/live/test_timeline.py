@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Lanes against the truth: the kernel's account of the threads, the program's own clocks, what the
-runtime reports of itself, its eventlog."""
+"""Lanes against the truth: the kernel's accounting of the threads, the program's own clocks, the runtime's own
+statistics, its eventlog."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def total(lanes_of_a_kind, *states):
 
 
 def check_all_lanes(report):
-    """They add up, cover no more than they should, and next to nothing in them is unknown."""
+    """The lanes' states add up, lanes are not longer than they should be, and next to nothing in them is unknown."""
     for lane in report.target()["lanes"]:
         what = f"{lane['kind']} lane {lane.get('tid', lane.get('no', lane.get('tso')))}"
         check(sum(lane["states"].values()) == lane["wall_ns"], f"{what} does not add up: {lane}")
@@ -44,20 +44,20 @@ def check_all_lanes(report):
 
 
 def account(pid):
-    """{tid: (name, ns on the CPU)} by the scheduler."""
+    """{tid: (name, ns on the CPU)} by the scheduler's accounting."""
     found = {}
     for tid in os.listdir(f"/proc/{pid}/task"):
         task = Path(f"/proc/{pid}/task/{tid}")
         try:
             found[int(tid)] = ((task / "comm").read_text().strip(), int((task / "schedstat").read_text().split()[0]))
         except (FileNotFoundError, ProcessLookupError):
-            continue  # a collector's thread that ends just now
+            continue  # a collector's thread that is just ending
     return found
 
 
 def profile_lanes(t, mode, seconds, way="thr", rts=(), options=(), steady=False):
-    """A run of Lanes, in which the kernel's account is read while all sleep: before and after.
-    (the program's JSON, the report, {tid: (name, ns)}, what was stolen, the target)"""
+    """A run of Lanes; the kernel's accounting is read before and after it, while all threads sleep. (the program's
+    JSON, the report, {tid: (name, ns)}, what was stolen, the target)"""
     target = t.target("Lanes", mode, seconds, way=way, rts=rts, steady=steady)
     session = t.attach(target, *ALWAYS, *options)
     before, stolen = account(target.pid), stolen_ns()
@@ -79,8 +79,8 @@ def profile_lanes(t, mode, seconds, way="thr", rts=(), options=(), steady=False)
 
 @cases("busy", "blocked")
 def test_cpu(t, mode):
-    """Two capabilities, three busy threads: thread lanes and capability lanes have the time that
-    the scheduler says the threads ran."""
+    """Two capabilities, three busy threads: thread lanes and capability lanes have the running time that the scheduler
+    measured."""
     _, report, ran, stolen, _ = profile_lanes(t, mode, 2, rts=("-N2",))
     check_all_lanes(report)
     all_ns = sum(ns for _, ns in ran.values())
@@ -90,7 +90,7 @@ def test_cpu(t, mode):
     for tid, (name, ns) in ran.items():
         check_near(f"on CPU, {name} {tid}", by_tid.get(tid, 0), ns, 0.01 * all_ns + stolen)
     if mode != "busy":
-        return  # a collection stops a capability that nobody runs, too
+        return  # a collection also stops a capability that is idle
     # the timer's thread has no capability
     haskell_ns = sum(ns for name, ns in ran.values() if name != "ghc_ticker")
     caps = lanes(report, "capability")
@@ -101,7 +101,7 @@ def test_cpu(t, mode):
 
 @cases("thr", "v", "thr_p", "dyn")
 def test_ways(t, way):
-    """Nothing is unknown, and thread and capability lanes show the same."""
+    """In each way nothing is unknown, and thread and capability lanes agree."""
     rts = ("-N2",) if way != "v" else ()
     _, report, _, stolen, _ = profile_lanes(t, "blocked", 2, way=way, rts=rts, options=("-F", "499"))
     check_all_lanes(report)
@@ -118,26 +118,26 @@ def test_ways(t, way):
 
 
 def test_safe_calls(t):
-    """Calls that sleep and calls that spin, exactly so long."""
+    """Calls that sleep and calls that spin have exactly the time that they took."""
     truth, report, _ = profile_run(t, "Calls", 1, "safe_sleep_20ms=60", "safe_spin_5ms=200", steady=True,
                                    options=ALWAYS)
     check_all_lanes(report)
     threads = lanes(report, "thread")
     slept = sum(r["ns"] for l in threads for r in l["off_cpu"] if r["reason"].startswith("safe_sleep_20ms"))
-    # no shorter than asked for, no longer than the function's own clock says
+    # no shorter than requested, no longer than by the function's own clock
     check(0.99 * 60 * 20000000 <= slept <= truth["safe_sleep_20ms"]["wall_ns"],
           f"asleep in the call for {slept}: {truth['safe_sleep_20ms']}")
     check(total(threads, "safe_call_blocked") >= slept, "safe_call_blocked is less than one call's part")
     spun = truth["safe_spin_5ms"]["cpu_ns"] + truth["safe_sleep_20ms"]["cpu_ns"]
     check_near("safe_call_cpu", total(threads, "safe_call_cpu"), spun, 0.01 * spun + report.stolen_ns)
-    # meanwhile nobody had the capability
+    # during the calls nobody had the capability
     caps = lanes(report, "capability")
     free = truth["safe_sleep_20ms"]["wall_ns"] + truth["safe_spin_5ms"]["wall_ns"]
     check(total(caps, "idle") >= 0.99 * free, f"idle: {total(caps, 'idle')}, the calls took {free}")
 
 
 def test_nothing_is_guessed_while_it_is_attached_to(t):
-    """A thread that always sleeps for a millisecond sleeps no longer when its lane begins."""
+    """A thread that always sleeps for a millisecond is not shown as sleeping longer at the beginning of its lane."""
     target = t.target("Calls", 1, "unsafe_sleep_1ms=3000")
     target.go()
     code = t.attach(target, "--duration", "1", formats="json,chrome").wait()
@@ -145,13 +145,13 @@ def test_nothing_is_guessed_while_it_is_attached_to(t):
     events = json.loads(Path(f"{t.stem}.trace.json").read_text())["traceEvents"]
     slept = [e["dur"] for e in events if e["ph"] == "X" and e["name"] == "unsafe call, blocked"]
     check(len(slept) > 200, f"it slept {len(slept)} times")
-    # as much later as a busy machine wakes it
+    # plus the delay with which a busy machine wakes it
     check(max(slept) < 25000 * SLOWNESS, f"one sleep took {max(slept)} us, the longest others {sorted(slept)[-5:]}")
 
 
 def test_cap_wait(t):
-    """-N1, four threads come back from safe calls at once: what they wait for the capability is
-    what the eventlog has between stop and run, less what the function itself took."""
+    """With -N1 four threads return from safe calls at the same time: their waiting time for the capability is the
+    eventlog's time between stop and run, less the time of the function itself."""
     log = t.dir / "log"
     way = "thr_l"
     inside = "/tmp/lanes-log" if GHC_ROOT else log
@@ -173,7 +173,7 @@ def test_cap_wait(t):
 
 
 def together(events):
-    """The calls of those four threads: each made many of them."""
+    """The foreign calls of those four threads, each of which made many of them."""
     calls = eventlog_truth.foreign_calls(events)
     n = {}
     for thread, start, end in calls:
@@ -190,7 +190,7 @@ def machine_readable(path):
 
 
 def collect(t, path, *rts, work="alloc", options=ALWAYS, seconds=1.2):
-    """A run of Work from its first instruction to its last: (what the runtime says, the report's gc)."""
+    """A run of Work from its first instruction to its last: (the runtime's statistics, the report's gc)."""
     stats = t.dir / "statistics"
     session = t.session("-f", "json", "-o", t.dir / "p.json", *options, "--", path, work, seconds,
                         "+RTS", *rts, f"-t{stats}", "--machine-readable", "-RTS",
@@ -202,8 +202,9 @@ def collect(t, path, *rts, work="alloc", options=ALWAYS, seconds=1.2):
 
 @cases("thr", "v", "thr_p", "dyn", "thr.stripped", "v.stripped", "thr_p.stripped")
 def test_collections(t, way):
-    """As many as the runtime says, in as much time; without symbols too. (Half of the time: the
-    stack is deep. What the traps take of collections of some microseconds is no part of this.)"""
+    """The number of collections is the runtime's, and so is their time; without symbols, too. (They take half of the
+    time, as the stack is deep: the cost of the traps, which matters for collections of some microseconds, is not tested
+    here.)"""
     if GHC_ROOT:
         raise NotHere("a command's root is the session's own")
     threads = ("-N2",) if not way.startswith("v") else ()
@@ -216,8 +217,8 @@ def test_collections(t, way):
 
 
 def test_many_collections(t):
-    """Thousands a second, each of some microseconds, of a program without symbols. In the runtime's
-    own figure is the trap of the probe at the collection's end, in ours it is not."""
+    """Thousands of collections a second, each of some microseconds, of a program without symbols. The runtime's own
+    figure includes the trap of the probe at the collection's end, ours does not."""
     if GHC_ROOT:
         raise NotHere("a command's root is the session's own")
     want, got = collect(t, program("Work", "thr.stripped"), "-A64k")
@@ -231,13 +232,14 @@ def test_many_collections(t):
 
 @cases("thr", "thr_p.stripped")
 def test_collections_by_their_ends(t, way):
-    """Where the probes on them cost a part of the budget, that on their ends alone is left, and shows as much."""
+    """If the probes on collections would take much of the overhead limit, only the one on their ends stays, and yields
+    the same number and time."""
     if GHC_ROOT:
         raise NotHere("a command's root is the session's own")
     want, _ = collect(t, program("Work", way), "-A64k", options=(*ALWAYS, "-F", "199"), seconds=0.5)
     cost = t.report().target()["cost"]
     check(cost["probe_hits"] > 2.9 * want["num_GCs"], f"{cost['probe_hits']} probes were hit in {want['num_GCs']} collections")
-    # less than all three cost; with fewer probes there are more collections
+    # a limit below the cost of all three probes; with fewer probes there are more collections
     percent = 85 * (cost["trap_ns_estimated"] + cost["bpf_ns"]) / (1e9 * want["total_wall_seconds"])
     want, got = collect(t, program("Work", way), "-A64k",
                         options=("--max-overhead", f"{percent:.1f}", "-F", "199"), seconds=3)
@@ -252,12 +254,13 @@ def test_collections_by_their_ends(t, way):
 
 @cases("thr", "thr.stripped", "v")
 def test_collections_at_a_low_frequency(t, way):
-    """As a service samples: one trap for a collection, since the runtime notes when it was asked for and began."""
+    """At a service's low frequency one trap per collection suffices, since the runtime notes when it was requested and
+    when it began."""
     if GHC_ROOT:
         raise NotHere("a command's root is the session's own")
     want, got = collect(t, program("Work", way), "-A256k", options=("--max-overhead", "1000", "-F", "19"), seconds=4)
     cost = t.report().target()["cost"]
-    # (without -threaded nothing notes it)
+    # (without -threaded the runtime does not note it)
     check(way == "v" or cost["probe_hits"] < 1.6 * want["num_GCs"], f"{cost['probe_hits']} probes were hit in {want['num_GCs']} collections")
     check(got["exact"], f"not exact: {got}")
     check(got["count"] == want["num_GCs"], f"{got['count']} collections of {want['num_GCs']}")
@@ -267,11 +270,11 @@ def test_collections_at_a_low_frequency(t, way):
 
 
 def test_collections_beyond_the_budget(t):
-    """So many that the probes on them come off: of those before all is reported, and the rest is
-    bounded. The safe calls, which are few, are counted to the end."""
+    """There are so many collections that the probes on them come off: what was seen before is reported, and the rest
+    has an upper bound. The safe calls, which are few, are counted to the end."""
     if GHC_ROOT:
         raise NotHere("a command's root is the session's own")
-    # where two others keep the processors busy it has used up its budget only after a second
+    # if two other programs keep the processors busy it reaches the limit only after a second
     want, got = collect(t, program("Work", "thr"), "-A64k", options=("--max-overhead", "0.5", "-F", "199"), seconds=4)
     check(got["exact"] is False and got["count"] is None and got["pause_ns"] is None, f"not so many: {got}")
     paused, wall = 1e9 * want["GC_wall_seconds"], 1e9 * want["total_wall_seconds"]
@@ -288,7 +291,8 @@ def test_collections_beyond_the_budget(t):
 
 @thorough
 def test_collections_while_held_up(t):
-    """The daemon is stopped for longer than the probes stay on: the runtime has counted what was missed."""
+    """The daemon is stopped for longer than the probes stay on: the collections that it missed are taken from the
+    runtime's own count."""
     if GHC_ROOT:
         raise NotHere("its statistics are in the root")
     stats = t.dir / "statistics"
@@ -309,8 +313,9 @@ def test_collections_while_held_up(t):
 
 @cases("one", "windows")
 def test_collections_of_one_that_begins(t, way):
-    """A program that is new to the host collects before its probes are there, and before it is known where its runtime
-    has its count: those that are seen and those that were missed are all, in windows and in a replay in windows, too."""
+    """A program that is new to the host collects garbage before it has probes, and before its runtime's counter is
+    located: the collections that are seen and those reported as missed add up to all, in windows and in a replay in
+    windows, too."""
     new, stats, capture, folder = t.dir / f"b{os.getpid()}", t.dir / "statistics", t.dir / "capture", t.dir / "windows"
     shutil.copy(program("Work", "thr"), new)
     folder.mkdir()
@@ -337,8 +342,8 @@ def test_collections_of_one_that_begins(t, way):
 
 @cases("-A64k", "-A1m")
 def test_collections_without_marks(t, area):
-    """A runtime in which the collections' ends cannot be found: the report has no more than how
-    long they took at most, and that is no less than they did."""
+    """In a runtime in which the ends of collections cannot be found the report has only an upper bound of their time,
+    which is not less than the time that they took."""
     if GHC_ROOT:
         raise NotHere("a command's root is the session's own")
     code = program("Work", "thr.stripped").read_bytes()
@@ -361,7 +366,7 @@ def test_collections_without_marks(t, area):
 
 
 def test_number_of_capabilities(t):
-    """setNumCapabilities, 2 to 3, and back to 2."""
+    """setNumCapabilities, from 2 to 3 and back to 2: the third one's lane lasts as long as the capability was enabled."""
     _, report, _, _, target = profile_lanes(t, "caps", 3, rts=("-N2",))
     check_all_lanes(report)
     said = [l.split() for l in target.lines.seen if l.startswith("capabilities")]
@@ -371,8 +376,8 @@ def test_number_of_capabilities(t):
     caps = {l["no"]: l for l in lanes(report, "capability")}
     check(set(caps) == {0, 1, 2}, f"capabilities {set(caps)}")
     late = caps[2]
-    # From tick to tick: where the machine is busy those come late, and a program that has nothing left to do when
-    # it takes the capability away has none before its idle collection, 0.3 s later (rts/RtsFlags.c, idleGCDelayTime).
+    # The change is noticed at ticks: on a busy machine these come late, and a program that is idle after it has given
+    # up the capability has none before its idle collection, 0.3 s later (rts/RtsFlags.c, idleGCDelayTime).
     check_near("the third one's life", late["wall_ns"] - late["states"]["disabled"],
                1e9 * between, 1e9 * unsure + 0.45e9)
     check(late["states"]["disabled"] > 0, f"it was never disabled: {late}")
@@ -382,7 +387,7 @@ def test_number_of_capabilities(t):
 
 @cases("thr", "dyn")
 def test_bound_threads(t, way):
-    """forkOS: each has an OS thread of its own, in its calls and outside."""
+    """forkOS: each bound thread has its own OS thread, inside its calls and outside."""
     truth, report, _, _, _ = profile_lanes(t, "bound", 2, way=way, rts=("-N2",), options=(*ALL_LANES, "-F", "499"))
     check_all_lanes(report)
     with_calls = [l for l in lanes(report, "thread")
@@ -391,7 +396,7 @@ def test_bound_threads(t, way):
     asleep = sum(r["ns"] for l in with_calls for r in l["off_cpu"] if r["reason"].startswith("lanes_pause"))
     calls = truth["lanes_pause"]
     check(0.95 * 5000000 * calls["calls"] <= asleep <= calls["wall_ns"], f"asleep for {asleep}: {calls}")
-    # and each has the Haskell thread that is bound to it
+    # and each has a Haskell thread that is bound to it
     bound = [l for l in lanes(report, "haskell") if l["bound"] and l["states"]["safe_call"] > 0]
     in_calls = total(bound, "safe_call")
     check(len(bound) >= 2, f"bound Haskell threads: {lanes(report, 'haskell')}")
@@ -400,7 +405,7 @@ def test_bound_threads(t, way):
 
 @cases("thr", "dyn")
 def test_threads_that_call_in(t, way):
-    """Threads of C's own: Haskell while they call it, and foreign for the rest."""
+    """Threads that C created: Haskell while they call into it, and foreign otherwise."""
     _, report, _, _, _ = profile_lanes(t, "callin", 2, way=way, rts=("-N2",), options=("-F", "999"))
     check_all_lanes(report)
     callers = [l for l in lanes(report, "thread")
@@ -412,11 +417,11 @@ def test_threads_that_call_in(t, way):
 
 
 def test_haskell_threads(t):
-    """One that computes runs on a capability; blocked ones are shown with what they wait for."""
+    """Running Haskell threads are on a capability; blocked ones are shown with what they wait for."""
     _, report, _, stolen, _ = profile_lanes(t, "busy", 2, rts=("-N2",), options=(*ALL_LANES, "-F", "999"))
     check_all_lanes(report)
     found = lanes(report, "haskell")
-    # where the machine is busy, one of them may hardly get a turn
+    # on a busy machine one of them may hardly get a turn
     busy = [l for l in found if l["states"]["running"] > 1e6 and not l["bound"]]
     check(1 <= len(busy) <= 4, f"{len(busy)} computing threads of three: {found}")
     threads = lanes(report, "thread")
@@ -430,8 +435,8 @@ def test_haskell_threads(t):
 
 @cases("v", "v.stripped")
 def test_schedulers_wait(t, way):
-    """Without -threaded the scheduler waits for timers itself, a hundred times a second here: it and the capability
-    are idle then, and nothing but that takes the time off the CPU."""
+    """Without -threaded the scheduler itself waits for timers, here a hundred times a second: it and the capability are
+    idle then, and no other state has that time."""
     _, report, _ = profile_run(t, "Waits", "seldom", 3000, way=way, options=ALWAYS)
     check_all_lanes(report)
     main, = (l for l in lanes(report, "thread") if l["tid"] == report.target()["pid"])
@@ -447,7 +452,7 @@ def test_schedulers_wait(t, way):
 
 
 def test_nonmoving_collector(t):
-    """Its own thread collects, and is no foreign code."""
+    """The nonmoving collector's own thread is shown as collecting, and not as foreign code."""
     _, report, _, _, _ = profile_lanes(t, "busy", 2, rts=("-N2", "-xn"), options=("-F", "999"))
     check_all_lanes(report)
     threads = lanes(report, "thread")

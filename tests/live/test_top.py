@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""--top on a pseudo-terminal, which a terminal emulator shows: a replay, a live session, keys, and that the
-terminal is as it was however it ends."""
+"""--top on a pseudo-terminal, displayed by a terminal emulator: a replay, a live session, keys, and that the terminal
+is restored however it ends."""
 
 import fcntl
 import json
@@ -30,7 +30,7 @@ ENTER, LEAVE, SHOW_CURSOR = b"\033[?1049h", b"\033[?1049l", b"\033[?25h"
 
 
 class Terminal:
-    """safescoped in a terminal of its own: `screen` is what a person sees."""
+    """safescoped in its own terminal: `screen` is what a person sees."""
 
     def __init__(self, *args, columns=120, rows=40, cwd=None):
         if not pyte:
@@ -39,7 +39,7 @@ class Terminal:
         self.screen = pyte.Screen(columns, rows)
         self.stream = pyte.ByteStream(self.screen)
         self.all = b""
-        # the test holds the terminal, too: it must not go when the program does
+        # the test also holds the terminal open: it must outlive the program
         self.master, self.slave = pty.openpty()
         self.resize(columns, rows, tell=False)
         self.before = termios.tcgetattr(self.slave)
@@ -77,7 +77,7 @@ class Terminal:
         os.write(self.master, keys if isinstance(keys, bytes) else keys.encode())
 
     def end(self, seconds=60):
-        """Reads to its end; the exit code, and what the terminal says of itself."""
+        """Read until it ends; return the exit code."""
         end = time.monotonic() + seconds * SLOWNESS
         while self.process.poll() is None:
             check(time.monotonic() < end, f"it goes on:\n{self.text}")
@@ -106,7 +106,7 @@ def terminal(t, *args, **kwargs):
 
 
 def windows(t):
-    """The reports of the capture's seconds."""
+    """The reports of the capture in windows of one second."""
     folder = t.dir / "windows"
     folder.mkdir()
     subprocess.run([SAFESCOPED, "--replay", CAPTURE, "--window", "1", "-q", "-f", "json", "-o", folder], check=True, timeout=60)
@@ -131,7 +131,7 @@ def check_frame(term, report):
 
 
 def test_replay(t):
-    """Second by second, as the reports of windows have it."""
+    """A replay shows second by second what the reports of windows have."""
     want = windows(t)
     term = terminal(t, "--replay", CAPTURE)
     for i, report in enumerate(want):
@@ -207,7 +207,7 @@ def test_given_back(t, how):
     elif how == "child":
         os.kill(child[0], signal.SIGKILL)
     elif how == "stop":
-        # Ctrl-Z, and on: the terminal is the shell's meanwhile
+        # Ctrl-Z, then fg: the shell has the terminal in between
         term.press("\032")
         end = time.monotonic() + 20
         while "T (stopped)" not in Path(f"/proc/{pid}/status").read_text():
@@ -224,7 +224,7 @@ def test_given_back(t, how):
     else:
         os.kill(pid, getattr(signal, how))
     if how == "child":
-        # what it has shown stays until a key
+        # the last screen stays until a key is pressed
         term.wait_for("end", r"ENDED")
         term.press("q")
     code = term.end()
@@ -250,7 +250,7 @@ def test_no_terminal(t):
 
 
 def test_live(t):
-    """Two programs: one is first by CPU, the other by calls; one is gone at the end."""
+    """Two programs: one is first by CPU, the other by calls; one has ended when the session does."""
     burner = t.target("Split", 12)
     caller = t.target("Calls", 1, "safe_sleep_20ms=400")
     term = terminal(t, "--pid", f"{burner.pid},{caller.pid}", "-o", t.dir)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""All formats of a session add up to the same, for each process, thread and capability, on the CPU and
-in all, however its slices are merged. Formats are made from the session's capture, by wall time and
-by CPU time; what Go's reader, or a reader of JSON, adds up in them is compared with the report.
-TOTALS_SECONDS (4): how long the session of a host takes, and that of Demo."""
+"""All formats of a session add up to the same totals, for each process, thread and capability, on the CPU and in all,
+however its slices are merged. The formats are made from the session's capture, by wall time and by CPU time; what Go's
+reader, or a reader of JSON, adds up in them is compared with the report. TOTALS_SECONDS (4): the length of the sessions
+of the host and of Demo."""
 
 import json
 import os
@@ -23,15 +23,15 @@ LANES = "thread,capability,haskell"
 FORMATS = "json,folded,speedscope,pprof,html"
 SECONDS = int(os.environ.get("TOTALS_SECONDS", "4"))
 SHARE = 0.001
-# folded has whole microseconds, and no lane has so little that it says anything
+# folded has whole microseconds, and no lane is so short that this matters
 SLACK = 1000
 
 
-# ── what the formats have, in nanoseconds ──
+# ── what the formats contain, in nanoseconds ──
 
 
 class Wanted:
-    """The report's: process → total, (process, thread) → total, lane's name → its states."""
+    """The report's totals: process → total, (process, thread) → total, lane's name → its states."""
 
     def __init__(self, report):
         self.targets = report.json["targets"]
@@ -40,7 +40,7 @@ class Wanted:
         for target in self.targets:
             for lane in target["lanes"]:
                 name = self.name(target, lane)
-                # another thread may have got the number of one that ended
+                # another thread may have got the tid of one that ended
                 states = self.lanes.setdefault(name, {})
                 for state, ns in lane["states"].items():
                     if state not in IDLE[lane["kind"]]:
@@ -48,7 +48,7 @@ class Wanted:
                 cpu = lane.get("cpu_ns", 0)
                 if lane["kind"] == "thread":
                     states = sum(lane["states"][s] for s in ON_CPU)
-                    # of what is unknown some may have been on the CPU
+                    # part of the unknown time may have been on the CPU
                     if cpu is not None and not lane["states"]["unknown"]:
                         near(f"the report's {name}", cpu, states)
                     cpu = states if cpu is None else cpu
@@ -69,7 +69,7 @@ class Wanted:
 
 
 def lane_name(text):
-    """Of a profile or a frame, as Wanted has it: labels of threads are left out."""
+    """The lane's name of a profile or a frame, in the form that Wanted uses: without labels of threads."""
     found = re.match(r"(\d+) |(capability \d+|Haskell thread \d+)\b", text)
     process = re.search(r" \([^()]*, pid \d+\)", text)
     return None if not found else found[1] or found[2] + (process[0] if process else "")
@@ -89,7 +89,7 @@ def folded(path):
 
 
 def pprof(path):
-    """{(pid, tid): ns} of CPU and of all. Samples and their labels take turns in what Go's reader prints."""
+    """{(pid, tid): ns} of CPU time and of all time. In the output of Go's reader each sample is followed by its labels."""
     cpu, wall, values = {}, {}, ()
     for line in tool("go", "tool", "pprof", "-raw", path).splitlines():
         sample = re.match(r"\s*(\d+)\s+(\d+)\s+(\d+)(?:\s+\d+)+: ", line)
@@ -103,7 +103,7 @@ def pprof(path):
 
 
 def html(path, cpu):
-    """{lane, or "all threads" and the process: ns} from the page's accounts."""
+    """{lane, or "all threads" and the process: ns} from the totals in the page."""
     text = path.read_text()
     data, details = (json.loads(re.search(rf'id="{name}">\n(.*?)\n</script>', text, re.S)[1]) for name in ("data", "details"))
     sums = {}
@@ -119,12 +119,12 @@ def html(path, cpu):
 
 
 def speedscope(path):
-    """CPU and wall: {process or "": ns}, and of the sums and of the lanes {lane: {state: ns}}."""
+    """CPU and wall: {process or "": ns}; then of the sums and of the lanes {lane: {state: ns}}."""
     file = json.loads(path.read_text())
     frames = [(f["name"], f.get("file", "")) for f in file["shared"]["frames"]]
     cpu, wall, summed, drawn = {}, {}, {}, {}
     for profile in file["profiles"]:
-        # what was allocated is in one of its own
+        # allocation has a profile of its own
         if profile["unit"] == "bytes":
             continue
         lane = lane_name(profile["name"])
@@ -149,7 +149,7 @@ def near(what, got, want):
 
 
 def compare(stem, label):
-    """stem.* of wall time, stem-cpu.* of CPU time."""
+    """All formats agree with the report: stem.* by wall time, stem-cpu.* by CPU time."""
     want = Wanted(Report(f"{stem}.json"))
     check(sum(want.of_process(t["pid"], True) for t in want.targets) > 5e7, f"{label}: they did nothing")
     in_pprof = pprof(stem.with_suffix(".pb.gz"))
@@ -176,7 +176,7 @@ def compare_html(what, sums, want, cpu):
     for target in want.targets:
         graph = "all threads" + (f" of {target['comm']} (pid {target['pid']})" if want.several else "")
         near(f"{what}: html's {graph}", sums.get(graph, 0), want.of_process(target["pid"], cpu))
-    # the busiest lanes have a graph; what a Haskell thread waits for has no stack
+    # the busiest lanes have a graph; a waiting Haskell thread has no stack
     lanes = [name for name in want.lanes if name in sums and not name.startswith("Haskell")]
     check({name.split()[0] for name in lanes} >= {"capability"}, f"{what}: html's graphs are {list(sums)}")
     for name in lanes:
@@ -217,7 +217,7 @@ def compare_report(label, target, want):
 
 
 def with_options(capture, path, **options):
-    """The capture with other options of the picture: its second line, and a CRC of both on the next."""
+    """The capture with other options, which are in its second line; a CRC of both lines is on the third."""
     magic, header, crc, rest = capture.read_bytes().split(b"\n", 3)
     check(zlib.crc32(magic + b"\n" + header + b"\n") == int(crc, 16), "the capture's beginning is another one")
     header = json.loads(header)
@@ -233,7 +233,8 @@ def replay(capture, stem, weight, formats):
 
 
 def compare_replays(t, capture):
-    """As it was; with as few slices as there can be; with lanes made, and merged, as the session goes."""
+    """Compare replays of the capture as it is; with as few slices as possible; and with lanes made and merged during
+    the session."""
     for label, options in (("all", {}), ("merged", {"max_slices": "1"}),
                            ("folded early", {"max_slices": "1", "max_records": "500"})):
         stem = t.dir / label.replace(" ", "-")
@@ -272,7 +273,7 @@ def test_one_process(t, what):
 
 
 def test_host(t):
-    """Five busy processes: more threads than processors."""
+    """A session of the host with five busy processes: more threads than processors."""
     needs_go()
     targets = [t.target("Work", "alloc", SECONDS, rts=("-N2",)), t.target("Work", "alloc", SECONDS, way="v"),
                t.target("Calls", 4, f"safe_half_2ms={100 * SECONDS}", f"unsafe_spin_1ms={75 * SECONDS}"),

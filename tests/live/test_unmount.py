@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A filesystem that programs were run from can be unmounted, though a session without --pid goes on."""
+"""A filesystem that programs were run from can be unmounted although a session without --pid goes on."""
 
 import shutil
 import subprocess
@@ -12,16 +12,16 @@ from test_system import stop, whole_host
 
 @thorough
 def test_unmount(t):
-    """Two minutes after the last of them has ended, or sooner, if others are looked at."""
+    """It can be unmounted two minutes after its last program has ended, or sooner if other programs are looked at."""
     point = t.dir / "mounted"
     point.mkdir()
-    # with nosuid nothing in it gets probes that outlast a process
+    # with nosuid its files get no probes that outlast a process
     subprocess.run(["mount", "-t", "tmpfs", "-o", "nosuid", "none", point], check=True)
     t.finally_do(lambda: subprocess.run(["umount", "-l", point], check=False, stderr=subprocess.DEVNULL))
     shutil.copy(program("Calls"), point)
     shutil.copy("/bin/sleep", point)
     elsewhere = shutil.copy(program("Calls"), t.dir)
-    # others may run beside this one
+    # other tests may run at the same time
     session = whole_host(t, "-F", "199", "--exe", f"{t.dir}/*")
     target = Target([point / "Calls", "1", "safe_spin_20us=1000"])
     t.started.append(target)
@@ -30,7 +30,7 @@ def test_unmount(t):
     target.go()
     target.result()
     subprocess.run([point / "sleep", "0.2"], check=True)
-    # who is asked for names lives for a while, and has what is mapped by then
+    # the helper that looks up names lives for a while, and keeps what it has mapped by then
     after = Target([elsewhere, "1", "safe_sleep_1ms=100"])
     t.started.append(after)
     after.go()

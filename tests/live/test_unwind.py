@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""C frames: every sample has its whole stack, and stacks of a known call tree are paths of it."""
+"""C frames: every sample has its whole stack, and the stacks of a program with a known call tree are paths in that
+tree."""
 
 import re
 
 from harness import GHC_ROOT, SLOWNESS, Skip, cases, check, profile_run, run
 
-# As often as not a sample would hit one of these between two instructions; elsewhere none may be.
-# An emulated processor is as long over a program's last moments as over many samples: the dynamic
-# linker's destructors have no unwind rows, and a process that exits has no memory to read any more.
+# The share of stacks that must be whole. On an emulated processor a program's last moments take as long as many
+# samples: the dynamic linker's destructors have no unwind rows, and the memory of a process that exits cannot be read
+# any more.
 ENOUGH = 0.995 if SLOWNESS == 1 else 0.98
 
 
@@ -17,24 +18,23 @@ def whole(report, enough=ENOUGH):
     parts = (s["complete"] + s["elided"] + s["gap"] + s["truncated"] + s["none"]
              + sum(s["broken"].values()))
     check(parts == s["samples"], f"the stacks' ends add up to {parts}: {s}")
-    # a machine that is loaded leaves the program little: one sample in such a moment is too many then
+    # on a busy machine the program gets so little CPU time that a single such sample is too many
     check(s["samples"] >= 100, f"only {s['samples']} samples: {s}")
     good = s["complete"] + s["elided"]
     check(good >= enough * s["samples"] - 1, f"{good} of {s['samples']} samples are complete: {s}")
 
 
 def agrees(t, report):
-    """
-    Unwind rows lead to the return address of StgRun that is known. Once in a program's life, in
-    its last moments, they may differ: flushing its handles is another in-call.
+    """Unwind rows lead to the known return address of StgRun. They may differ once, in the program's last moments:
+    flushing its handles is another in-call.
     """
     said = [l for s in t.started if hasattr(s, "err") for l in s.err.seen if "disagree" in l]
     n = sum(int(re.search(r"(\d+) samples", l).group(1)) for l in said)
     check(n <= 1 or n <= 0.0005 * report.target()["stacks"]["samples"], f"unwind rows led elsewhere: {said}")
 
 
-# Below the thread's name, from the root; every frame of the program's own in between is one of
-# these. What stands in [] or () is a mark, a state or a file; RTS and libc are let through.
+# Call trees below the thread's name, from the root: the program's own frames on a stack must form a path in them. Names
+# in [] or () are marks, states or files; frames of the RTS and of libc may be anywhere.
 OUTER = ["mix_outer", "mix_middle", "mix_inner"]
 TREES = {
     "unsafe": ["mixLoop", *OUTER],
@@ -48,11 +48,11 @@ TREES = {
 
 
 def path_of(stack, tree):
-    """The stack's frames that the tree knows, from the root, without repetitions."""
+    """The stack's frames that are in the tree, from the root, without repetitions."""
     path = []
     for frame in stack.split(";")[2:]:
         for known in tree:
-            # a Haskell function's workers and locals, libc's internal names of its functions
+            # matches a Haskell function's workers and local functions, and libc's internal names of its functions
             exact = known.startswith("mix_")
             if (frame == known) if exact else (known in frame):
                 if not path or path[-1] != known:
@@ -63,8 +63,8 @@ def path_of(stack, tree):
 
 @cases(*(f"{mode}-{way}" for mode in TREES for way in ("thr", "v", "dyn", "thr_p", "bare")))
 def test_tree(t, case):
-    """Each sampled stack is a path of the tree from its root, and nearly all go down to its end;
-    "bare": by the C code's instructions alone."""
+    """Each sampled stack is a path in the tree from its root, and nearly all reach its end. "bare": C code without
+    unwind rows, only by its instructions."""
     mode, way = case.split("-")
     if GHC_ROOT and way == "bare":
         raise Skip("scripts/ghc-root makes no programs in this way")
@@ -76,7 +76,7 @@ def test_tree(t, case):
     wrong, whole_us, total_us = [], 0, 0
     for line in (t.dir / "p.folded").read_text().splitlines():
         stack, weight = line.rsplit(" ", 1)
-        # Where a thread was preempted far from any sample only its program counter is known.
+        # If a thread was preempted long after its last sample only its program counter is known.
         if "mix_" not in stack or "[no stack]" in stack:
             continue
         path = path_of(stack, tree)
@@ -87,17 +87,17 @@ def test_tree(t, case):
             whole_us += int(weight)
     check(total_us > 250000, f"only {total_us} us in C code")
     check(not wrong, f"{len(wrong)} stacks that cannot be: {wrong[:3]}")
-    # A safe call's own record, without a sample in it, ends at the function that was called.
+    # The record of a safe call, if there is no sample in it, ends at the called function.
     share = 0.1 if mode in ("safe", "callback") else 0.9
     check(whole_us >= share * total_us, f"{whole_us} of {total_us} us reach the tree's end")
 
 
 @cases("thr", "v", "thr_p", "dyn")
 def test_nested(t, way):
-    """A dozen Haskell threads on one C stack, each of which has called C that called the next."""
+    """A dozen Haskell threads on one C stack, each of which called C code that called the next: their stacks are whole."""
     _, report, _ = profile_run(t, "Nest", "nest", 12, 100, way=way,
                                options=("-F", "4999", "--max-overhead", "1000", "--weight", "wall"))
-    # Few samples: nearly all of the time it sleeps at the bottom. One may hit a thread that ends.
+    # There are few samples, as nearly all of the time it sleeps at the bottom. One may hit a thread that is ending.
     whole(report, 0.98)
     deepest = max(line.count("nest_down;") for line in (t.dir / "p.folded").read_text().splitlines())
     check(deepest >= 11, f"the deepest stack has {deepest} levels")
@@ -112,7 +112,7 @@ def test_bound_threads(t, way):
 
 @cases("thr", "v", "p", "dyn")
 def test_many_short_calls(t, way):
-    """Half of the samples are in the few instructions around a safe call."""
+    """Half of the samples are in the few instructions around a safe call: their stacks are whole all the same."""
     _, report, _ = profile_run(t, "Calls", 1, "safe_spin_5us=60000", way=way,
                                options=("-F", "4999", "--max-overhead", "1000"))
     whole(report)
@@ -120,7 +120,7 @@ def test_many_short_calls(t, way):
 
 @cases(*TREES)
 def test_stripped_without_rows(t, mode):
-    """C code with neither symbols nor rows: its stacks are whole, and none of it counts as Haskell."""
+    """C code with neither symbols nor unwind rows: its stacks are whole, and none of it counts as Haskell."""
     if GHC_ROOT:
         raise Skip("scripts/ghc-root makes no programs in this way")
     options = ("-F", "1499", "--max-overhead", "1000")
@@ -133,7 +133,8 @@ def test_stripped_without_rows(t, mode):
         busy = sum(states.get(s, 0) for s in ("haskell", "unsafe_call_cpu", "safe_call_cpu", "rts"))
         of = {s: 100 * states.get(s, 0) / busy for s in ("haskell", "unsafe_call_cpu", "safe_call_cpu")}
         if mode == "callback":
-            # whether C code below it counts as the unsafe call's or as the safe call's depends on when samples came
+            # whether C code below it counts as part of the unsafe or of the safe call depends on the time of the
+            # samples
             of = {"haskell": of["haskell"], "C code": of["unsafe_call_cpu"] + of["safe_call_cpu"]}
         shares.append(of)
     for what, share in shares[0].items():
@@ -142,7 +143,7 @@ def test_stripped_without_rows(t, mode):
 
 @cases("thr", "v")
 def test_foreign_thread(t, way):
-    """A thread that has nothing to do with Haskell: from where the C library started it."""
+    """The stacks of a thread that has nothing to do with Haskell begin where the C library started it."""
     _, report, _ = profile_run(t, "Mixed", "thread", 1, way=way, options=("-F", "1499"))
     whole(report)
     stacks = [l for l in (t.dir / "p.folded").read_text().splitlines() if ";mix_inner" in l
