@@ -429,7 +429,7 @@ def test_output_has_no_name_of_a_process(t):
 
 
 def test_many(t):
-    """A hundred targets attach and detach in less than a second per target, with a margin for the machine."""
+    """A hundred targets are attached within 10 s, and the session ends within 10 s: a wide margin, for a busy machine."""
     targets = [Target([program("Calls", "thr"), "1", "safe_sleep_1ms=5"], ready=None) for _ in range(100)]
     t.started.extend(targets)
     for target in targets:
