@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the tests of failures share: runs in which one allocation or system call fails, or all from one on. Each
-must end in order: by itself, with an exit code of the contract, a word on standard error where it
-failed, whole files or none, and nothing left behind; and the program that it looked at goes on.
+"""What the tests of failures share: runs in which one allocation or system call fails, or all from some point on. Each
+must end in order: by itself, with a documented exit code, a message on standard error if it failed, complete files or
+none, and nothing left over; and the profiled program goes on.
 
-A first run of each kind counts what there is to fail; then some of them are tried, spread over the whole run,
-within FAULTS_SECONDS (15) for each kind of session. Where that is too short for all kinds, other ones come first
-each day. FAULTS=all tries every single one.
+A first run of each kind counts what can fail; then some of these places are tried, spread over the whole run, within
+FAULTS_SECONDS (15) for each kind of session. If that is too short for all kinds, a different kind comes first each day.
+FAULTS=all tries every place.
 """
 
 import errno
@@ -26,17 +26,17 @@ from harness import BUILD, ROOT, SAFESCOPED, Failure, check, schema_errors  # no
 
 ALLOC_SO = BUILD / "faults" / "alloc.so"
 SYSCALLS = BUILD / "faults" / "syscalls"
-# The same program under sanitizers.
+# The same program, built with sanitizers.
 WRAPPED = BUILD / "fuzz" / "safescoped-faults"
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:exitcode=99:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
 SECONDS = float(os.environ.get("FAULTS_SECONDS", "15"))
 ALL = os.environ.get("FAULTS") == "all"
-# What one run may take at most, on a machine with other work too.
+# How long one run may take at most, on a busy machine.
 TIMEOUT = 60
 GOLDEN = (math.sqrt(5) - 1) / 2
 HALF = -1
 
-# System calls that fail for the same reasons, and those.
+# Groups of system calls that fail for the same reasons, with these reasons.
 CALLS = {
     "open": ("open,openat,openat2", (errno.EMFILE, errno.ENOMEM, errno.EACCES)),
     "read": ("read,pread64", (errno.EIO, HALF)),
@@ -67,7 +67,7 @@ def built():
 
 
 class Done:
-    """How a run ended."""
+    """The result of a run."""
 
     def __init__(self, code, out, err, count, where, left):
         self.code, self.out, self.err, self.count, self.where, self.left = code, out, err, count, where, left
@@ -86,7 +86,7 @@ def execute(command, env):
 
 
 def place(binary, frames):
-    """The functions of the program that asked for memory, from the inside to the outside."""
+    """The functions of the program that requested the memory, innermost first."""
     offsets = [hex(f - 1) for f in frames if f]
     if not offsets:
         return "outside of the program"
@@ -96,7 +96,7 @@ def place(binary, frames):
 
 
 class Alloc:
-    """Allocations, in the program and its libraries; or under sanitizers, in the program alone."""
+    """Allocations in the program and its libraries; with sanitizers, in the program only."""
 
     def __init__(self, wrapped, to_the_end):
         self.binary = WRAPPED if wrapped else SAFESCOPED
@@ -117,7 +117,7 @@ class Alloc:
 
 
 class Calls:
-    """A class of system calls, in the program, its libraries and its children."""
+    """A class of system calls, in the program, its libraries and its child processes."""
 
     def __init__(self, kind, how, to_the_end=False):
         self.kind, self.how = kind, how
@@ -136,7 +136,7 @@ class Calls:
 
 
 def whole(path):
-    """What is wrong with a file of output, or None."""
+    """What is wrong with an output file, or None."""
     text = path.read_bytes()
     if path.name.endswith("capture.partial"):
         return None
@@ -155,7 +155,7 @@ def whole(path):
 
 
 def wrong(done, folder, files, fault):
-    """What is wrong with how a run ended: a list."""
+    """What is wrong with the result of a run: a list of texts."""
     found = []
     said = [l for l in done.err.split("\n") if l.startswith("safescoped: ")]
     if done.code not in (0, 1, 2):
@@ -178,7 +178,7 @@ def wrong(done, folder, files, fault):
 
 
 class Journey:
-    """A kind of session, and what is looked at around each of its runs."""
+    """A kind of session, with what is checked around each of its runs."""
 
     def __init__(self, t, args, files, around=None):
         self.t, self.args, self.files = t, args, files
@@ -203,7 +203,7 @@ class Journey:
 
     def count(self, fault):
         done, bad = self.once(fault, 0)
-        # that a kind of call is not made at all is no fault of the program
+        # a run may make no calls of a kind: that is not an error
         if done.code in (0, 1) and not done.count:
             return 0
         check(not bad, f"{fault.name}: {bad}: {done.err[-600:]}")
@@ -221,7 +221,7 @@ class Journey:
                 log.write(f"{self.failures[-1]}\n{done.err[-3000:]}\n\n")
 
     def spread(self, faults):
-        """Round after round, one of each kind at another place."""
+        """In rounds, try one place of each kind; each round tries other places."""
         end = time.monotonic() + SECONDS
         today = int(time.time() // 86400) % len(faults)
         faults = (*faults[today:], *faults[:today])
@@ -243,7 +243,7 @@ class Journey:
                     break
                 for fault in faults:
                     n = count_of(fault)
-                    # few are all tried in their order, many at places that come ever closer
+                    # if there are few, all are tried in order; if there are many, at places spread ever more densely
                     first = round_ if n <= 30 else 1 + int(n * ((round_ + len(done)) * GOLDEN % 1))
                     if 0 < first <= n and (fault, first) not in done:
                         done.add((fault, first))

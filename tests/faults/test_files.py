@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Replays, logs and --list, which need no kernel, while allocations and system calls fail."""
+"""Replays, logs and --list, which do not need the kernel, while allocations and system calls fail."""
 
 from faults import ALLOCATIONS, FILE_CALLS, FILES, FORMATS, ROOT, Journey, built, calls_of, check
 from harness import run
@@ -38,7 +38,7 @@ def test_log_calls(t):
 
 
 def test_list(t):
-    """Nothing is attached: what can be shown is."""
+    """--list ends in order, and the processes that it looks at go on."""
     built()
     target = t.target("Calls", 1, "safe_sleep_1ms=1")
     Journey(t, lambda *_: ["--list"], ()).spread(ALLOCATIONS + FILE_CALLS + calls_of("memory"))

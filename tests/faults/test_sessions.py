@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sessions while allocations and system calls fail: the program that they look at goes on, and the kernel has
-nothing left of them."""
+"""Sessions while allocations and system calls fail: the profiled program goes on, and nothing of them is left in the
+kernel."""
 
 import subprocess
 
@@ -12,7 +12,8 @@ from test_bad_luck import changed_code, wait_gone
 
 
 class Beside:
-    """A program that works while a session looks at it, and what there is in the kernel."""
+    """A program that works while a session profiles it; afterwards its counts, its code and the kernel's BPF objects
+    are checked."""
 
     PLAN = {"safe_sleep_1ms": 800, "safe_spin_20us": 1000}
 
@@ -30,7 +31,7 @@ class Beside:
             if changed_code(self.target.pid):
                 found.append("breakpoints are left in the target")
         except (OSError, ValueError):
-            pass  # it has ended meanwhile
+            pass  # it has ended
         try:
             truth = self.target.result()
             calls = {k: v["calls"] for k, v in truth.items() if v["calls"]}
@@ -43,7 +44,7 @@ class Beside:
         return found
 
 
-# Under sanitizers a session takes several seconds: there is not always time for it.
+# With sanitizers a session takes several seconds: there is not always time for it.
 LIVE_ALLOCATIONS = ALLOCATIONS if SECONDS >= 15 else ALLOCATIONS[:2]
 LIVE_CALLS = calls_of(*CALLS)
 LIVE_FILES = ("p.json", "p.speedscope.json", "p.folded", "p.capture")
@@ -77,7 +78,7 @@ def test_host_calls(t):
 
 
 class Output:
-    """A program that is started by the session."""
+    """A program that the session starts."""
 
     def __init__(self, t):
         self.before = bpf_objects()
@@ -89,7 +90,7 @@ class Output:
         left = wait_gone(bpf_objects() - self.before)
         if left:
             found.append(f"still in the kernel: {left}")
-        # it need not have been started; if it was, it came to its end
+        # it may not have been started; if it was, it ran to its end
         if self.file.exists() and '"safe_sleep_1ms"' not in self.file.read_text():
             found.append(f"the command did not end well: {self.file.read_text()[-200:]!r}")
         return found

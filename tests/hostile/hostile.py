@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the hostile tests share. An attacker here is an ordinary user, its victims are other users'
-processes; a test carries the attack out and asserts that nobody but the attacker notices."""
+"""What the hostile tests share. The attacker is an ordinary user, the victims are other users' processes; a test
+carries out the attack and checks that nobody but the attacker is affected."""
 
 import atexit
 import functools
@@ -18,14 +18,14 @@ sys.path.insert(0, str(HERE.parent / "live"))
 from harness import Failure, Skip, Target, check, program  # noqa: E402
 
 NOBODY = 65534
-# Where anyone may run programs from, whatever the permissions of the source tree's folders.
+# A folder from which anyone may run programs, whatever the permissions of the source tree's folders.
 OUT = Path(tempfile.mkdtemp(prefix="safescoped-hostile-", dir="/var/tmp"))
 OUT.chmod(0o755)
 atexit.register(shutil.rmtree, OUT, ignore_errors=True)
 
 
 def build(name, *args, sources=(), flags=()):
-    """Compiles a C program of this folder, unless it is there already."""
+    """Compile a C program of this folder, unless that is done."""
     out = OUT / name
     if out.exists():
         return out
@@ -37,12 +37,12 @@ def build(name, *args, sources=(), flags=()):
 
 
 def as_nobody(command, user=NOBODY):
-    """What runs a command as a user without any rights."""
+    """A command line that runs a command as an unprivileged user."""
     return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs", *map(str, command)]
 
 
 def haskell(name):
-    """A test program of GHC's where anyone can run it."""
+    """A Haskell test program, in a folder where anyone can run it."""
     path = OUT / name
     if not path.exists():
         shutil.copy(program(name), path)
@@ -65,7 +65,7 @@ def symbol_offset(path, name):
 
 
 def bias(path, vaddr):
-    """Address − file offset, for the segment that holds an address."""
+    """Address − file offset, for the segment that contains the address."""
     heads = subprocess.run(["readelf", "-lW", path], capture_output=True, text=True, check=True).stdout
     for line in heads.splitlines():
         found = re.match(r"\s+LOAD\s+(\w+) (\w+) \w+ (\w+)", line)
@@ -101,14 +101,14 @@ def check_untouched(process, what):
     check(not changed, f"code of {what} was changed: {[(p, hex(o)) for p, o in changed]}")
 
 
-# What is probed, and how far into it a probe may be.
+# The probed functions, and how far from a function's start a probe may be.
 PROBED = ("suspendThread", "resumeThread", "handle_tick", "stat_startGCSync", "stat_startGC", "stat_endGC")
 PROBE_WINDOW = 64
 
 
 def check_only_probed(process, path, twin=None):
-    """A program that is a target itself: nothing else of its code is changed than what is probed.
-    `twin`: has its symbols."""
+    """Check that of a program that is itself a target no code is changed except at probes. `twin`: the same program
+    with symbols."""
     places = [symbol_offset(twin or path, name) for name in PROBED]
     wrong = [(p, hex(o)) for p, o in changed_code(process.pid)
              if p != str(path) or not any(x <= o < x + PROBE_WINDOW for x in places)]
@@ -116,13 +116,13 @@ def check_only_probed(process, path, twin=None):
 
 
 def check_only_probed_for(seconds, process, path, twin=None):
-    """Again and again, for as long as it lives."""
+    """Check that repeatedly for so many seconds, or until it ends."""
     until, looks = time.monotonic() + seconds, 0
     while time.monotonic() < until:
         try:
             check_only_probed(process, path, twin)
         except OSError:
-            # it ends: its memory goes before it has
+            # it is ending: its memory is gone before the process is
             process.process.wait(10)
         if process.process.poll() is not None:
             break
@@ -132,15 +132,15 @@ def check_only_probed_for(seconds, process, path, twin=None):
 
 
 def whole_host(t, *options):
-    """A session of the whole host that has begun."""
+    """A session of the whole host that has started."""
     session = t.session("--max-overhead", "1000", "-v", "-f", "json", "-o", f"{t.stem}.json", *options)
     check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
     return session
 
 
 class Mounted:
-    """Ends before the server does. By force: what waits for the server waits no longer, its own threads among them,
-    which wait for pages that it does not serve; and without looking at what is mounted."""
+    """Unmounts when the test ends, before the server ends. By force, so that nothing waits for the server any longer,
+    including its own threads that wait for pages that it does not serve; and without looking at what is mounted."""
 
     def __init__(self, point):
         self.point = point
@@ -151,7 +151,7 @@ class Mounted:
 
 
 def file_server():
-    """The program of slow_fs.c."""
+    """The file server: slow_fs.c."""
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True)
     if flags.returncode != 0:
         raise Skip("no libfuse3")
@@ -159,7 +159,7 @@ def file_server():
 
 
 def mounted(t):
-    """The mount point of a server that may stall, with `program` in it."""
+    """The mount point of a file server that may stall, with `program` in it."""
     point = OUT / t.name.replace(" ", "-")
     point.mkdir(exist_ok=True)
     start(t, [file_server(), program("Calls"), point])
@@ -168,7 +168,7 @@ def mounted(t):
 
 
 class Stall:
-    """From now on the server answers nobody who reads the file. Ends before what waits for it is ended."""
+    """From now on the server does not answer reads of the file. Ends before the processes that wait for it."""
 
     def __init__(self, t, point):
         self.path = point.parent / f"{point.name}.stall"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What names are read from is anybody's: a symbol or a section that stands for more memory than
-there is costs its owner a name, and nobody else anything."""
+"""Names come from files that anyone may have written: a symbol or a section that expands to more memory than there is
+costs its owner a name, and nobody else anything."""
 
 import shutil
 import signal
@@ -18,7 +18,7 @@ DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def exponential(times):
-    """A symbol of C++ whose text is twice as long with each of its function types."""
+    """A C++ symbol whose demangled text doubles with each of its function types."""
     symbol, before = "_Z1f1A", "S_"
     for k in range(1, 2 * times, 2):
         symbol += f"PFv{before}{before}E"
@@ -27,7 +27,7 @@ def exponential(times):
 
 
 def family(pid):
-    """A process and what it has started."""
+    """A process and its descendants."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
@@ -36,7 +36,7 @@ def family(pid):
 
 
 def own_memory(pid):
-    """Bytes that nobody shares and no file holds."""
+    """The process's anonymous memory in bytes: neither shared nor of a file."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -45,7 +45,7 @@ def own_memory(pid):
 
 
 class Watch(threading.Thread):
-    """The most memory that a session and its helpers had together, and that one helper had."""
+    """The maximum memory of a session and its helpers together, and of a single helper."""
 
     def __init__(self, pid):
         super().__init__(daemon=True)
@@ -66,7 +66,7 @@ def spinning(library):
 
 
 def sampled(t, targets, *options):
-    """The report of a session with those targets, the session's watch, and how long its end took."""
+    """The report of a session with those targets, the session's watch, and the seconds that its end took."""
     pids = [x for target in targets for x in ("--pid", target.pid)]
     session = t.session(*pids, "-v", "-f", "json", "-o", f"{t.stem}.json", "--max-overhead", "1000", *options)
     session.wait_attached()
@@ -104,7 +104,7 @@ INFLATED = 100 * MB
 
 
 def library_with_dwarf(number):
-    """Its DWARF is real, and the strings are INFLATED long and mostly nothing."""
+    """A library with real DWARF, in which the strings' section is INFLATED bytes long and mostly empty."""
     symbol = f"hostile_{number}"
     if number:
         shutil.copy(library_with_dwarf(0), OUT / f"libspin-dwarf-{number}.so")
@@ -129,7 +129,7 @@ def test_dwarf_of_many(t):
     _, watch, took = sampled(t, targets)
     check(watch.most < 900 * MB, f"{watch.most // MB} MB for {PROGRAMS} programs")
     check(took < 30, f"the end took {took:.1f} s")
-    # somebody's was inflated; whether he was answered in time is for how busy the processors are
+    # some DWARF was expanded; whether in time depends on how busy the processors are
     check(watch.largest > INFLATED // 2, f"{watch.largest // MB} MB: nobody's DWARF was read")
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whatever hangs, stops or is killed: no probe stays on another user's program, and nothing of ours
-in the kernel."""
+"""Whatever hangs, stops or is killed, no probe stays on another user's program, and nothing of ours stays in the
+kernel."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from hostile import Stall, as_nobody, changed_code, haskell, mounted, start, who
 from harness import cases, check, run
 from kernel_side import bpf_objects, bpf_objects_of
 
-# What is awaited comes after two seconds, or ten; a machine with other work is given more.
+# What these tests wait for takes two seconds, or ten; a busy machine gets more.
 PATIENCE_S = 60
 
 
@@ -40,12 +40,12 @@ def ours(state, group=None):
 
 
 def helpers(state):
-    """Those that look at processes, of the daemons of this run and of no other on the machine."""
+    """The helpers, in this state, of this run's daemons; not those of other daemons on the machine."""
     return ours(state, os.getpgrp())
 
 
 def keeper_of(session):
-    """The child that holds the probes."""
+    """The pid of the child process that holds the probes."""
     for pid, name in ours("S"):
         stat = Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()
         if name == "safescoped:keep" and int(stat[1]) == session.process.pid:
@@ -63,11 +63,11 @@ def wait_probed(target, probed, what):
     wait_until(lambda: bool(changed_code(target.pid)) == probed, what)
 
 
-# ── the daemon stands still ──
+# ── the daemon is stopped ──
 
 
 def test_stopped(t):
-    """Nobody holds the probes against their budget: they come off, and come on again afterwards."""
+    """A stopped daemon cannot keep the probes within the overhead limit: they come off, and come back afterwards."""
     target = victim(t)
     session = t.session("--pid", target.pid, "--max-overhead", "1000", "-v", "-f", "json", "-o", f"{t.stem}.json")
     session.wait_attached()
@@ -89,7 +89,7 @@ def test_stopped(t):
     check(told, f"the report does not say so: {got['missing']}")
     paused = got["cost"]["probes_paused_ns"]
     check(paused >= 1_000_000_000, f"the probes were off for {paused} ns, as it says")
-    # no call that the probes lost sight of was taken for a long one
+    # no call whose end was missed is shown as a long one
     calls = report.call("safe_sleep_1ms")
     check(calls["calls"] > 100, f"only {calls['calls']} calls were seen")
     mean = calls["wall_ns"] / calls["calls"]
@@ -98,7 +98,7 @@ def test_stopped(t):
 
 
 def test_keeper_killed(t):
-    """The session ends with what it has."""
+    """If the keeper is killed the session ends with what it has recorded."""
     target = victim(t)
     session = t.session("--pid", target.pid, "-v", "-f", "json", "-o", f"{t.stem}.json")
     session.wait_attached()
@@ -116,12 +116,12 @@ def test_keeper_killed(t):
 
 
 def test_keeper_has_nothing(t):
-    """No rights, no descriptor but links and those two that it is told by."""
+    """The keeper has no privileges, and no descriptors except links and the two through which it is notified."""
     session = t.session("--pid", victim(t).pid, "-v", "-f", "json", "-o", f"{t.stem}.json")
     session.wait_attached()
     keeper = Path("/proc", str(keeper_of(session)))
     status = dict(line.split(":\t", 1) for line in (keeper / "status").read_text().splitlines())
-    # CAP_SYS_ADMIN, of which the filter leaves the account of programs' run time.
+    # CAP_SYS_ADMIN, for which the seccomp filter permits only the statistics of BPF programs' run time.
     check(all(int(status[k], 16) & ~(1 << 21) == 0 for k in ("CapEff", "CapPrm")), f"it has capabilities: {status}")
     check(all(int(status[k], 16) == 0 for k in ("CapInh", "CapAmb")), f"it hands on capabilities: {status}")
     check(status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", "it is not restricted")
@@ -129,7 +129,7 @@ def test_keeper_has_nothing(t):
     others = [k for k in kinds if not any(x in k for x in ("bpf_link", "bpf-link", "bpf_stats", "bpf-stats", "socket:",
                                                          "pidfd"))]
     check(len(kinds) > 4 and not others, f"it holds {others or kinds}")
-    # and the daemon has no link
+    # and the daemon itself holds no link
     mine = [str(fd.readlink()) for fd in Path("/proc", str(session.process.pid), "fd").iterdir()]
     check(not [k for k in mine if "link" in k], f"the daemon holds {mine}")
     session.signal(signal.SIGINT)
@@ -143,7 +143,8 @@ def test_keeper_has_nothing(t):
 
 @cases("SIGTERM", "SIGINT")
 def test_ends_in_time(t, name):
-    """At its end the daemon looks at its targets once more, and the memory of one does not come."""
+    """When the session ends the daemon looks at its targets again, and the memory of one of them hangs: it ends in time
+    all the same."""
     point = mounted(t)
     other = victim(t)
     hung = start(t, as_nobody([point / "program", "1", "safe_sleep_1ms=3000"]))
@@ -166,7 +167,8 @@ def test_ends_in_time(t, name):
 
 @cases("alone", "stopped first")
 def test_killed_while_something_hangs(t, how):
-    """Whoever waits for the server cannot be killed, and so closes nothing."""
+    """A process that waits for the file server cannot be killed, and so does not close its descriptors: the probes come
+    off all the same."""
     point = mounted(t)
     other = victim(t, 60)
     hung = start(t, as_nobody([point / "program", "1", "safe_sleep_1ms=3000"]))
@@ -193,7 +195,7 @@ def test_killed_while_something_hangs(t, how):
 
 
 def test_starts_during_a_session(t):
-    """A session goes on while the memory of one that it looks at hangs."""
+    """A session goes on while the memory of a process that it looks at hangs."""
     point = mounted(t)
     other = victim(t, 40)
     hung = start(t, as_nobody([point / "program", "1", "safe_sleep_1ms=3000"]))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What root's daemon keeps beside the capabilities of the service (tests/live/test_rights.py has those): each is
-needed, since something fails when it alone is taken away, and nothing else is kept."""
+"""What root's daemon keeps in addition to the capabilities of the service (for those see tests/live/test_rights.py):
+each one is needed, since something fails if it alone is missing, and no other is kept."""
 
 import os
 import re
@@ -23,7 +23,7 @@ SUDO = {"SUDO_UID": str(NOBODY), "SUDO_GID": str(NOBODY)}
 
 
 def without(cap):
-    """What runs a command as root without that capability, or with all."""
+    """A command line prefix that runs a command as root without that capability, or with all of them."""
     name = f"-{cap.lower()}" if cap else ""
     return ["setpriv", "--inh-caps", name, "--bounding-set", name] if cap else []
 
@@ -56,7 +56,7 @@ def test_nothing_else(t):
     _, session = attached(t, None, "-o", f"{t.stem}.json")
     have = {name for name, number in NUMBERS.items() if kept(session.pid) >> number & 1}
     others = kept(session.pid) & ~sum(1 << number for number in NUMBERS.values())
-    # a kernel that has no uprobes of many places may ask for it
+    # a kernel without multi-uprobes may require it
     check(not others & ~(1 << 21), f"it keeps {others:#x}, too")
     check(have == OF_THE_SERVICE | PROVED, f"it keeps {have}")
     table = re.search(r"needed\[\] = \{(.*?)\};", (ROOT / "user/session/rights.c").read_text(), re.S).group(1)
@@ -64,7 +64,7 @@ def test_nothing_else(t):
 
 
 def children(pid, begins):
-    """Process ids, as text."""
+    """The pids, as text, of the child processes whose names begin so."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
@@ -77,14 +77,14 @@ def children(pid, begins):
 
 
 def ids_of_helper(session, number):
-    """Of a helper that runs for longer: the one that decodes calls."""
+    """The ids of a helper that runs for a while: the one that decodes calls."""
     found = children(session.pid, "safescoped:insn")
     return found and status(found[0], ("Uid", "Gid")[number]).split()
 
 
 @cases("SETUID", "SETGID")
 def test_ids_of_helpers(t, cap):
-    """A helper has an id that nobody else has."""
+    """A helper has user and group ids of its own."""
     number = ("SETUID", "SETGID").index(cap)
     for lacks in (None, cap):
         target, session = attached(t, lacks, "-o", f"{t.stem}.json")
@@ -96,11 +96,11 @@ def test_ids_of_helpers(t, cap):
 
 
 def test_kill(t):
-    """A signal is passed on to a command that runs as the user who ran sudo."""
+    """A signal is passed on to a command that runs as the user who called sudo."""
     for cap in (None, "KILL"):
         session = t.session("-v", "-f", "json", "-o", f"{t.stem}.json", "--", "sleep", 60, prefix=without(cap), env=SUDO)
         pid = wait_until("the command", lambda s=session: children(s.pid, "sleep"))[0]
-        # until its probes are there it is stopped
+        # it is stopped until its probes are set
         wait_until("it runs", lambda p=pid: status(p, "TracerPid") == "0")
         time.sleep(1)
         session.signal(signal.SIGTERM)
@@ -123,7 +123,7 @@ def user_folder(t, name, mode):
 
 
 def write(cap, path):
-    """A session that the user ran by sudo, whose file is to become his. (its code, what it said)"""
+    """A session run through sudo, whose file is to belong to the user who called it. (its exit code, what it printed)"""
     done = subprocess.run([*without(cap), SAFESCOPED, "-d", "0.2", "--comm", "no-such-program", "-f", "json", "-o", path],
                           env={**os.environ, **SUDO}, capture_output=True, text=True, timeout=60)
     return done.returncode, done.stderr
@@ -131,8 +131,8 @@ def write(cap, path):
 
 @cases("DAC_OVERRIDE", "CHOWN", "FOWNER")
 def test_output(t, cap):
-    """In a folder that only he may write; it becomes his; it takes the place of one that was his, in a folder of his
-    where nobody removes what is not his own."""
+    """The output can be written to a folder that only the user can write to; it then belongs to the user; and it can
+    replace a file of the user's in a sticky folder."""
     for lacks in (None, cap):
         folder = user_folder(t, str(lacks), 0o1777 if cap == "FOWNER" else 0o700)
         path = folder / "x.json"

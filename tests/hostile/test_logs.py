@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An eventlog is joined with the program that has it open. What another user's file holds must not
-come into the report that way, however the attacker has come by a descriptor of it."""
+"""An eventlog is joined with the program that has it open. The contents of another user's file must not get into the
+report that way, however the attacker got a descriptor of it."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from harness import SAFESCOPED, SLOWNESS, Failure, cases, check, program, run
 
 
 def victim_log():
-    """What a program of root's has written, for root alone."""
+    """A log that one of root's programs has written, readable by root only."""
     path = OUT / "victim.eventlog"
     if not path.exists():
         subprocess.run([program("Logged", "thr_l"), "20", "+RTS", "-l", f"-ol{path}", "-RTS"],
@@ -25,7 +25,7 @@ def victim_log():
 
 
 def logging_program():
-    """A program that can log, where anyone can run it."""
+    """A program that can write an eventlog, in a folder where anyone can run it."""
     path = OUT / "Calls.logging"
     if not path.exists():
         shutil.copy(program("Calls", "thr_l"), path)
@@ -43,8 +43,8 @@ def session_on(t, target):
     return t.report().target(target.pid), session.err.seen
 
 
-# How the attacker has the descriptor: as anyone can; as a service manager gives one (for a log that
-# its programs may write to and not read).
+# How the attacker gets the descriptor: by opening the path, as anyone can; or from a service manager, for a log that
+# its programs may write to but not read.
 @cases("path suffix", "write suffix", "path content", "write content")
 def test_descriptor_of_anothers_log(t, case):
     how, name = case.split()
@@ -58,7 +58,7 @@ def test_descriptor_of_anothers_log(t, case):
     if how == "path":
         attack = as_nobody([hold, how, log, *attack])
     else:
-        # opened by root, who then becomes the user
+        # opened by root, who then becomes the ordinary user
         attack = [hold, how, log, shutil.which("setpriv"), *as_nobody(attack)[1:]]
     attacker = start(t, attack)
     listed = subprocess.run([SAFESCOPED, "--list", "-f", "json"], capture_output=True, text=True, timeout=60).stdout
@@ -83,7 +83,7 @@ def test_own_log_is_joined(t, who):
 
 
 def reader_of(session):
-    """The process that reads a log for the session, once there is one."""
+    """The pid of the process that reads a log for the session, as soon as there is one."""
     children = Path(f"/proc/{session.process.pid}/task/{session.process.pid}/children")
     deadline = time.monotonic() + 30 * SLOWNESS
     while time.monotonic() < deadline:
@@ -98,7 +98,8 @@ def reader_of(session):
 
 
 def gives_up_its_rights(pid):
-    """Before it reads the log; it is to be found a moment earlier, by its name."""
+    """Whether the process drops its privileges, which it does before it reads the log; its name is visible slightly
+    earlier."""
     deadline = time.monotonic() + 5 * SLOWNESS
     while time.monotonic() < deadline:
         status = Path(f"/proc/{pid}/status").read_text()
@@ -108,8 +109,8 @@ def gives_up_its_rights(pid):
     return False
 
 
-# Nothing but a hole follows what the program wrote, and costs its owner nothing: it would take hours
-# to read. It is no part of the log.
+# After what the program wrote the file has a hole, which costs its owner nothing but would take hours to read. It is
+# not part of the log.
 def test_log_with_a_hole(t):
     log = OUT / "hole.eventlog"
     log.touch()
@@ -124,7 +125,7 @@ def test_log_with_a_hole(t):
     code = session.wait()
     took = time.monotonic() - began
     check(took < 30 * SLOWNESS, f"the session's end took {took:.0f} s")
-    # 1: there is more in the file than a log
+    # 1: the file contains more than a log
     check(code in (0, 1), f"safescoped ended with {code}: {session.err.seen}")
     report = t.report().target(target.pid)
     check(report["eventlog"] and report["eventlog"]["path"] == str(log), f"it is not joined: {report['missing']}")
@@ -133,13 +134,13 @@ def test_log_with_a_hole(t):
     check(calls["calls"] == 200, f"calls are missing: {calls}")
 
 
-# What becomes of a reader in which a mistake is found. The session goes on, and the process without
-# its log is as complete as without one.
+# A reader process that crashes must not affect the rest: the session goes on, and the process is reported as completely
+# as without a log.
 def test_reader_dies(t):
     log = OUT / "dies.eventlog"
     log.touch()
     os.chown(log, NOBODY, NOBODY)
-    # long enough that its reader is met
+    # long enough to catch its reader
     target = start(t, as_nobody([logging_program(), 1, "safe_sleep_1ms=200", "safe_spin_20us=100000", "+RTS", "-l", f"-ol{log}", "-RTS"]))
     session = t.session("--pid", target.pid, "-v", "--max-overhead", "1000", "-f", "json", "-o", f"{t.stem}.json")
     session.wait_attached()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Files that root writes where others may put links, and writes that fail: nothing of root's is
-written elsewhere, and nothing is left."""
+"""Files that root writes where others may place links, and writes that fail: nothing of root's is written elsewhere,
+and nothing is left over."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ import subprocess
 from hostile import NOBODY, OUT
 from harness import SAFESCOPED, ROOT, Skip, cases, check, program, run
 
-# A session that was kept: its formats need neither a kernel nor a process.
+# A recorded session: writing its formats needs neither a kernel nor a process.
 CAPTURE = ROOT / "tests" / "data" / "capture" / "calls"
 
 
@@ -25,7 +25,7 @@ def all_below(folder):
 
 
 def sticky(t):
-    """(a folder as /tmp is, a folder of root's alone, with what was there before)"""
+    """(a folder like /tmp, a folder of root's only), both empty"""
     shared, private = (OUT / f"{t.name}-{kind}" for kind in ("shared", "private"))
     for folder in shared, private:
         shutil.rmtree(folder, ignore_errors=True)
@@ -66,7 +66,7 @@ def test_own_links(t):
 
 @cases("replay", "list")
 def test_file_limit(t, what):
-    """ulimit -f: the signal for it would end the program in the middle."""
+    """ulimit -f: without a handler its signal would end the program in the middle of writing."""
     args = ("--replay", CAPTURE, "-f", "html") if what == "replay" else ("--list", "-f", "json")
     code, said = write(*args, "-o", t.dir / "x", prefix=("prlimit", "--fsize=16"))
     check(code == 2, f"ended with {code}: {said}")
@@ -85,7 +85,7 @@ def test_full_disk(t):
     check(all_below(disk) == [], f"left behind: {all_below(disk)}")
 
 
-# ── files that give orders ──────────────────────────────────────────────────────
+# ── files that control a session ────────────────────────────────────────────────
 
 
 def given(path, text, uid=0, mode=0o600):
@@ -97,7 +97,8 @@ def given(path, text, uid=0, mode=0o600):
 
 @cases("attacker's", "writable", "group's", "headers", "certificates")
 def test_configuration_of_another_user(t, case):
-    """Who writes root's configuration reads what root may read, and sends it where he likes."""
+    """Whoever can write root's configuration could read what root can read and send it anywhere: such files are
+    refused."""
     shared, private = sticky(t)
     uid = NOBODY if case not in ("writable", "group's") else 0
     mode = {"writable": 0o666, "group's": 0o660}.get(case, 0o600)
@@ -114,7 +115,7 @@ def test_configuration_of_another_user(t, case):
 
 
 def test_own_configuration(t):
-    """Root's, and the sudoer's own."""
+    """Root's own file is accepted, and under sudo also that of the user who called it."""
     _, private = sticky(t)
     path = given(private / "conf", "windw 1\n")
     code, said = write("--check-config", "--config", path)
@@ -126,7 +127,7 @@ def test_own_configuration(t):
 
 @cases("his", "within his", "link", "behind a link", "writable", "writable before")
 def test_queue_where_others_write(t, case):
-    """Who can put another folder in its place gets all profiles, or gives what is sent."""
+    """Whoever can replace the queue's folder could get all profiles, or choose what is sent: such places are refused."""
     shared, private = sticky(t)
     for folder, uid, mode in (("his", NOBODY, 0o755), ("his/ours", 0, 0o700), ("all", 0, 0o777), ("all/ours", 0, 0o700)):
         (shared / folder).mkdir()
@@ -143,7 +144,8 @@ def test_queue_where_others_write(t, case):
 
 
 def test_rotation_beside_files_of_others(t):
-    """A file that is called as a window's is, large and from the far future: no window of root's goes for it."""
+    """A foreign file with a window's name, large and dated far in the future: no window of root's is removed because of
+    it."""
     shared, _ = sticky(t)
     code, said = write("--replay", CAPTURE, "--window", "0.2", "-f", "json", "-o", shared)
     check(code in (0, 1), f"ended with {code}: {said}")
@@ -160,7 +162,8 @@ def test_rotation_beside_files_of_others(t):
 
 @cases("file", "link")
 def test_off_file_of_another_user(t, case):
-    """Whoever may make files in a folder for all cannot end root's sessions."""
+    """An off file that another user created in a folder that anyone can write to does not end root's sessions; root's
+    own does."""
     shared, private = sticky(t)
     if case == "file":
         given(shared / "off", "", NOBODY)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A mapped file that root may not open, and something of the host's at its name: root opens nothing there."""
+"""A mapped file that root must not open, with a file of the host's at the same path: root opens neither of them."""
 
 import ctypes
 import os
@@ -18,8 +18,8 @@ from harness import SAFESCOPED, Skip, cases, check, program, run
 IN_ACCESS, IN_OPEN = 0x1, 0x20
 FUSE = os.makedev(10, 229)
 
-# A shell's words: a file system of the attacker's own, which nobody else may look into, root neither; a program that
-# is run from there; and then another directory over it, where the program's name is a link.
+# A shell script: mount a file system of the attacker's that nobody else may look into, not even root; run a program
+# from it; then mount another directory over it, in which the program's name is a link.
 SWAP = """mount --bind "$1" /dev/fuse || exit
 "$2" "$3" "$4" default_permissions >/dev/null &
 until [ -e "$4/program" ]; do sleep 0.05; done
@@ -29,7 +29,7 @@ exec "$4/program" 1 safe_sleep_1ms=100000"""
 
 
 class Watch:
-    """Whether anybody opens or reads a file: a place (O_PATH) does not count."""
+    """Whether anyone opens or reads a file; opening with O_PATH does not count."""
 
     def __init__(self, path):
         libc = ctypes.CDLL(None, use_errno=True)
@@ -48,7 +48,7 @@ def plain(t):
 
 
 def bait(t, kind):
-    """What the link leads to: what root alone may open, and would notice to have opened."""
+    """The target of the link: something that only root can open, and where opening it can be noticed."""
     path = OUT / f"bait-{plain(t)}"
     if kind == "fifo":
         os.mkfifo(path, 0o600)
@@ -61,7 +61,8 @@ def bait(t, kind):
 
 
 def swapped(t, bait_path):
-    """An ordinary user's Haskell program, mapped from what root may not open; at the file's name is the link."""
+    """An ordinary user's Haskell program, mapped from a file that root cannot open; at the file's path there is the
+    link."""
     if not os.path.exists("/dev/fuse"):
         raise Skip("no /dev/fuse")
     fuse, name = OUT / "fuse", plain(t)

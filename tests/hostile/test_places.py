@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Probes act on every process that maps a file: no program may bring one into another's file."""
+"""Probes act on every process that maps a file: no program may cause one to be set in another program's file at a wrong
+place."""
 
 import os
 import signal
@@ -30,8 +31,8 @@ def victim(t):
 
 
 def fake(library):
-    """What an ordinary user runs: a runtime whose suspendThread is in the middle of an instruction
-    of the library."""
+    """An ordinary user's program: a fake runtime whose suspendThread is in the middle of one of the library's
+    instructions."""
     at = symbol_offset(library, "add_one") + CONSTANT
     path = build(f"fake_runtime.{at & 0xfff:x}", sources=["fake_runtime.c"],
                  flags=["-static", "-no-pie", f"-DTARGET={at & 0xfff}"])
@@ -67,7 +68,7 @@ def test_runtime_in_another_file_is_there(t):
 
 
 def test_wrong_page_of_the_runtime(t):
-    """Another user's Haskell program, mapped by the attacker with one page in another's place."""
+    """The attacker maps another user's Haskell program with one page in the wrong place."""
     path = haskell("Calls")
     other = start(t, [path, 1, "safe_spin_20us=2000", "safe_sleep_1ms=4000"])
     text = symbol_offset(path, "suspendThread")
@@ -116,8 +117,8 @@ def json_names(value):
 
 
 def forge(debug):
-    """Moves what is probed into the middle of its first instructions (but for suspendThread and
-    resumeThread, which the code itself shows as well), and calls everything FORGED."""
+    """Move the symbols of probed functions into the middle of their first instructions (except suspendThread and
+    resumeThread, which are also found by the code itself), and name all other functions FORGED."""
     elf = bytearray(debug.read_bytes())
     sections_at, size, count = struct.unpack_from("<Q10xHH", elf, 0x28)[0], *struct.unpack_from("<HH", elf, 0x3a)
     heads = [struct.unpack_from("<IIQQQQIIQQ", elf, sections_at + i * size) for i in range(count)]
@@ -136,8 +137,8 @@ def forge(debug):
 
 @cases("user", "root")
 def test_forged_debug_file(t, uid):
-    """In a mount namespace of the attacker's own, for a program of root's that others run, too. As
-    root: what the image of a container may hold, whose files belong to root outside as well."""
+    """A forged debug file, in the attacker's own mount namespace, for a program of root's that others run, too. As
+    root: like the image of a container, whose files also belong to root outside."""
     folder = Path(tempfile.mkdtemp(prefix=f"debug-{uid}-", dir=OUT))
     folder.chmod(0o755)
     debug = folder / f"lib/debug/.build-id/{BUILD_ID[:2]}/{BUILD_ID[2:]}.debug"
@@ -166,7 +167,7 @@ def test_forged_debug_file(t, uid):
     session.signal(signal.SIGINT)
     session.wait()
     report = t.report()
-    # without symbols it has no name
+    # without symbols the call has no name
     calls = [c["calls"] for c in report.target(other.pid)["safe_calls"]]
     check(truth["safe_sleep_1ms"]["calls"] in calls, f"calls: {calls}, the program made {truth}")
     forged = [n for n in json_names(report.target(other.pid)) if "FORGED" in n]

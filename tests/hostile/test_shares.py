@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What there is a limited number of: one user's programs cannot use up what others need, nor can
-those that have ended."""
+"""Limited resources: one user's programs cannot use up what others need, and programs that have ended hold nothing."""
 
 import concurrent.futures
 import os
@@ -17,22 +16,21 @@ from hostile import NOBODY, OUT, as_nobody, build, haskell, start, whole_host
 from harness import SLOWNESS, Skip, check, run
 from test_system import dump, maps_of
 
-# Of a process's files so many have unwind rows, and there are so many numbers for those of all
-# (bpf/wire.h).
+# The limits of files with unwind rows: per process, and of all together (bpf/wire.h).
 ROWS_OF_A_PROCESS = 256
 ROWS = 4096
-# Holes: they are on no disk, but what reads a file reads all of it.
+# The files are mostly holes: they take no room on the disk, but reading a file means reading all of it.
 FILE_BYTES = 2 << 20
 MEMORY_MAX_MB = 200
-# After so many all of the places are taken that those that ended last have in the report; of the others there are sums.
+# The report has places for so many processes that ended last; for the others it has sums.
 PLACES = 1024
-# Processes of which several threads end at once.
+# The number of processes in which several threads end at the same time.
 AT_ONCE = 100
 SHORT_LIVED = int(os.environ.get("SHORT_LIVED", "600"))
 
 
 def elf_files(count):
-    """A folder with so many small ELF files, each another one, with a function and its unwind rows."""
+    """A folder with so many different small ELF files, each with a function and its unwind rows."""
     folder = OUT / "elf"
     one = build("one.so", sources=["libvictim.c"], flags=["-shared", "-nostdlib", "-fPIC", "-Wl,-z,noseparate-code"])
     folder.mkdir(exist_ok=True)
@@ -52,7 +50,7 @@ def mapper(folder, first, count, *args):
 
 
 def own_memory_mb(pid):
-    """What it has allocated itself, not counting files."""
+    """The memory that the process allocated itself, not counting files."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(next(x for x in status.splitlines() if x.startswith("RssAnon")).split()[1]) / 1024
 
@@ -66,7 +64,7 @@ def missing(target, text):
 
 
 def check_victim(t, report, victim):
-    """All of its stacks are whole, from the C function up to the program's main."""
+    """All stacks of the victim are complete, from the C function up to the program's main."""
     target = report.target(victim.pid)
     check(not missing(target, "unwind rows") and not missing(target, "has no names"),
           f"the other user's program lacks something: {target['missing']}")
@@ -81,8 +79,8 @@ def check_victim(t, report, victim):
 
 
 def victim(t):
-    """A program that nobody else runs: its own file's rows are needed. It runs long enough to be looked at
-    beside others that all begin at once."""
+    """A program that nobody else runs: its own file's unwind rows are needed. It runs long enough to be looked at
+    although many others start at the same time."""
     path = OUT / "Calls.victim"
     if not path.exists():
         shutil.copy(haskell("Calls"), path)
@@ -129,7 +127,7 @@ def test_many_processes_use_up_unwind_rows(t):
     check(other.wait() == 0, "the other user's program failed")
     report = finish(t, session)
     check_victim(t, report, other)
-    # by the rows that its user may have, or already by the files
+    # by the limit of rows per user, or already by that of files
     told = [a for a in attackers if missing(report.target(a.pid), str(NOBODY))]
     check(len(told) >= count // 4, f"{len(told)} of {count} reports say what was left out")
 
@@ -139,11 +137,11 @@ THREADS = 16384 // 2 + 200
 
 
 def many_threads(t, trigger, *settings):
-    """A Haskell program of an ordinary user's that starts so many threads when there is a file `trigger`."""
+    """A Haskell program of an ordinary user's that starts many threads when the file `trigger` exists."""
     library = build("libmany_threads.so", sources=["many_threads.c"], flags=["-shared", "-fPIC", "-pthread"])
     trigger.parent.mkdir(exist_ok=True)
     trigger.parent.chmod(0o777)
-    # of a try before this one
+    # left by an earlier try
     for old in trigger.parent.glob(f"{trigger.name}*"):
         old.unlink()
     return start(t, as_nobody(["env", f"LD_PRELOAD={library}", f"MANY_THREADS_WHEN={trigger}", *settings,
@@ -161,7 +159,7 @@ def wait_for_threads(trigger):
 
 
 def test_one_process_has_many_threads(t):
-    """They use up what its user may have, and nothing of others."""
+    """A process with many threads uses up its own user's share, and nothing of other users'."""
     trigger = OUT / "many_threads" / "go"
     attacker = many_threads(t, trigger, f"MANY_THREADS={THREADS}")
     session = whole_host(t)
@@ -169,7 +167,7 @@ def test_one_process_has_many_threads(t):
     other = victim(t)
     other.go()
     check(other.wait() == 0, "the other user's program failed")
-    # once they are gone his programs lack nothing
+    # once they have ended the attacker's next program is complete again
     attacker.go()
     check(attacker.wait() == 0, "the program with many threads failed")
     later = start(t, as_nobody([haskell("Calls"), 1, "safe_sleep_1ms=100"]))
@@ -185,7 +183,7 @@ def test_one_process_has_many_threads(t):
 
 
 def test_threads_that_end_make_room(t):
-    """One after the other, more of them than the kernel side has room for: the last ones are followed as the first."""
+    """More threads than the kernel side has room for, one after the other: the last ones are followed like the first."""
     trigger = OUT / "ending_threads" / "go"
     target = many_threads(t, trigger, f"MANY_THREADS={2 * THREADS}", "MANY_THREADS_END=1")
     session = whole_host(t)
@@ -199,7 +197,8 @@ def test_threads_that_end_make_room(t):
 
 
 def test_threads_that_end_at_once_leave_nothing(t):
-    """Of several that do each is forgotten, whichever finds that all have been counted out."""
+    """If several threads of a process end at the same time, none of them leaves anything in the kernel's maps, whatever
+    the order."""
     trigger = OUT / "at_once" / "go"
     attacker = many_threads(t, trigger, "MANY_THREADS=8")
     trigger.touch()
@@ -226,8 +225,7 @@ def test_threads_that_end_at_once_leave_nothing(t):
 
 
 def accounted(report, path):
-    """How many processes of a program the report knows of: by themselves, in sums, or only that they
-    were too short."""
+    """How many processes of a program the report accounts for: individually, in sums, or as having ended too early."""
     alone = [x for x in report.json["targets"] if x["exe"] == str(path)]
     sums = sum(x["processes"] for x in report.json.get("ended_programs", ()) if x["exe"] == str(path))
     early = re.findall(r"^(\d+) processes of programs that are profiled ended before", "\n".join(alone[0]["missing"]), re.M)
@@ -235,9 +233,9 @@ def accounted(report, path):
 
 
 def test_short_lived_programs_leave_nothing(t):
-    """As many descriptors after SHORT_LIVED (600) as after 100, and hardly more memory."""
+    """After SHORT_LIVED (600) processes the daemon has as many descriptors as after 100, and hardly more memory."""
     path = haskell("Calls")
-    # the first one of a program is looked at; the kernel side knows the others from their exec on
+    # the first process of a program is looked at; later ones are known from their exec on
     first = start(t, [path, 1, "safe_sleep_1ms=10"])
     session = whole_host(t)
 
@@ -259,7 +257,7 @@ def test_short_lived_programs_leave_nothing(t):
     first.wait()
     after, grown = descriptors(session.pid), own_memory_mb(session.pid) - memory
     report = finish(t, session)
-    # others may run programs of GHC's meanwhile, whose files' probes are kept
+    # others may run Haskell programs at the same time, whose files' probes are kept
     n = accounted(report, path)
     print(f"   {SHORT_LIVED} programs: {before} descriptors after 100, {after} after all of them; {grown:.1f} MB more memory; "
           f"{n} in the report", flush=True)
@@ -276,13 +274,13 @@ def highest_descriptor(pid):
 
 
 def test_no_descriptors_left(t):
-    """Where the daemon has no descriptors for others, these wait, and nothing of its report is lost."""
+    """If the daemon has no descriptors for further processes they wait, and its report is complete."""
     first = start(t, [haskell("Calls"), 1, "safe_sleep_1ms=3000", "unsafe_spin_1ms=500"])
     session = t.session("--max-overhead", "1000", "-v", "-f", "json,speedscope,folded,html", "-o", t.stem)
     check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
     first.go()
     time.sleep(1)
-    # from now on it has two more: all above are taken by what it keeps back for its end
+    # it gets two more descriptors: those above are in its reserve for the session's end
     limit = highest_descriptor(session.pid) + 3
     resource.prlimit(session.pid, resource.RLIMIT_NOFILE, (limit, limit))
     others = []
@@ -303,7 +301,7 @@ def test_no_descriptors_left(t):
 
 
 def test_members_join_when_others_end(t):
-    """With few descriptors there is room for some programs of a user's: the others join once some of these have ended."""
+    """With few descriptors there is room for some of a user's programs: the others join once some of these have ended."""
     programs = [start(t, as_nobody([haskell("Calls"), 1, "safe_sleep_1ms=60000"])) for _ in range(20)]
     session = t.session("--max-overhead", "1000", "-v", "-f", "json", "-o", f"{t.stem}.json",
                         prefix=("prlimit", "--nofile=240:240"))
@@ -321,7 +319,7 @@ def test_members_join_when_others_end(t):
     report = finish(t, session)
     there = {target["pid"] for target in report.json["targets"]}
     late = sum(p.pid in there for p in waits)
-    # other programs of the machine may have begun meanwhile
+    # other programs of the machine may have started in between
     check(late >= min(len(waits), len(first)) / 2, f"{late} of {len(waits)} programs joined when {len(first)} had ended")
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a program calls itself reaches terminals: in the report, in --list and --doctor, in messages.
-None of it may be what a terminal obeys or nobody sees."""
+"""A program's own name reaches terminals: in the report, in --list and --doctor, in messages. It must not contain
+anything that a terminal executes or that is invisible."""
 
 import os
 import pty
@@ -13,16 +13,16 @@ import unicodedata
 from hostile import OUT, as_nobody, start
 from harness import SAFESCOPED, cases, check, program, run
 
-# A title for the window, CSI in UTF-8 and as a byte, right to left, an isolate, no width, no UTF-8.
+# Sets the window's title; CSI in UTF-8 and as a byte; right-to-left; an isolate; zero width; invalid UTF-8.
 EVIL = b"\x1b]0;\x07\xc2\x9b31m\x9b31m\xe2\x80\xae\xe2\x81\xa6\xe2\x80\x8b\xef\xbb\xbf\xe2\x80\xa8\n\xff"
-# The kernel keeps 15 bytes of a name: each part of it in turn.
+# The kernel keeps 15 bytes of a name: the parts of it in turn.
 NAMES = (b"a\x1b]0;\x07\xc2\x9b31m\xff", b"b\x9b\xe2\x80\xae\xe2\x80\x8b\xe2\x80\xa8\n", b"c\xe2\x81\xa6\xef\xbb\xbf\xd8\x9c\x7f")
-# What indents a format.
+# The control characters that a format's layout uses.
 LAYOUT = {"text": "\n", "json": "\n\t"}
 
 
 def hostile_program(t, name):
-    """A Haskell program of an ordinary user whose path and name hold all that."""
+    """A Haskell program of an ordinary user whose path and name contain all of that."""
     folder = os.fsencode(OUT) + b"/" + EVIL
     os.makedirs(folder, exist_ok=True)
     path = folder + b"/" + name
@@ -31,7 +31,7 @@ def hostile_program(t, name):
 
 
 def check_shown(what, data, layout="\n"):
-    """Controls, format characters, separators of lines and paragraphs: by Python's own tables."""
+    """There are no control or format characters, and no line or paragraph separators, by Python's own tables."""
     try:
         text = data.decode()
     except UnicodeDecodeError as e:
@@ -54,7 +54,7 @@ def test_list_and_doctor(t):
     pids = ",".join(str(x.pid) for x in targets)
     done = ask("--doctor", "--pid", pids)
     check_shown("--doctor", done.stdout + done.stderr)
-    # one line each, for the name's line end is none
+    # one line each: the newline in a name does not begin another
     lines = [l for l in done.stdout.split(b"\n") if l.split()[1:2] == [b"process"]]
     check(len(lines) == len(NAMES), f"lines: {lines}")
     check(any(rb"\u{9b}" in l for l in lines) and any(rb"\x9b" in l for l in lines), f"not escaped: {lines}")
@@ -83,7 +83,7 @@ def test_report(t, which):
 
 
 def test_progress_on_a_terminal(t):
-    """All that a terminal gets: our own line, and nothing of the program's."""
+    """A terminal gets our own line and control sequences, and none of the program's."""
     target = hostile_program(t, NAMES[0])
     main, other = pty.openpty()
     session = subprocess.Popen([SAFESCOPED, "--pid", str(target.pid), "-d", "2", "-f", "text"], stdin=other,
@@ -98,7 +98,7 @@ def test_progress_on_a_terminal(t):
         pass  # EIO: the other side is closed
     os.close(main)
     check(session.wait(30) == 0, f"ended: {data!r}")
-    # what the program itself prints: wipes its line, bold, dim, plain, a bar's colours
+    # what safescoped itself prints: erasing its line, bold, dim, normal, a bar's colours
     data = re.sub(rb"\r\x1b\[K|\x1b\[(0|1|2|33|0;2|38;5;16;48;5;\d+)m|\r\n", b"", data)
     text = check_shown("the terminal", data)
     check("samples" in text and r"\u{1b}]0;" in text, f"no report: {text!r}")

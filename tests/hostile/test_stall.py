@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A program on a file system whose server may hold its pages back. While a uprobe is registered the
-kernel reads the page with every fork of the host waiting, so that none may be placed there."""
+"""A program on a file system whose server may withhold its pages. While the kernel registers a uprobe it reads the page
+and blocks every fork on the host: so no uprobe may be set on such a file."""
 
 import os
 import shutil
@@ -17,8 +17,8 @@ from harness import ATTACHED, cases, check, run
 OFTEN = ("-F", "997")
 PT_LOAD, PT_NOTE, READ = 1, 4, 4
 
-# A shell's words: an overlay of the attacker's own, over what the server serves. The kernel calls
-# its file system an overlay then.
+# A shell script: mount an overlay of the attacker's over what the server serves. For the kernel its file system is an
+# overlay then.
 OVERLAY = ('ls -ld "$1" >/dev/null; mount -t overlay overlay -o lowerdir="$1:$2" "$3" && cd "$3" && exec ./program "$4" "$5"')
 
 
@@ -59,7 +59,7 @@ def test_served_program(t, case):
     check(got["lanes"] and got["stacks"]["samples"] > 0, "it was not even sampled")
 
 
-# Not the time that a test of speed would ask for: processors may be busy, and a session has a report to write.
+# Generous, as this is not a test of speed: processors may be busy, and the session has to write a report.
 IN_TIME = 12
 
 
@@ -91,16 +91,16 @@ def test_server_that_does_not_answer(t, case):
 
 
 HUNG = 30
-# Two seconds is what is promised, a tenth of one what it takes; processors may be busy.
+# Two seconds are documented, a tenth of a second is usual; but processors may be busy.
 END_IN_TIME = 4
-# Below every program: the first place of its code that somebody reads.
+# Below every program: the address in its memory that is read first.
 LOWEST = 0x10000
 OTHER_USER = 65533
 
 
 def hanging(t, point, at=LOWEST):
-    """A Haskell program of an ordinary user's that maps the server's file, by default where its memory is read
-    first: that hangs when the server stalls."""
+    """A Haskell program of an ordinary user's that maps the server's file, by default where its memory is read first:
+    reading it hangs when the server stalls."""
     library = build("libmap_many.so", sources=["map_many.c"], flags=["-shared", "-fPIC"])
     folder = OUT / f"maps-{point.name}"
     folder.mkdir(exist_ok=True)
@@ -120,7 +120,8 @@ def seconds_until(what, condition, limit=60):
 
 
 def test_memory_of_many_hangs(t):
-    """Nobody else waits for it: neither who begins meanwhile, nor the session's end."""
+    """Nobody else is delayed by many such processes: neither a program that starts during the session, nor the
+    session's end."""
     point = mounted(t)
     hung = [hanging(t, point) for _ in range(HUNG)]
     Stall(t, point)
@@ -151,7 +152,7 @@ def test_memory_of_many_hangs(t):
 
 
 def test_file_that_is_not_had(t):
-    """What cannot be copied from a server is said to be missing."""
+    """A file that cannot be copied from the server is reported as missing."""
     point = mounted(t)
     target = hanging(t, point, None)
     Stall(t, point)
@@ -169,8 +170,8 @@ GB = 1 << 30
 
 
 def sparse_program(path):
-    """A program that says "ready" and waits, with a segment of nearly 1 GiB that is a hole in its file: what reads
-    all of it reads for long, and the file takes no room on the disk."""
+    """A program that prints "ready" and waits, with a segment of nearly 1 GiB that is a hole in its file: reading all
+    of it takes long, while the file takes no room on the disk."""
     out = build("waits", sources=["waits.c"], flags=["-static", "-no-pie"])
     code = bytearray(out.read_bytes())
     heads, count = struct.unpack_from("<Q", code, 32)[0], struct.unpack_from("<H", code, 56)[0]

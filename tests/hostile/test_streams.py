@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Logs by FIFOs and sockets whose other side does nothing: safescoped waits for them, and for no
-longer than it was asked to."""
+"""Logs from FIFOs and sockets whose other end does nothing: safescoped waits for them, but no longer than requested."""
 
 import fcntl
 import os
@@ -20,7 +19,7 @@ PATIENCE = 20  # seconds: only that it ends at all is tested
 
 
 def written_log(t):
-    """What a program of GHC's writes."""
+    """A log written by a Haskell program."""
     log = t.dir / "log.eventlog"
     subprocess.run([program("Logged", "thr_l"), "20", "+RTS", "-l", f"-ol{log}", "-RTS"], input=b"go\n",
                    stdout=subprocess.DEVNULL, check=True, timeout=120)
@@ -34,7 +33,7 @@ def fifo(t):
 
 
 def full_socket(t):
-    """A server that takes no connection, and as many waiting as it allows."""
+    """The path of a server's socket that accepts no connection, with its queue of waiting clients full."""
     path = OUT / "socket"
     server = socket.socket(socket.AF_UNIX)
     server.bind(str(path))
@@ -53,7 +52,7 @@ def full_socket(t):
 
 
 def catches(pid):
-    """It has set up its signals: they are blocked, and come by a descriptor."""
+    """Whether the process has set up its signals: they are blocked, and read from a descriptor."""
     with open(f"/proc/{pid}/status") as file:
         blocked = next(int(line.split()[1], 16) for line in file if line.startswith("SigBlk"))
     return blocked >> (signal.SIGTERM - 1) & 1
@@ -108,7 +107,7 @@ def test_writer_comes_late(t):
 
 @cases("SIGINT", "duration")
 def test_writer_never_ends(t, how):
-    """What came until then is shown."""
+    """If the writer never closes the FIFO, what arrived until the end is in the report."""
     raw, path = written_log(t), fifo(t)
     session = t.session("-e", path, *(("-d", "5") if how == "duration" else ()), "-f", "json", "-o", f"{t.stem}.json")
     out = os.open(path, os.O_WRONLY)

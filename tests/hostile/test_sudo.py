@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""SUDO_UID and SUDO_GID say whom a command runs as: what sudo would not have written there must not
-make it run as root, or in a group that nobody meant."""
+"""SUDO_UID and SUDO_GID determine whom a command runs as: values that sudo would not write must not make it run as
+root, or in another group."""
 
 import grp
 import os
@@ -50,7 +50,7 @@ def test_wrong_ids(t, case):
 
 @cases("user", "root")
 def test_right_ids(t, case):
-    """The user's own groups, all of them; sudo that root itself called is no other user."""
+    """A command gets all groups of the user; if root itself called sudo it stays root."""
     user = pwd.getpwuid(NOBODY if case == "user" else 0)
     done = subprocess.run([SAFESCOPED, "-f", "json", "-o", t.stem, "--", "sh", "-c", "id -u; id -g; id -G"],
                           env=environment(str(user.pw_uid), str(user.pw_gid)), capture_output=True, text=True, timeout=60)

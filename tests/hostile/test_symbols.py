@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Symbol tables that take for ever to read: nobody waits for whoever has made them."""
+"""Symbol tables that take very long to read: nobody else has to wait because of them."""
 
 import os
 import signal
@@ -12,13 +12,13 @@ from harness import ATTACHED, check, run
 
 SHT_SYMTAB, SHT_STRTAB, SHT_DYNSYM = 2, 3, 11
 GLOBAL_FUNCTION, UNDEFINED = 0x12, 0
-# Of a session that ends: not what it takes, but what a busy machine may make of it.
+# A generous limit for a session's end, for a busy machine.
 IN_TIME = 8
 OTHER_USER = 65533
 
 
 class Sections:
-    """An ELF file's sections, to be replaced by others at its end."""
+    """The sections of an ELF file, which can be replaced by others at the file's end."""
 
     def __init__(self, path):
         self.bytes = bytearray(path.read_bytes())
@@ -47,7 +47,7 @@ def symbol(name, value=0, section=UNDEFINED):
 
 
 def owned(path, data):
-    """A program or library of the attacker's own: what only root can have written is nobody's attack."""
+    """A program or library that belongs to the attacker: a file that only root can have written is no attack."""
     path.write_bytes(data)
     path.chmod(0o755)
     os.chown(path, NOBODY, NOBODY)
@@ -55,7 +55,7 @@ def owned(path, data):
 
 
 def with_long_names(path, out, symbols, length):
-    """The program with so many more symbols of its functions, all of one name that is so long."""
+    """The program with so many additional function symbols, which all have the same name, of that length."""
     elf = Sections(path)
     table = elf.find(SHT_SYMTAB)
     strings = elf.place(table)[2]
@@ -68,7 +68,7 @@ def with_long_names(path, out, symbols, length):
 
 
 def with_many_imports(path, out, symbols):
-    """The library with so many more symbols that it does not define."""
+    """The library with so many additional symbols that it does not define."""
     elf = Sections(path)
     table = elf.find(SHT_DYNSYM)
     elf.replace(table, elf.data(table) + symbol(1) * symbols)
@@ -76,7 +76,7 @@ def with_many_imports(path, out, symbols):
 
 
 def check_others(t, hostile):
-    """Beside such a program another user's is profiled as ever, and the session ends in time."""
+    """While such a program runs, another user's is profiled as usual, and the session ends in time."""
     other = start(t, as_nobody([haskell("Calls"), "1", "safe_spin_20us=500", "safe_sleep_1ms=3000"], OTHER_USER))
     session = t.session("--pid", hostile.pid, "--pid", other.pid, "--max-overhead", "1000", "-v", "-f", "json",
                         "-o", f"{t.stem}.json")
@@ -99,7 +99,7 @@ def check_others(t, hostile):
 
 
 def test_long_names(t):
-    """Each of 200 000 symbols has a name of 32 MB: to read them all takes minutes."""
+    """Each of 200 000 symbols has a name of 32 MB: reading them all takes minutes."""
     path = with_long_names(haskell("Calls"), OUT / "long-names", 200_000, 32 << 20)
     check_others(t, start(t, as_nobody([path, "1", "unsafe_spin_1ms=20000"])))
 
@@ -109,7 +109,7 @@ LIBRARIES = 8
 
 
 def test_many_imports(t):
-    """Whoever defines what a call leads to is looked for in all files: some have millions of symbols."""
+    """A call's function is looked up in all mapped files: some of these have millions of symbols."""
     one = build("libvictim.so", sources=["libvictim.c"], flags=["-shared", "-fPIC"])
     many = with_many_imports(one, OUT / "0", IMPORTS)
     folder = OUT / "imports"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""--window: each window is a whole report, nothing is lost between two, and old ones go."""
+"""--window: each window is a complete report, nothing is lost between windows, and old ones are removed."""
 
 import contextlib
 import fcntl
@@ -23,7 +23,7 @@ CALLS = (4, "safe_half_2ms=1000", "safe_spin_20us=4000", "unsafe_spin_1ms=400", 
 
 
 def windows(folder):
-    """The reports in their order of time, which is that of their names."""
+    """The reports in order of time, which is that of their names."""
     return [Report(folder / name) for name in sorted(os.listdir(folder)) if name.endswith("Z.json")]
 
 
@@ -57,7 +57,7 @@ def calls_of(function, field):
 
 
 def in_calls(reports):
-    """{function: ns in its calls, ended or not}"""
+    """{function: ns in its calls, completed or still open}"""
     found = {}
     for report in reports:
         for target in report.json["targets"]:
@@ -71,7 +71,7 @@ def waited(target):
 
 
 def scheduled(pid):
-    """{tid: (ns on the CPU, ns that it waited for one)}, by the scheduler."""
+    """{tid: (ns on the CPU, ns that it waited for a CPU)}, by the scheduler's accounting."""
     found = {}
     for task in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):
@@ -80,8 +80,9 @@ def scheduled(pid):
 
 
 def test_threads_at_a_low_frequency(t):
-    """As a service samples, a thread's short stays off the CPU, between two ticks or behind the timer's thread, are no
-    records of their own. What it ran, and how long it waited for a CPU, is what the scheduler says all the same."""
+    """At a service's low frequency a thread's short stays off the CPU have no records of their own, between two ticks
+    or when the timer's thread preempts it. Its running time and its waiting time for a CPU are those of the scheduler
+    all the same."""
     target = t.target("Lanes", "busy", 3, rts=("-N2",))
     session, folder = attach(t, target, "-F", "19")
     before, stolen = scheduled(target.pid), stolen_ns()
@@ -113,7 +114,7 @@ def test_threads_at_a_low_frequency(t):
 
 @cases("thr", "thr_p")
 def test_sums(t, way):
-    """The program's own counts and times are those of all windows together, live and replayed."""
+    """The counts and times of all windows together are the program's own, live and replayed."""
     target = t.target("Calls", *CALLS, way=way, rts=("-N2",))
     session, folder = attach(t, target, "--save", t.dir / "capture")
     target.go()
@@ -164,13 +165,13 @@ def replayed(t, *options):
 
 
 def open_ones(reports, function):
-    """(open at its begin, open at its end, ns in them), of each window; of one without the process none"""
+    """(open at its start, open at its end, ns in them) for each window; zeros for a window without the process"""
     return [tuple(total([report], calls_of(function, field)) for field in ("open_at_start", "open_at_end", "open_wall_ns"))
             for report in reports]
 
 
 def test_calls_all_along(t):
-    """Calls that began before the session, and of which none or one ends in it: each window has its part of them."""
+    """Calls that began before the session, of which none or one ends in it: each window has its part of them."""
     target = t.target("Server", ready="waiting")
     session, folder = attach(t, target, "--save", t.dir / "capture")
     time.sleep(2.3)
@@ -183,7 +184,7 @@ def test_calls_all_along(t):
     for reports, what in ((live, "live"), (many, "replayed")):
         lengths = [report.json["session"]["duration_ns"] for report in reports]
         sleeps = open_ones(reports, "server_sleep_long")
-        # a busy machine may look at the process later than it joins
+        # on a busy machine the process may be looked at only after it has joined
         first = next(i for i, (_, at_end, _) in enumerate(sleeps) if at_end)
         check(len(reports) >= first + 3, f"{len(reports)} windows")
         for i in range(first, len(reports)):
@@ -200,7 +201,7 @@ def test_calls_all_along(t):
 
 
 def test_killed_in_calls(t):
-    """What is open as the process ends has its time, in one report as in windows."""
+    """Calls that are open when the process is killed have their time, in a single report and in windows."""
     folder = t.dir / "windows"
     folder.mkdir()
     own = shutil.copy(program("Server"), t.dir / f"killed{os.getpid()}")
@@ -220,14 +221,14 @@ def test_killed_in_calls(t):
     for reports, what in ((windows(folder), "live"), (replayed(t, "--window", "0.4"), "replayed")):
         got = in_calls(reports)
         for function in ("server_sleep_long", "server_wait_for_wake"):
-            # it joins after its begin, on a busy machine later
+            # it is attached after its start, on a busy machine later
             check(least / 2 <= one[function] <= most, f"{function}: {one[function]} ns, should be {least} to {most}")
             check_near(f"{what}: time in {function}", got[function], one[function], 5e6)
         check(open_ones(reports, "server_sleep_long")[-1][1] == 1, f"{what}: at the end {open_ones(reports, 'server_sleep_long')}")
 
 
 def test_signals(t):
-    """SIGUSR1: the window so far, at once. SIGTERM: the rest, and the end within two seconds."""
+    """SIGUSR1 writes the current window at once. SIGTERM writes the rest, and the session ends within two seconds."""
     target = t.target("Calls", 2, "safe_sleep_1ms=20000")
     session, folder = attach(t, target, window="600")
     target.go()
@@ -250,7 +251,8 @@ def test_signals(t):
 
 @thorough
 def test_max_cpu(t):
-    """Where the daemon takes more than it may, it takes fewer samples, and the windows have the frequency that is left."""
+    """If the daemon takes more CPU time than --max-cpu, it takes fewer samples, and the windows show the reduced
+    frequency."""
     target = t.target("Calls", 2, "safe_sleep_1ms=20000")
     session, folder = attach(t, target, "-F", "997", "--max-cpu", "0.01", window="0.5")
     target.go()
@@ -276,13 +278,13 @@ def test_keep(t):
 
 
 def test_old_one_stays(t):
-    """An old window that cannot be removed is one line of the log, not one for each window after it."""
+    """An old window that cannot be removed is logged once, and not again for each window after it."""
     folder = t.dir / "windows"
     folder.mkdir()
     target = t.target("Server", ready="waiting")
     old = folder / f"safescope-Server-{target.pid}-20200101T000000.000Z.json"
     old.write_text("{}")
-    # in a mount namespace of its own: where it ends, so does the mount
+    # in a mount namespace of its own, so that the mount ends with the session
     session = t.session("--pid", target.pid, "-v", "-f", "json", "-o", folder, "--window", "0.5", "--keep", "2",
                         prefix=("unshare", "--mount", "sh", "-c", f"mount --bind {old} {old} && exec \"$@\"", "sh"))
     session.wait_attached()
@@ -323,7 +325,7 @@ def test_disk_full(t):
     code = session.wait()
     check(code == 1, f"safescoped ended with {code}")
     check(len(windows(folder)) > before + 1, f"nothing was written again: {os.listdir(disk)}, {session.err.seen}")
-    # one event, whose end is another; -v reports the others, too
+    # one event, and its end is another; only -v reports those in between
     check(sum("nothing is reported until one is" in l for l in session.err.seen) == 1, f"{session.err.seen}")
     check(sum("windows are written again" in l for l in session.err.seen) == 1, f"{session.err.seen}")
     check(not [n for n in os.listdir(disk) if n.startswith(".")], "a temporary file is left")
@@ -332,7 +334,7 @@ def test_disk_full(t):
 
 
 def test_nobody_reads(t):
-    """Windows that come faster than the ones before can be written become longer: none is lost."""
+    """If windows end faster than they can be written they become longer: none is lost."""
     target = t.target("Calls", 2, "safe_sleep_1ms=20000")
     fifo = t.dir / "fifo"
     os.mkfifo(fifo)
@@ -365,7 +367,7 @@ def test_nobody_reads(t):
 
 
 def test_reader_goes_away(t):
-    """`| head`: the session ends, and it is no failure."""
+    """If the reader closes the pipe, as `head` does, the session ends, and that is no failure."""
     target = t.target("Calls", 30, "safe_sleep_1ms=20000")
     session = t.session("--pid", target.pid, "-v", "-f", "json", "-o", "-", "--window", "0.2")
     session.wait_attached()
@@ -379,7 +381,7 @@ def test_reader_goes_away(t):
 
 @contextlib.contextmanager
 def stopped(session):
-    """Both processes of the daemon."""
+    """Stop both processes of the daemon meanwhile."""
     daemons = child_of(session), session.pid
     for pid in daemons:
         os.kill(pid, signal.SIGSTOP)
@@ -402,7 +404,8 @@ def hold_up_until_the_ring_is_full(session):
 
 @cases("10", "250")
 def test_held_up_while_one_joins(t, ms):
-    """A window that ends while a program is being looked at: its threads were on the CPU for no longer than the scheduler has it."""
+    """If the daemon is held up while a program is being looked at and a window ends, the program's threads still have
+    no more CPU time than by the scheduler."""
     path = shutil.copy(program("Lanes"), t.dir / f"joins{os.getpid()}")
     folder = t.dir / "windows"
     folder.mkdir()
@@ -434,7 +437,7 @@ def test_held_up_while_one_joins(t, ms):
 
 @thorough
 def test_held_up_until_the_ring_is_full(t):
-    """What has no record then is not taken for time on the CPU."""
+    """Time without records, because the ring was full, is not counted as time on the CPU."""
     path = shutil.copy(program("PingPong"), t.dir / f"full{os.getpid()}")
     folder = t.dir / "windows"
     folder.mkdir()
@@ -459,7 +462,8 @@ def test_held_up_until_the_ring_is_full(t):
 
 
 def test_clock_is_set(t):
-    """By an hour, forward and back, as it is once a machine that has booted gets the time: windows have the kernel's time."""
+    """If the clock is set by an hour, forward and back, as when a machine gets the time after it has booted, the
+    windows still have the kernel's time."""
     if os.environ.get("SAFESCOPED_VM") != "1":
         raise NotHere("the clock of this machine is not ours")
     target = t.target("Calls", 2, "safe_sleep_1ms=1000000")
@@ -483,20 +487,20 @@ def test_clock_is_set(t):
         made = path.stat().st_mtime_ns
         check(end - 10_000_000 < made < end + 60_000_000_000, f"{path.name} ends at {end}, its file was made at {made}")
         spans.append((start, end))
-    # but the last, and the two that the clock was set after
+    # all but the last window, and the two after which the clock was set
     ends = {end for _, end in spans} - {start for start, _ in spans}
     check(len(ends) == 3, f"windows do not begin where those before ended: {sorted(spans)}")
 
 
 def pinned(target, cpu):
-    """All of its threads run there."""
+    """Move all of the target's threads to this CPU."""
     for task in os.listdir(f"/proc/{target.pid}/task"):
         os.sched_setaffinity(int(task), {cpu})
 
 
 def test_cpu_comes_and_goes(t):
-    """What runs on a CPU that comes online is sampled, and so it is after the CPU was away, as all but one are while a machine sleeps.
-    In a machine of its own: SAFESCOPED_VM_CPUS=2 tests/vm/run 6.1 windows:cpu_comes_and_goes"""
+    """A CPU that comes online during the session is sampled, also after it was offline again, as all CPUs but one are
+    while a machine sleeps. In a machine of its own: SAFESCOPED_VM_CPUS=2 tests/vm/run 6.1 windows:cpu_comes_and_goes"""
     if os.environ.get("SAFESCOPED_VM") != "1":
         raise NotHere("the CPUs of this machine are not ours")
     cpu = Path("/sys/devices/system/cpu/cpu1/online")
@@ -514,7 +518,7 @@ def test_cpu_comes_and_goes(t):
         while len(windows(folder)) < wanted:
             check(time.monotonic() < deadline, f"{len(windows(folder))} windows; it said {session.err.seen}")
             time.sleep(1)
-        # a window that began when it had been there for as long as it takes to find that out
+        # a window that began after the CPU was detected
         target_then = windows(folder)[-1].json["targets"][0]
         seconds = sum(lane["cpu_ns"] or 0 for lane in target_then["lanes"] if lane["kind"] == "thread") / 1e9
         check(target_then["stacks"]["samples"] > 50 * seconds > 50, f"{target_then['stacks']} in {seconds} s of CPU time")
@@ -525,9 +529,8 @@ def test_cpu_comes_and_goes(t):
 
 @thorough
 def test_sleepers(t):
-    """
-    Threads that sleep longer than a window, and come back for a moment just as one ends: they were not on the CPU before.
-    By the scheduler's account of them (proc(5), schedstat).
+    """Threads that sleep for longer than a window, and run for a moment just when one ends, were not on the CPU before:
+    their CPU time is that of the scheduler (proc(5), schedstat).
     """
     target = t.target("Sleepers", 400, 1700000)
     session, folder = attach(t, target, "-F", "19", window="0.3")

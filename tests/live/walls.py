@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A call's wall time in the report, against the clocks of the program that makes it."""
+"""Checks a call's wall time in the report against the clocks of the program that makes it."""
 
 from harness import check, check_near
 
-# Two clocks read on two processors may differ by a little.
+# Clocks of two processors may differ slightly.
 CLOCKS_NS = 100
-# On a machine that is not ours alone a thread may be pushed off its processor between its own
-# clock and the probe; only a clock around the call bounds that.
+# On a busy machine a thread may be preempted between its own clock and the probe; only a clock around the call bounds
+# that time.
 PUSHED_OFF_NS = 20000
 
 
 def check_wall(function, got_ns, want, per_call_ns=PUSHED_OFF_NS):
-    """A call's wall time against its own clock, inside of it, and the caller's, around it. `want`:
-    what tally.h printed of the function."""
+    """A call's wall time is between the function's own clock, inside the call, and the caller's, around it. `want`:
+    what tally.h printed for the function."""
     slack = CLOCKS_NS * want["calls"]
     most = (want["outer_ns"] + slack if want["outer_ns"]
             else 1.01 * want["wall_ns"] + per_call_ns * want["calls"])

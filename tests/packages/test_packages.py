@@ -30,7 +30,7 @@ MADE = []
 
 
 def package():
-    """The .deb, made once."""
+    """(the .deb, the output of make-deb), made once."""
     if not MADE:
         done = subprocess.run([ROOT / "scripts" / "make-deb"], capture_output=True, text=True)
         check(done.returncode == 0, f"make-deb ended with {done.returncode}: {done.stdout[-2000:]} {done.stderr[-2000:]}")
@@ -39,10 +39,9 @@ def package():
 
 
 class Debian:
-    """A clean root, gone at the test's end; all that it mounts is in a namespace of each command's own."""
+    """A clean root, removed when the test ends; each command mounts what it needs in its own mount namespace."""
 
     def __init__(self, t, suite):
-        # no descriptor of the source tree's file system: the root may be larger than that has room for
         self.root = t.dir / "root"
         done = subprocess.run([CLEAN_ROOT, suite, self.root], capture_output=True, text=True)
         if done.returncode == 2:
@@ -51,7 +50,7 @@ class Debian:
         t.finally_do(lambda: shutil.rmtree(self.root))
 
     def run(self, *command, code=0, timeout=900):
-        """Its standard output."""
+        """Run a command in the root; return its standard output."""
         inside = 'mount -t proc proc "$0/proc" && mount --rbind /sys "$0/sys" && mount --rbind /dev "$0/dev" && exec chroot "$0" "$@"'
         env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive",
                **{k: v for k, v in os.environ.items() if k.endswith("_proxy")}}
@@ -64,14 +63,14 @@ class Debian:
         return self.run("apt-get", "-qq", "-o", "Acquire::Retries=3", "-o", "Acquire::Check-Valid-Until=false", *args)
 
     def ours(self):
-        """All files with our name, but apt's own lists of what is there."""
+        """All files with our name, except apt's own lists and cache."""
         found = [p.relative_to(self.root) for top in ("etc", "usr", "lib", "var", "run") for p in (self.root / top).rglob("*safescoped*")
                  if not (self.root / top).is_symlink()]
         return sorted({str(p) for p in found if not str(p).startswith(("var/cache/apt", "var/lib/apt/lists"))})
 
 
 def test_lintian(t):
-    """It finds no error and gives no warning."""
+    """lintian finds no error and gives no warning."""
     deb, said = package()
     if not shutil.which("lintian"):
         raise Skip("no lintian")
@@ -82,7 +81,8 @@ def test_lintian(t):
 
 @cases(*SUITES)
 def test_in_a_clean_root(t, suite):
-    """It installs with what it depends on, profiles a program of this host, and leaves nothing when it is purged."""
+    """The package installs with its dependencies, profiles a program of this host, and leaves nothing when it is
+    purged."""
     deb = package()[0]
     debian = Debian(t, suite)
     check(not debian.ours(), f"the root is not clean: {debian.ours()}")
@@ -114,7 +114,7 @@ def test_in_a_clean_root(t, suite):
     check(not left, f"left behind: {left}")
 
 
-# Run by the booted system; each `= NAME` begins what comes after it.
+# Run by the booted system; each line `= NAME` begins a section of the output.
 SCRIPT = r"""
 show() { echo "= $1"; shift; "$@" 2>&1; }
 show before systemctl is-enabled safescoped
@@ -162,7 +162,7 @@ show all journalctl -u safescoped --no-pager -o short-precise
 
 
 def boot(debian, script, **variables):
-    """{the name: the lines that it printed}"""
+    """{section: the lines that it printed}"""
     path = debian.root / "script"
     path.write_text("#!/bin/sh\n" + "".join(f"{name}={value}\n" for name, value in variables.items()) + script)
     done = subprocess.run([Path(__file__).resolve().parent / "boot", debian.root, path], capture_output=True, text=True)
@@ -178,7 +178,7 @@ def boot(debian, script, **variables):
 
 
 def queue_windows(t, debian, url):
-    """Windows that a session before had to leave in the queue, since nobody took them; how many."""
+    """Windows that an earlier session left in the queue because no server accepted them; returns their number."""
     queue, files = debian.root / "var/lib/safescoped/push", t.dir / "files"
     files.mkdir()
     queue.mkdir(parents=True)
@@ -197,8 +197,8 @@ def queue_windows(t, debian, url):
 
 
 def test_under_systemd(t):
-    """The unit as a real service manager runs it: its user, its rights, reload, off, watchdog, stop, what the journal has; it
-    sends what is queued to a real collector, and answers for metrics."""
+    """The unit under a real service manager: its user, its privileges, reload, off file, watchdog, stop, its lines in
+    the journal; it sends what is queued to a real collector, and serves metrics."""
     collector = Collector(t)
     collector.stop()
     debian = Debian(t, SUITES[0])
@@ -206,13 +206,13 @@ def test_under_systemd(t):
     debian.apt("update")
     debian.apt("install", "-y", "--no-install-recommends", "systemd", "systemd-sysv", "/safescoped.deb")
     (debian.root / "usr/sbin/policy-rc.d").unlink()
-    # systemd has to be process 1, which takes a PID namespace, and the daemon refuses to work in that
+    # systemd must be process 1, which takes a PID namespace, in which the daemon refuses to work
     subprocess.run(["gcc", "-shared", "-fPIC", "-O2", "-o", debian.root / "usr/lib/host_pids.so",
                     Path(__file__).resolve().parent / "host_pids.c"], check=True)
     n = queue_windows(t, debian, collector.url)
     collector.start()
     said = boot(debian, SCRIPT, URL=collector.url, PORT=free_port())
-    # windows in which nobody did anything are not queued
+    # windows in which nothing happened are not queued
     check(collector.sink.seen.qsize() == n and not said["queued"],
           f"of {n} windows {collector.sink.seen.qsize()} came; {said['queued']} are left; {said['all']}")
     check(all(said[what][0].split()[1] == "200" for what in ("ready", "metrics")), f"{said['ready']} {said['metrics']}")
