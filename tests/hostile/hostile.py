@@ -116,7 +116,7 @@ def check_only_probed(process, path, twin=None):
 
 
 def check_only_probed_for(seconds, process, path, twin=None):
-    """Check that repeatedly for so many seconds, or until it ends."""
+    """Check that repeatedly for this many seconds, or until it ends."""
     until, looks = time.monotonic() + seconds, 0
     while time.monotonic() < until:
         try:

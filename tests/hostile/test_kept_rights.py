@@ -64,7 +64,7 @@ def test_nothing_else(t):
 
 
 def children(pid, begins):
-    """The pids, as text, of the child processes whose names begin so."""
+    """The pids, as text, of the child processes whose names begin with `begins`."""
     found = []
     for entry in Path("/proc").iterdir():
         try:

@@ -22,7 +22,7 @@ ROWS = 4096
 # The files are mostly holes: they take no room on the disk, but reading a file means reading all of it.
 FILE_BYTES = 2 << 20
 MEMORY_MAX_MB = 200
-# The report has places for so many processes that ended last; for the others it has sums.
+# The report lists this many of the processes that ended last; for the others it has sums.
 PLACES = 1024
 # The number of processes in which several threads end at the same time.
 AT_ONCE = 100
@@ -30,7 +30,7 @@ SHORT_LIVED = int(os.environ.get("SHORT_LIVED", "600"))
 
 
 def elf_files(count):
-    """A folder with so many different small ELF files, each with a function and its unwind rows."""
+    """A folder with `count` different small ELF files, each with a function and its unwind rows."""
     folder = OUT / "elf"
     one = build("one.so", sources=["libvictim.c"], flags=["-shared", "-nostdlib", "-fPIC", "-Wl,-z,noseparate-code"])
     folder.mkdir(exist_ok=True)
@@ -43,7 +43,7 @@ def elf_files(count):
 
 
 def mapper(folder, first, count, *args):
-    """A Haskell program of an ordinary user's that maps so many of the files."""
+    """A Haskell program of an ordinary user's that maps `count` of the files."""
     library = build("libmap_many.so", sources=["map_many.c"], flags=["-shared", "-fPIC"])
     return as_nobody(["env", f"LD_PRELOAD={library}", f"MAP_MANY={folder}", f"MAP_FIRST={first}",
                       f"MAP_COUNT={count}", haskell("Calls"), *args])

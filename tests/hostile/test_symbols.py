@@ -55,7 +55,7 @@ def owned(path, data):
 
 
 def with_long_names(path, out, symbols, length):
-    """The program with so many additional function symbols, which all have the same name, of that length."""
+    """The program with additional function symbols, which all have the same name, of this length."""
     elf = Sections(path)
     table = elf.find(SHT_SYMTAB)
     strings = elf.place(table)[2]
@@ -68,7 +68,7 @@ def with_long_names(path, out, symbols, length):
 
 
 def with_many_imports(path, out, symbols):
-    """The library with so many additional symbols that it does not define."""
+    """The library with additional undefined symbols."""
     elf = Sections(path)
     table = elf.find(SHT_DYNSYM)
     elf.replace(table, elf.data(table) + symbol(1) * symbols)

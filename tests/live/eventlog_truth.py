@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An independent reader of GHC's eventlogs, as simple as possible and slow, which tests compare safescoped's with.
+"""An independent, simple and slow reader of GHC's eventlogs, with which tests compare safescoped's.
 
 Written from the format (GHC: rts/include/rts/EventLogFormat.h, rts/gen_event_types.py), without looking at safescoped's
 reader."""

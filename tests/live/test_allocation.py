@@ -86,7 +86,7 @@ def check_whole(allocation, whole, sampled=0.97):
 
 def check_share(truth, allocation, a, b, whole=None):
     """The shares of `a` and `b` are right to within four standard errors, which fails by chance less than once in ten
-    thousand runs. `whole`: the bytes of both, if they are not all."""
+    thousand runs. `whole`: the bytes of both, if they are not the allocation's."""
     got_a, got_b = total(allocation, a), total(allocation, b)
     whole = whole or allocation["bytes"]
     check(got_a + got_b >= 0.95 * whole, f"{got_a} + {got_b} of {whole} bytes are in the two functions: "
@@ -245,7 +245,7 @@ def test_leak(t, way):
     young, old = heap["generations"]
     for key, want in (("collections", target["gc"]["count"]), ("pause_ns", target["gc"]["pause_ns"])):
         check(young[key] + old[key] == want, f"{key} of the generations: {young[key]} and {old[key]}, of all {want}")
-    # less the one at the program's exit, and those before the attach
+    # the difference: the one at the program's exit, and those before the attach
     check(0 <= stats["major_gcs"] - old["collections"] <= 3, f"{old['collections']} major collections of {stats['major_gcs']}")
 
 

@@ -123,7 +123,7 @@ def test_threads_on_two_capabilities(t, way):
 
 
 def test_cpu_apart_from_wall(t):
-    """A call that is on the CPU for half of its time is reported so."""
+    """A call that is on the CPU for half of its time is reported with that share."""
     truth, report, _ = profile_run(t, "Calls", 1, "safe_half_2ms=400", steady=True, options=ALWAYS)
     compare(truth, report)
     call = report.call("safe_half_2ms")

@@ -228,7 +228,7 @@ def test_killed_with_the_command(t, how):
 
 
 def test_output_is_the_commands(t):
-    """Standard output has only what the command prints, with a text report, too."""
+    """Standard output has only what the command prints, even with a text report."""
     code, out, err = finish(start(t, [program("Calls", "thr"), 1, "safe_sleep_1ms=50"], formats="json,text"))
     check(code == 0 and err.count("safescoped: Calls (pid") == 1, f"ended with {code}: {err}")
     said = out.splitlines()

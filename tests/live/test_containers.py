@@ -82,7 +82,7 @@ def test_manifest_configuration(t):
     conf = dict(line.split(" ", 1) for line in files["safescoped.conf"].splitlines() if not line.startswith("#"))
     check(conf["output"] == mounts["state"] and conf["push-queue"].startswith(mounts["state"]), "what it keeps is lost with it")
     port, = container["ports"]
-    # reachable also in pods without an IPv4 address
+    # IPv6, too: a pod may have no IPv4 address
     check(conf["metrics"] == f"[::]:{port['containerPort']}", f"{conf}, {port}")
     asks = {probe: (container[probe]["httpGet"]["path"], container[probe]["httpGet"]["port"])
             for probe in ("startupProbe", "livenessProbe", "readinessProbe")}

@@ -78,7 +78,7 @@ def test_two_builds(t, what):
     for session, got in zip((a, b), two_times(slower[0])):
         want = session.truth["changed_ns"] / session.truth["rounds"]
         check_near("the function's time in a round, by the program's clock, in ns", got, want, 0.12 * want)
-    # without --per the function's CPU time is judged against that of those that did not change
+    # without --per the function's CPU time is compared with that of the functions that did not change
     said = changes(diff(getattr(a, what), getattr(b, what)))
     slower = [l for l in said if l.startswith("slower: ")]
     check(len(slower) == 1 and "changed" in slower[0], f"slower, by CPU time, is {slower} of {said}")
@@ -139,7 +139,7 @@ def two_sizes(line):
 
 
 class Allocating:
-    """A run of a program that in each round allocates `times` as much in A as in B."""
+    """A run of a program that in each round allocates `factor` times as much in A as in B."""
 
     made = {}
 

@@ -62,7 +62,7 @@ def test_a_process(t, way):
     if way == "dyn":
         check("libHSrts" in found["suspendThread"][1], f"suspendThread: {found['suspendThread']}")
         return
-    # The address is that of the symbol, as nm has it.
+    # The address is that of the symbol, by nm.
     nm = subprocess.run(["nm", file], capture_output=True, text=True).stdout
     want = int(re.search(r"^([0-9a-f]+) T suspendThread$", nm, re.M).group(1), 16)
     offset = int(re.search(r"\+0x([0-9a-f]+)", found["suspendThread"][1]).group(1), 16)
@@ -108,7 +108,7 @@ def test_pid_namespace(t):
 
 def test_in_a_pid_namespace(t):
     """In a PID namespace the kernel's pids do not match the visible ones: nothing is profiled, and each way to start a
-    session prints one line."""
+    session is refused with one line."""
     inside = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
     witness = t.dir / "ran"
     for asked in (["-d", "1"], ["--pid", "1"], ["--window", "1", "-d", "2", "-o", t.dir / "windows"], ["--", "touch", witness]):

@@ -136,7 +136,7 @@ def test_black_holes(t, mode):
 def test_black_holes_without_a_log(t):
     """Without a log, waits are derived from what is in memory when another thread runs: some are missed, but none is
     overestimated."""
-    # they first work for several times as long while memory is still fresh, and page faults slow them down
+    # they wait for several times as long as they work first, which is slow on fresh memory
     truth, report, _ = profile_run(t, "Waits", "blackhole", 3000, rts=("-N2", "-A256m"), steady=True,
                                    options=(*ALWAYS, "--lanes", "thread,capability,haskell", "-F", "999"))
     finding = the_one(report, "blocked_on_black_hole")

@@ -33,7 +33,7 @@ def check_all_lanes(who, target):
 
 def profile(t, mode, way, ms=1500):
     """(the two lines that the program prints, by who prints them; the report's targets, likewise; the CPU time that the
-    hypervisor stole meanwhile)"""
+    hypervisor stole)"""
     stolen = stolen_ns()
     done = subprocess.run([SAFESCOPED, "--max-overhead", "1000", "-F", "199", "-v", "-f", "json", "-o", t.dir / "p.json",
                            "--", program("Forks", way), mode, str(ms)],

@@ -70,9 +70,9 @@ def test_short_lived_in_windows(t, rts):
 
 @thorough
 def test_short_lived_in_a_crowd(t):
-    """Tens of thousands of threads, which take longer to look through than the time between two collections of the
-    youngest generation, which do not move them. Not every pass is over in time, and a request's thread that ends after
-    it began is shown as waiting until the window's end: on a busy machine some hundred milliseconds each. Without any
+    """Tens of thousands of threads take longer to look through than the time between two collections; but collections
+    of the youngest generation do not move them. Not every pass ends in time, and a request's thread that ends after a
+    pass began is shown as waiting until the window's end: on a busy machine some hundred milliseconds each. Without any
     pass all of them would be, for half a window on average."""
     found = []
     for report in windows_of(t, begin(t, ("-N2", "-A1m"), "crowd", 14), "4")[1:-1]:

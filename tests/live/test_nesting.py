@@ -23,7 +23,7 @@ def test_callbacks(t, case):
 
 @cases("thr", "dyn")
 def test_open_call_calls_back(t, way):
-    """A call that was open before the session ends during it, and is counted once, even if it calls back meanwhile."""
+    """A call that was open before the session ends during it, and is counted once, even if it calls back."""
     target = t.target("Nest", "loop", 60, way=way)
     target.go()
     target.wait_for("looping")

@@ -164,7 +164,7 @@ def open_wall(call):
 
 
 def answers(target, seconds):
-    """Keep the server answering for so many seconds; return how often it did."""
+    """Keep the server answering for this many seconds; return how often it did."""
     end, n = time.monotonic() + seconds, 0
     while time.monotonic() < end:
         target.say("answer")

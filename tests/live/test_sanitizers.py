@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whole sessions with a build that has address and undefined-behaviour sanitizers, which end it at an invalid memory
+"""Complete sessions with a build that has address and undefined-behaviour sanitizers, which end it at an invalid memory
 access. It is the fuzzers' build, which make check has made already."""
 
 import functools

@@ -34,7 +34,7 @@ class Manager:
         t.finally_do(self.socket.close)
 
     def take(self, seconds):
-        """Receive one message; False: none came within so many seconds."""
+        """Receive one message; False: none came within this many seconds."""
         self.socket.settimeout(max(0.01, seconds))
         try:
             text = self.socket.recv(65536).decode()
@@ -52,7 +52,7 @@ class Manager:
         check(False, f"no {key} within {timeout} s; there came {self.messages}")
 
     def count(self, key, seconds):
-        """The number of messages with that key in so many seconds."""
+        """The number of messages with that key in the next `seconds`."""
         before, end = len(self.messages), time.monotonic() + seconds
         while time.monotonic() < end:
             self.take(end - time.monotonic())

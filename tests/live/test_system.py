@@ -452,7 +452,7 @@ def test_many(t):
 
 
 def storm(command, a_second, seconds):
-    """Start so many programs per second and let each run to its end: {pid: the calls that it counted}."""
+    """Start `a_second` programs per second and let each run to its end: {pid: the calls that it counted}."""
     begun, started = time.monotonic(), []
     for i in range(int(a_second * seconds)):
         time.sleep(max(0, begun + i / a_second - time.monotonic()))

@@ -381,7 +381,7 @@ def test_reader_goes_away(t):
 
 @contextlib.contextmanager
 def stopped(session):
-    """Stop both processes of the daemon meanwhile."""
+    """Both processes of the daemon are stopped inside the `with`."""
     daemons = child_of(session), session.pid
     for pid in daemons:
         os.kill(pid, signal.SIGSTOP)
