@@ -258,8 +258,8 @@ class Server:
 
 @cases("symbols", "debug file", "directory", "server", "server's executable")
 def test_twin(t, case):
-    """A replay names what had no symbols in the session by those of the unstripped twin, and the names that the session
-    found for the runtime's functions, by their strings, are the same as the twin's."""
+    """A replay names functions without symbols by the symbols of the unstripped twin. The names that the session found
+    for the runtime's functions, by their strings, are the same as the twin's."""
     twin = program("Work", "thr")
     target = t.target("Work", "alloc", 2, "+RTS", "-A256k", way="thr.stripped")
     stripped, capture = session_of(t, target)

@@ -102,7 +102,7 @@ def test_all_wrong_lines(t):
 
 
 def test_together(t):
-    """Options of which each is valid, but not their combination."""
+    """Options that are each valid but do not fit together are refused."""
     code, lines = check_config(t, "push-timeout 3\n")
     check(code == 64 and len(lines) == 1 and lines[0].startswith(f"{t.dir / 'conf'}: --push-queue"), f"it said {lines}")
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs and libraries that are overwritten in place while they have probes: the probes must not be left in the other
-code."""
+"""Programs and libraries with probes are overwritten in place: no probe may be left in the code that replaces theirs."""
 
 import os
 import shutil

@@ -167,7 +167,7 @@ def test_ticks_by_the_thread(t, mode):
     copy, twin = stripped("Work", "thr")
     target = Target([copy, mode, 3])
     t.started.append(target)
-    # The timer stops while the program is idle: there are no ticks while only one of the two counts them.
+    # The timer stops while the program is idle: there are no ticks while only one of the two counters runs.
     time.sleep(1)
     session = t.attach(target)
     symbols = subprocess.run(["nm", twin], capture_output=True, text=True, check=True).stdout
