@@ -240,9 +240,9 @@ static bool is_library(const char *path)
 }
 
 /*
- * The mapping of the library that the frame's code was seen in. Several programs may have a frame of
- * that name, and then it is the process's own. If no place was seen and the frame has no module, its
- * `file` is the library or program that the code is from.
+ * The mapping of the library that the frame's code was seen in. Several programs may have a frame
+ * of that name, and then it is the process's own. If no place was seen and the frame has no module,
+ * its `file` is the library or program that the code is from.
  */
 static int32_t mapping_of(struct dict *d, uint32_t index, int32_t mapping, const char *exe)
 {
