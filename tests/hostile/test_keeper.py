@@ -133,7 +133,7 @@ def test_keeper_has_nothing(t):
     mine = [str(fd.readlink()) for fd in Path("/proc", str(session.process.pid), "fd").iterdir()]
     check(not [k for k in mine if "link" in k], f"the daemon holds {mine}")
     session.signal(signal.SIGINT)
-    check(session.wait() == 0, f"it said {session.err.seen}")
+    check(session.wait() == 0, f"it printed {session.err.seen}")
     cost = t.report().target()["cost"]
     check(cost["bpf_ns"], f"the programs' run time is not known: {cost}")
 

@@ -54,7 +54,7 @@ def test_link_of_another_user(t, case):
         code, said = write("--replay", CAPTURE, "-f", "json", "-o", f"{shared}/{path}")
     check(all_below(private) == ["in"], f"root's folder holds {all_below(private)}")
     check(code == 2, f"ended with {code}: {said}")
-    check("another user's" in said, f"it said {said!r}")
+    check("another user's" in said, f"it printed {said!r}")
 
 
 def test_own_links(t):
@@ -70,7 +70,7 @@ def test_file_limit(t, what):
     args = ("--replay", CAPTURE, "-f", "html") if what == "replay" else ("--list", "-f", "json")
     code, said = write(*args, "-o", t.dir / "x", prefix=("prlimit", "--fsize=16"))
     check(code == 2, f"ended with {code}: {said}")
-    check("File too large" in said, f"it said {said!r}")
+    check("File too large" in said, f"it printed {said!r}")
     check(all_below(t.dir) == [], f"left behind: {all_below(t.dir)}")
 
 

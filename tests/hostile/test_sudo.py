@@ -44,7 +44,7 @@ def test_wrong_ids(t, case):
     check(not ran.exists(), f"the command ran: {ran.exists() and ran.read_text()}")
     lines = done.stderr.decode().splitlines()
     check(done.returncode == 64, f"ended with {done.returncode}: {lines}")
-    check(len(lines) == 1 and "SUDO_UID" in lines[0], f"it said {lines}")
+    check(len(lines) == 1 and "SUDO_UID" in lines[0], f"it printed {lines}")
     check(list(t.dir.iterdir()) == [], f"files are left behind: {list(t.dir.iterdir())}")
 
 

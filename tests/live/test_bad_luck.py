@@ -23,7 +23,7 @@ def refused(t, code, *args, says=(), prefix=()):
     output."""
     session = t.session(*args, prefix=prefix)
     got = session.wait(30)
-    check(got == code, f"exit code {got}, should be {code}; it said {session.err.seen}")
+    check(got == code, f"exit code {got}, should be {code}; it printed {session.err.seen}")
     lines = [l for l in session.err.seen if l]
     check(len(lines) == 1, f"not one line on standard error: {lines}")
     check(lines[0].startswith("safescoped: "), f"the line does not say whose it is: {lines[0]}")
@@ -103,7 +103,7 @@ def test_main_thread_has_exited(t):
     session = t.session("--comm", "Server", "-d", 0.5, "-f", "json", "-o", t.dir / "all.json")
     session.wait()
     lines = [line for line in session.err.seen if f"pid {target.pid}: left out: {says}" in line]
-    check(len(lines) == 1, f"it said {session.err.seen}")
+    check(len(lines) == 1, f"it printed {session.err.seen}")
 
 
 @cases("--pid=abc", "--pid=0", "--pid=-5", "--pid=99999999999999999999", "--frequency=0", "--frequency=10000",
@@ -115,8 +115,8 @@ def test_usage(t, option):
     args = ["-o", t.stem, "--"] if option == "--" else [*args, "-o", t.stem]
     session = t.session(*args)
     code = session.wait(30)
-    check(code == USAGE, f"exit code {code}, should be {USAGE}; it said {session.err.seen}")
-    check(session.err.seen and session.err.seen[0].startswith("safescoped: "), f"it said {session.err.seen}")
+    check(code == USAGE, f"exit code {code}, should be {USAGE}; it printed {session.err.seen}")
+    check(session.err.seen and session.err.seen[0].startswith("safescoped: "), f"it printed {session.err.seen}")
     check(not session.out.seen, f"on standard output: {session.out.seen}")
 
 
@@ -124,7 +124,7 @@ def test_usage(t, option):
 def test_help(t, option):
     session = t.session(option)
     code = session.wait(30)
-    check(code == 0 and not session.err.seen, f"exit code {code}; it said {session.err.seen}")
+    check(code == 0 and not session.err.seen, f"exit code {code}; it printed {session.err.seen}")
     check(re.match(r"safescoped \d" if "V" in option.upper() else "Usage: safescoped", session.out.seen[0]),
           f"on standard output: {session.out.seen[:3]}")
 
@@ -150,9 +150,9 @@ def test_no_privileges(t):
                         prefix=["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
                                 "sh", "-c", f'shift; exec {copy} "$@"', "sh"])
     code = session.wait(30)
-    check(code == FAILED, f"exit code {code}; it said {session.err.seen}")
+    check(code == FAILED, f"exit code {code}; it printed {session.err.seen}")
     lines = [l for l in session.err.seen if l]
-    check(len(lines) == 1 and lines[0].startswith("safescoped: "), f"it said {lines}")
+    check(len(lines) == 1 and lines[0].startswith("safescoped: "), f"it printed {lines}")
     check(re.search("root|sudo|CAP_", lines[0]), f"no word of what is missing: {lines[0]}")
     check(target.process.poll() is None, "the target did not survive")
 
@@ -160,7 +160,7 @@ def test_no_privileges(t):
 def test_standard_output_is_data(t):
     target = t.target("Server", ready="waiting")
     session = t.session("--pid", target.pid, "-d", "0.5", "-f", "json", "-o", "-")
-    check(session.wait() == 0, f"it said {session.err.seen}")
+    check(session.wait() == 0, f"it printed {session.err.seen}")
     report = json.loads("\n".join(session.out.seen))
     check(not schema_errors(report), f"violates the schema: {schema_errors(report)[:3]}")
     check(report["targets"][0]["pid"] == target.pid, "another pid")
@@ -177,7 +177,7 @@ def test_target_killed(t, way):
     time.sleep(1)
     target.process.kill()
     start = time.monotonic()
-    check(session.wait(20) == 0, f"it said {session.err.seen}")
+    check(session.wait(20) == 0, f"it printed {session.err.seen}")
     check(time.monotonic() - start < 5, "the session went on long after its target's end")
     report = t.report()
     check(report.call("safe_sleep_1ms")["calls"] >= 400, "the profile up to there is not whole")
@@ -191,7 +191,7 @@ def test_target_crashes(t):
     session = t.attach(target, *ALWAYS)
     target.go()
     check(target.wait() == -signal.SIGSEGV, "the test program itself is wrong")
-    check(session.wait(20) == 0, f"it said {session.err.seen}")
+    check(session.wait(20) == 0, f"it printed {session.err.seen}")
     check(t.report().call("forky_fork_1ms")["calls"] == 20, "calls before the crash")
 
 
@@ -200,7 +200,7 @@ def test_target_execs(t):
     target = t.target("Forky", "exec", 20)
     session = t.attach(target, *ALWAYS)
     target.go()
-    check(session.wait(20) == 0, f"it said {session.err.seen}")
+    check(session.wait(20) == 0, f"it printed {session.err.seen}")
     check(t.report().call("forky_fork_1ms")["calls"] == 20, "calls before the exec")
     check(target.wait() == 0, "what the target became did not end well")
 
@@ -212,7 +212,7 @@ def test_target_execs_itself(t):
     target.wait_for("ready")
     target.go()
     check(target.wait() == 0, "the target did not end well")
-    check(session.wait(20) == 0, f"it said {session.err.seen}")
+    check(session.wait(20) == 0, f"it printed {session.err.seen}")
     calls = sum(c["calls"] for x in t.report().json["targets"] for c in x["safe_calls"]
                 if c["function"] == "forky_fork_1ms")
     check(20 <= calls <= 70, f"{calls} calls, should be 20 and up to 50 of the second life")
@@ -282,7 +282,7 @@ def test_good_end_leaves_nothing(t):
     target = t.target("Server", ready="waiting")
     session = t.attach(target, "-d", "1")
     ours = bpf_objects_of(session.process.pid)
-    check(session.wait() == 0, f"it said {session.err.seen}")
+    check(session.wait() == 0, f"it printed {session.err.seen}")
     check(not wait_gone(ours), "still in the kernel after a good end")
     check(not changed_code(target.pid), "breakpoints are left in the target")
     check(output_of(t) == ["p.folded", "p.json", "p.speedscope.json"], f"the files are {output_of(t)}")
@@ -299,7 +299,7 @@ def test_interrupt_at_once(t, milliseconds):
     session.signal(signal.SIGINT)
     code = session.wait(20)
     # Until safescoped has set up its handlers, the signal's default action ends it.
-    check(code in (0, 1, FAILED, -signal.SIGINT, 130), f"exit code {code}; it said {session.err.seen}")
+    check(code in (0, 1, FAILED, -signal.SIGINT, 130), f"exit code {code}; it printed {session.err.seen}")
     if code == 0:
         t.report()
     check(set(output_of(t)) <= {"p.json"}, f"left behind: {output_of(t)}")
@@ -316,8 +316,8 @@ def test_interrupt_before_it_has_looked(t, milliseconds):
     time.sleep(milliseconds / 1000)
     session.signal(signal.SIGTERM)
     code = session.wait(20)
-    check(code in (0, 1), f"exit code {code}; it said {session.err.seen}")
-    check(not any("no GHC program ran" in line for line in session.err.seen), f"it said {session.err.seen}")
+    check(code in (0, 1), f"exit code {code}; it printed {session.err.seen}")
+    check(not any("no GHC program ran" in line for line in session.err.seen), f"it printed {session.err.seen}")
 
 
 @cases("SIGINT", "SIGTERM")
@@ -328,7 +328,7 @@ def test_interrupt_in_the_middle(t, name):
     time.sleep(1)
     session.signal(getattr(signal, name))
     start = time.monotonic()
-    check(session.wait(20) == 0, f"it said {session.err.seen}")
+    check(session.wait(20) == 0, f"it printed {session.err.seen}")
     check(time.monotonic() - start < 5, "it took long to end")
     check(t.report().call("safe_sleep_1ms")["calls"] >= 400, "the profile up to there is not whole")
     check(target.process.poll() is None, "the target did not survive")
@@ -346,8 +346,8 @@ def test_disk_full(t):
     session.wait_attached()
     target.go()
     code = session.wait()
-    check(code == FAILED, f"exit code {code}; it said {session.err.seen}")
-    check(any(re.search("no space left", l, re.I) for l in session.err.seen), f"it said {session.err.seen}")
+    check(code == FAILED, f"exit code {code}; it printed {session.err.seen}")
+    check(any(re.search("no space left", l, re.I) for l in session.err.seen), f"it printed {session.err.seen}")
     left = sorted(p.name for p in disk.iterdir())
     check(left == ["ballast"], f"left behind: {left}")
 
@@ -360,7 +360,7 @@ def test_two_at_a_time(t):
     target.go()
     truth = target.result()
     for session, stem in ((first, t.stem), (second, t.dir / "q")):
-        check(session.wait() == 0, f"it said {session.err.seen}")
+        check(session.wait() == 0, f"it printed {session.err.seen}")
         report = t.report(stem)
         for function, want in truth.items():
             got = report.call(function)

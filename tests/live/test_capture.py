@@ -167,7 +167,7 @@ def test_killed(t):
     check(not (t.dir / "capture").exists(), "a capture that was not finished has its final name")
     code, said = replay(t, t.dir / "capture.partial", formats=("json", "folded"))
     check(code == 1, f"the replay ended with {code}: {said}")
-    check("was not finished" in said, f"it said {said}")
+    check("was not finished" in said, f"it printed {said}")
     report = t.report(t.dir / "again").json
     duration = report["session"]["duration_ns"] / 1e9
     check(1 < duration < 4, f"{duration} s of the session are in the capture")
@@ -189,8 +189,8 @@ def test_disk_full(t):
     target.go()
     target.result()
     code = session.wait()
-    check(code == 1, f"exit code {code}; it said {session.err.seen}")
-    check(any("the capture ends here" in l for l in session.err.seen), f"it said {session.err.seen}")
+    check(code == 1, f"exit code {code}; it printed {session.err.seen}")
+    check(any("the capture ends here" in l for l in session.err.seen), f"it printed {session.err.seen}")
     check(t.report().target()["stacks"]["samples"] > 100, "the session did not go on")
     check([p.name for p in disk.iterdir()] == ["capture.partial"], f"{list(disk.iterdir())}")
 

@@ -125,7 +125,7 @@ def test_gone_unseen(t):
     """Programs that a script starts may end before they can be looked at; that is reported."""
     code, _, err = finish(start(t, ["sh", "-c", "i=0; while [ $i -lt 50 ]; do /bin/true; i=$((i + 1)); done"]))
     check(code == 2, f"ended with {code}: {err}")
-    check("ended before they could be looked at" in err, f"it said {err}")
+    check("ended before they could be looked at" in err, f"it printed {err}")
 
 
 def test_child_of_a_script(t):
@@ -137,7 +137,7 @@ def test_child_of_a_script(t):
     code, out, err = finish(start(t, [script, 1, "safe_spin_20us=1000"]))
     check(code in (0, 2), f"ended with {code}: {err}")
     if code == 2:
-        check("ended before" in err, f"nothing to show, and it said {err}")
+        check("ended before" in err, f"nothing to show, and it printed {err}")
         return
     truth = json.loads(out.splitlines()[-1])
     target = t.report().target()
@@ -240,7 +240,7 @@ def test_cannot_be_started(t, command):
     code, _, err = finish(start(t, command))
     lines = [l for l in err.splitlines() if l]
     check(code == 2, f"ended with {code}: {err}")
-    check(len(lines) == 1 and "cannot be started" in lines[0], f"it said {lines}")
+    check(len(lines) == 1 and "cannot be started" in lines[0], f"it printed {lines}")
     check(not list(t.dir.glob("p*")), "files are left behind")
 
 
@@ -248,7 +248,7 @@ def test_no_ghc_program(t):
     code, out, err = finish(start(t, ["echo", "hello"]))
     check(code == 2, f"ended with {code}: {err}")
     check(out == "hello\n", f"its output is {out!r}")
-    check("not a GHC program" in err or "before its GHC runtime" in err, f"it said {err}")
+    check("not a GHC program" in err or "before its GHC runtime" in err, f"it printed {err}")
 
 
 @cases("nohup", "env")
@@ -273,7 +273,7 @@ def test_nohup(t):
     time.sleep(0.5)
     check(session.process.poll() is None, f"it ended, and said {session.err.seen}")
     session.signal(signal.SIGTERM)
-    check(session.wait() == 0, f"it said {session.err.seen}")
+    check(session.wait() == 0, f"it printed {session.err.seen}")
 
 
 def test_as_the_user_of_sudo(t):

@@ -121,7 +121,7 @@ def formats():
 def test_wrong_usage_is_one_line(t, args):
     # with this file there would be no session even if the arguments were accepted
     lines = said("-e", t.dir / "nothing-here", *args) if args[0] == "-d" else said(*args)
-    check(len(lines) == 1 and lines[0].startswith("safescoped: "), f"it said {lines}")
+    check(len(lines) == 1 and lines[0].startswith("safescoped: "), f"it printed {lines}")
     if "nosuch" in args[0] and "format" in args[0]:
         check(len(formats()) >= 7 and all(f in lines[0] for f in formats()), f"it does not list the formats: {lines}")
 
@@ -139,16 +139,16 @@ def test_names_of_files(t):
     capture = CAPTURES / "calls"
     for path in ("one", "one.json", "one.folded"):
         lines = said("--replay", capture, "-f", "json,chrome", "-o", t.dir / path, code=0)
-        check([l.split(": ")[1] for l in lines] == [str(t.dir / n) for n in ("one.json", "one.trace.json")], f"it said {lines}")
+        check([l.split(": ")[1] for l in lines] == [str(t.dir / n) for n in ("one.json", "one.trace.json")], f"it printed {lines}")
     check({p.name for p in t.dir.iterdir()} == {"one.json", "one.trace.json"}, f"{list(t.dir.iterdir())}")
     precious = t.dir / "precious.json"
     precious.write_text('{"mine": 1}\n')
     for path in ("precious", "precious.json"):
         lines = said("--replay", capture, "-f", "json", "-o", t.dir / path, code=2)
-        check(len(lines) == 1 and str(precious) in lines[0], f"it said {lines}")
+        check(len(lines) == 1 and str(precious) in lines[0], f"it printed {lines}")
     for how in ("text", "json"):
         lines = said("--list", "-f", how, "-o", precious, code=2)
-        check(len(lines) == 1 and str(precious) in lines[0], f"it said {lines}")
+        check(len(lines) == 1 and str(precious) in lines[0], f"it printed {lines}")
     check(precious.read_text() == '{"mine": 1}\n', "the user's file is gone")
     for _ in range(2):
         said("--list", "-f", "text", "-o", t.dir / "list", code=0)
@@ -165,7 +165,7 @@ def test_a_reader_that_leaves(t):
                           stdout=write, stderr=subprocess.PIPE, text=True)
     os.close(write)
     check(done.returncode == 0, f"ended with {done.returncode}: {done.stderr}")
-    check("ipe" not in done.stderr.replace(str(t.dir), ""), f"it said {done.stderr}")
+    check("ipe" not in done.stderr.replace(str(t.dir), ""), f"it printed {done.stderr}")
     check(Report(t.dir / "r.json").target(), "the report was not written")
 
 

@@ -263,7 +263,7 @@ def test_plain_programs_stay_plain(t):
     session.signal(signal.SIGINT)
     check(session.wait(60) in (0, 1), f"safescoped failed: {session.err.seen}")
     check(target.pid not in {x["pid"] for x in t.report().json["targets"]}, "it is in the report")
-    check(not [l for l in session.err.seen if f"pid {target.pid}:" in l], f"it said {session.err.seen}")
+    check(not [l for l in session.err.seen if f"pid {target.pid}:" in l], f"it printed {session.err.seen}")
 
 
 # ── GHC's own ──
@@ -372,7 +372,7 @@ def test_packed(t):
     check("packed" in said.stdout and said.returncode != 0, f"--doctor says {said.stdout[-400:]}")
     session = t.session("--pid", target.pid, "-F", "499", "-f", "json,folded,text", "-o", t.stem)
     line = session.err.until("only sampled", 30)
-    check(line is not None and "packed" in line and "upx -d" in line, f"it said {session.err.seen}")
+    check(line is not None and "packed" in line and "upx -d" in line, f"it printed {session.err.seen}")
     time.sleep(0.3)
     target.go()
     truth = target.result()
@@ -381,7 +381,7 @@ def test_packed(t):
     check(got["ghc"]["version"] is None and not got["safe_calls"], f"{got['ghc']}, {got['safe_calls']}")
     check(any("packed" in m for m in got["missing"]), f"missing: {got['missing']}")
     lines = [l for l in session.err.seen if "no snapshot" in l]
-    check(not any("temporarily" in l for l in lines), f"it said {lines}")
+    check(not any("temporarily" in l for l in lines), f"it printed {lines}")
     lanes = [l for l in got["lanes"] if l["kind"] == "thread"]
     cpu = sum(l["cpu_ns"] for l in lanes)
     want = truth["safe_spin_1ms"]["cpu_ns"]
@@ -421,7 +421,7 @@ def test_unknown_version(t):
     target.go()
     truth = target.result()
     check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
-    check(any("unknown version, offsets confirmed live" in l for l in session.err.seen), f"it said {session.err.seen}")
+    check(any("unknown version, offsets confirmed live" in l for l in session.err.seen), f"it printed {session.err.seen}")
     report = t.report()
     ghc = report.target()["ghc"]
     check(ghc["version"] == unknown.decode() and not ghc["version_known"] and ghc["layout_checked"], f"{ghc}")
@@ -439,7 +439,7 @@ def test_unknown_version_refused(t):
     session = t.session("--pid", target.pid, "-f", "json", "-o", f"{t.stem}.json")
     check(session.wait(60) == 2, f"it was taken: {session.err.seen}")
     said = session.complaint()
-    check(len(said) == 1 and "does not confirm the layout" in said[0] and "rCurrentTSO at" in said[0], f"it said {said}")
+    check(len(said) == 1 and "does not confirm the layout" in said[0] and "rCurrentTSO at" in said[0], f"it printed {said}")
     listed = subprocess.run([os.environ.get("SAFESCOPED", BUILD / "safescoped"), "--list", "-f", "json"],
                             capture_output=True, text=True, timeout=60)
     row = [p for p in json.loads(listed.stdout)["processes"] if p["pid"] == target.pid]

@@ -126,7 +126,7 @@ def test_runs_before(t):
 def test_check_killed(t):
     """If the helper that checks its runtime is killed, that is reported, and it is checked again after a pause."""
     session, target = left_out(t, lambda _: Target([program("Calls"), "1", "safe_sleep_1ms=200"]), "safescoped:mem")
-    check(any(LEFT_OUT in line and f"pid {target.pid}:" in line for line in session.err.seen), f"it said {session.err.seen}")
+    check(any(LEFT_OUT in line and f"pid {target.pid}:" in line for line in session.err.seen), f"it printed {session.err.seen}")
     joins(session, target, PAUSE_S + 10)
     counted(t, session, target)
 
@@ -158,7 +158,7 @@ def test_begins_checks_killed(t):
     later."""
     session, target = begins_while_killed(t, READY_S + 2)
     said = [line for line in session.err.seen if LEFT_OUT in line and f"pid {target.pid}:" in line]
-    check(len(said) == 1, f"it said {session.err.seen}")
+    check(len(said) == 1, f"it printed {session.err.seen}")
     joins(session, target, PAUSE_S + 10)
     target.go()
     truth = target.result()
@@ -196,7 +196,7 @@ def test_begins_idle(t):
     target.go()
     joins(session, target, 3 * PAUSE_S + 5)
     said = [line for line in session.err.seen if f"pid {target.pid}: left out" in line]
-    check(len(said) == 1 and "no Haskell thread" in said[0], f"it said {session.err.seen}")
+    check(len(said) == 1 and "no Haskell thread" in said[0], f"it printed {session.err.seen}")
     stop(session)
     check(t.report().call("safe_spin_1ms", target.pid)["calls"] > 0, "its calls are not counted")
 
@@ -209,10 +209,10 @@ def test_idle(t):
     said = [line for line in session.err.seen if f"pid {target.pid}: left out" in line]
     if not said:
         raise Skip("there was something to confirm it by")
-    check(len(said) == 1 and "no Haskell thread" in said[0], f"it said {session.err.seen}")
+    check(len(said) == 1 and "no Haskell thread" in said[0], f"it printed {session.err.seen}")
     target.go()
     joins(session, target, 3 * PAUSE_S + 5)
-    check(sum(f"pid {target.pid}: left out" in line for line in session.err.seen) == 1, f"it said {session.err.seen}")
+    check(sum(f"pid {target.pid}: left out" in line for line in session.err.seen) == 1, f"it printed {session.err.seen}")
     stop(session)
     check(t.report().call("safe_spin_1ms", target.pid)["calls"] > 0, "its calls are not counted")
 

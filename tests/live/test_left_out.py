@@ -34,7 +34,7 @@ def daemon(t, descriptors, *options):
 def wait_for(folder, session, enough):
     deadline = time.monotonic() + 60 * SLOWNESS
     while not enough(windows(folder)):
-        check(time.monotonic() < deadline, f"there are {len(windows(folder))} windows; it said {session.err.seen}")
+        check(time.monotonic() < deadline, f"there are {len(windows(folder))} windows; it printed {session.err.seen}")
         session.err.drain()
         time.sleep(0.2)
 
@@ -52,7 +52,7 @@ def test_no_room(t):
     session, folder = daemon(t, 256)
     wait_for(folder, session, lambda reports: len(reports) >= 3)
     early = [line for line in session.err.seen if "left out" in line]
-    check(len(early) == 1 and "further processes of user 0" in early[0], f"meanwhile it said {session.err.seen}")
+    check(len(early) == 1 and "further processes of user 0" in early[0], f"meanwhile it printed {session.err.seen}")
     for report in windows(folder)[:3]:
         live = len(report.json["targets"])
         check(0 < live < len(targets), f"there are {live} of {len(targets)}")
@@ -79,14 +79,14 @@ def test_no_descriptors(t):
     session, folder = daemon(t, 140 + 2 * os.cpu_count())
     wait_for(folder, session, lambda reports: len(reports) >= 3)
     early = [line for line in session.err.seen if "cannot be looked at" in line]
-    check(len(early) == 1, f"meanwhile it said {session.err.seen}")
+    check(len(early) == 1, f"meanwhile it printed {session.err.seen}")
     reports = windows(folder)[:3]
     session.signal(signal.SIGTERM)
     code = session.wait()
     check(code == 1, f"it ended with {code}: {session.err.seen}")
     for report in reports:
         live = len(report.json["targets"])
-        check(0 < live < len(targets), f"there are {live} of {len(targets)}; it said {session.err.seen}")
+        check(0 < live < len(targets), f"there are {live} of {len(targets)}; it printed {session.err.seen}")
         check(report.json["session"]["exit"] == 1, f"its exit is {report.json['session']['exit']}")
         for texts in missing(report, r"could not be looked at.* descriptors may be open"):
             check(len(texts) == 1, f"left out, but the window lacks {texts}")
@@ -138,7 +138,7 @@ def test_no_probes(t):
         lacks = [m for m in report["targets"][0]["missing"] if "probes could not be set: Too many open files" in m]
         check(len(lacks) == 1, f"the report lacks {report['targets'][0]['missing']}")
         if any("suspendThread" in line or "resumeThread" in line for line in failed):
-            check("safe calls are not counted" in lacks[0], f"{lacks[0]}; it said {failed}")
+            check("safe calls are not counted" in lacks[0], f"{lacks[0]}; it printed {failed}")
             calls = report["targets"][0]["safe_calls"]
             # calls that were open when the session began are known all the same, but not how many others there were
             check(calls, "no call goes on in a program that sleeps in one")

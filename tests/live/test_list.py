@@ -158,7 +158,7 @@ def test_many_processes_are_quick(t):
 def test_usage(t, args):
     session = t.session(*args)
     code = session.wait(30)
-    check(code == 64, f"exit code {code}, should be 64; it said {session.err.seen}")
+    check(code == 64, f"exit code {code}, should be 64; it printed {session.err.seen}")
 
 
 if __name__ == "__main__":

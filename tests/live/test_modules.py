@@ -358,7 +358,7 @@ def test_twin_of_another(t):
     out = t.dir / "replay.json"
     done = subprocess.run([SAFESCOPED, "--replay", capture, "-f", "json", "-o", out, "--symbols",
                            program("Shelf", "thr")], capture_output=True, text=True)
-    check("--force" in done.stderr, f"it said {done.stderr}")
+    check("--force" in done.stderr, f"it printed {done.stderr}")
     check(Report(out).target()["names"] == stripped["names"], "another program gave names")
     # a directory that does not exist, and one without a matching file
     for where, code, said in ("none", 2, "No such file"), ("p.json", 2, "Not a directory"), (".", 0, "build-ids"):

@@ -58,7 +58,7 @@ def test_good(t, case):
 
 
 def test_low_port(t):
-    """Root may have it; the service's user may not."""
+    """Root can listen on a low port but the service's user cannot, which --check-config warns of."""
     code, lines = check_config(t, "metrics 80\n")
     check(code == 0 and len(lines) == 1 and "CAP_NET_BIND_SERVICE" in lines[0], f"ended with {code}: {lines}")
     code, lines = check_config(t, "metrics 9464\n")
@@ -85,7 +85,7 @@ def test_wrong_line(t, case):
     line, why = WRONG[case]
     code, lines = check_config(t, f"# one\n{WINDOWS}\n{line}\nkeep 3\n")
     check(code == 64 and len(lines) == 1, f"ended with {code}: {lines}")
-    check(lines[0].startswith(f"{t.dir / 'conf'}:4: ") and why in lines[0] and "\x1b" not in lines[0], f"it said {lines}")
+    check(lines[0].startswith(f"{t.dir / 'conf'}:4: ") and why in lines[0] and "\x1b" not in lines[0], f"it printed {lines}")
 
 
 def test_header_of_the_message_itself(t):
@@ -104,7 +104,7 @@ def test_all_wrong_lines(t):
 def test_together(t):
     """Options that are each valid but do not fit together are refused."""
     code, lines = check_config(t, "push-timeout 3\n")
-    check(code == 64 and len(lines) == 1 and lines[0].startswith(f"{t.dir / 'conf'}: --push-queue"), f"it said {lines}")
+    check(code == 64 and len(lines) == 1 and lines[0].startswith(f"{t.dir / 'conf'}: --push-queue"), f"it printed {lines}")
 
 
 @cases("frequency 49|frequency 51", "kernel-stacks|kernel-stacks", "queue /a|push-queue /b")
@@ -112,7 +112,7 @@ def test_twice(t, lines):
     """An option twice is refused, as it is not clear which one is meant; options that add up may be repeated."""
     first, second = lines.split("|")
     code, said = check_config(t, f"{first}\n{WINDOWS}user root\n{second}\nuser 0\nverbose\nverbose\npush otlp+http://h\n")
-    check(code == 64 and len(said) == 1 and said[0].startswith(f"{t.dir / 'conf'}:4: ") and "line 1" in said[0], f"it said {said}")
+    check(code == 64 and len(said) == 1 and said[0].startswith(f"{t.dir / 'conf'}:4: ") and "line 1" in said[0], f"it printed {said}")
 
 
 @cases("push-headers /etc/a|push-headers /etc/b", "push-ca /etc/a|push-ca /etc/b", "|push otlp+http://h:4318/", "|push otlp+http://h")
@@ -120,7 +120,7 @@ def test_push_twice(t, lines):
     """Each option of a push is allowed once per push, and a server only once, however it is spelt."""
     first, second = lines.split("|")
     code, said = check_config(t, f"{WINDOWS}push otlp+http://h\n{first}\n{second}\n")
-    check(code == 64 and len(said) == 1 and said[0].startswith(f"{t.dir / 'conf'}:4: ") and "otlp+http://h" in said[0], f"it said {said}")
+    check(code == 64 and len(said) == 1 and said[0].startswith(f"{t.dir / 'conf'}:4: ") and "otlp+http://h" in said[0], f"it printed {said}")
 
 
 CREDENTIALS = {"user": "https://user:s3cret@h", "query": "https://h/?token=s3cret", "fragment": "https://h/#s3cret", "nothing": "s3cret@h"}
@@ -130,14 +130,14 @@ CREDENTIALS = {"user": "https://user:s3cret@h", "query": "https://h/?token=s3cre
 def test_no_credentials(t, case):
     """A message about a bad URL does not contain its credentials: others may read the log."""
     code, said = check_config(t, f"{WINDOWS}push otlp+{CREDENTIALS[case]}\n")
-    check(code == 64 and len(said) == 1 and "s3cret" not in said[0], f"it said {said}")
+    check(code == 64 and len(said) == 1 and "s3cret" not in said[0], f"it printed {said}")
 
 
 @cases(*NO_TEXT)
 def test_no_configuration(t, case):
     data, why = NO_TEXT[case]
     code, lines = check_config(t, data)
-    check(code == 64 and len(lines) == 1 and why in lines[0], f"it said {lines}")
+    check(code == 64 and len(lines) == 1 and why in lines[0], f"it printed {lines}")
 
 
 @cases("--check-config", "--list")

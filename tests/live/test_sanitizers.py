@@ -43,7 +43,7 @@ def test_sanitized_samples(t, case):
     s.wait_attached()
     target.go()
     target.result()
-    check(s.wait() == 0, f"it said {s.err.seen}")
+    check(s.wait() == 0, f"it printed {s.err.seen}")
     stacks = t.report().target()["stacks"]
     # how much CPU time the program gets in 1.5 s depends on the machine; what matters is that stacks were walked
     check(stacks["haskell_samples"] >= 10, f"no session to speak of: {stacks}")
@@ -65,7 +65,7 @@ def test_sanitized_calls(t, how):
             s.signal(signal.SIGINT)
         else:
             target.process.kill()
-    check(s.wait() == 0, f"it said {s.err.seen}")
+    check(s.wait() == 0, f"it printed {s.err.seen}")
 
 
 def test_sanitized_failures(t):
@@ -73,7 +73,7 @@ def test_sanitized_failures(t):
     for pid in (2, 99999999, os.getpid()):
         s = session(t, SANITIZED, pid, "-d", "1", env=OPTIONS)
         code = s.wait()
-        check(code in (2, 64), f"pid {pid}: exit code {code}; it said {s.err.seen}")
+        check(code in (2, 64), f"pid {pid}: exit code {code}; it printed {s.err.seen}")
 
 
 if __name__ == "__main__":

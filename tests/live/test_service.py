@@ -89,7 +89,7 @@ class Service:
     def wait_for_windows(self, enough):
         deadline = time.monotonic() + 60 * SLOWNESS
         while not enough(self.frequencies()):
-            check(time.monotonic() < deadline, f"windows of {self.frequencies()} Hz; it said {self.session.err.seen}")
+            check(time.monotonic() < deadline, f"windows of {self.frequencies()} Hz; it printed {self.session.err.seen}")
             time.sleep(0.2)
 
     def end(self):
@@ -131,7 +131,7 @@ def test_little_configured(t):
             session.signal(signal.SIGHUP)
             check(session.err.until("nothing has changed", 60) is not None, "a configuration without a window is not read again")
             session.signal(signal.SIGTERM)
-        check(session.wait() == 0, f"it said {session.err.seen}")
+        check(session.wait() == 0, f"it printed {session.err.seen}")
         return windows(state)
 
     reports = run_it("--pid", target.pid)
@@ -202,7 +202,7 @@ def test_nobody_answers(t):
         if Path(f"/proc/{pid}/comm").read_text().strip() == "safescoped:http":
             os.kill(pid, signal.SIGKILL)
     line = s.session.err.until("answers for them has ended", 10 * SLOWNESS)
-    check(line and "until the session begins anew" in line, f"it said {s.session.err.seen}")
+    check(line and "until the session begins anew" in line, f"it printed {s.session.err.seen}")
     time.sleep(0.2)
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(5)
@@ -225,7 +225,7 @@ def test_session_killed(t, name):
     code = s.session.wait()
     check(code == 2, f"it ended with {code}: {s.session.err.seen}")
     lines = [line for line in s.session.err.seen if "the session was killed by signal" in line]
-    check(len(lines) == 1 and f"signal {int(signal.Signals[name])} " in lines[0], f"it said {s.session.err.seen}")
+    check(len(lines) == 1 and f"signal {int(signal.Signals[name])} " in lines[0], f"it printed {s.session.err.seen}")
     check(("out of memory?" in lines[0]) == (name == "SIGKILL"), lines[0])
 
 
@@ -243,7 +243,7 @@ def test_all_are_stopped(t):
     code = s.session.wait()
     check(code in (0, 1), f"it ended with {code}: {s.session.err.seen}")
     wrong = [line for line in s.session.err.seen if "has ended" in line or "keeper" in line or "killed" in line]
-    check(not wrong, f"it said {wrong}")
+    check(not wrong, f"it printed {wrong}")
     last = windows(s.folder)
     check(len(last) > before, f"{before} windows before it, {len(last)} after it")
     missing = [m for m in last[-1].target(s.target.pid)["missing"] if "keeper" in m]
@@ -267,7 +267,7 @@ def test_watchdog(t):
     check(still == 0, f"{still} signs of life of what stood still")
     s.manager.wait_for("WATCHDOG")
     s.session.signal(signal.SIGTERM)
-    check(s.session.wait() in (0, 1), f"it said {s.session.err.seen}")
+    check(s.session.wait() in (0, 1), f"it printed {s.session.err.seen}")
 
 
 @thorough
@@ -282,7 +282,7 @@ def test_reload(t):
     s.manager.wait_for("READY")
     s.wait_for_windows(lambda hz: hz.count(97) >= 2)
     lines = s.end()
-    check(any("read again" in line for line in lines), f"it said {lines}")
+    check(any("read again" in line for line in lines), f"it printed {lines}")
     hz = s.frequencies()
     check(hz == sorted(hz) and set(hz) == {49, 97}, f"windows of {hz} Hz")
     all_windows = windows(s.folder)
@@ -303,7 +303,7 @@ def test_early_signals(t):
     config = t.dir / "one.conf"
     config.write_text("duration 60\nformat json\n")
     session = t.session("--config", config, "-o", t.dir / "one.json", env={"LD_PRELOAD": str(library)})
-    check(session.wait() == -signal.SIGHUP, f"it said {session.err.seen}")
+    check(session.wait() == -signal.SIGHUP, f"it printed {session.err.seen}")
 
 
 def test_wrong_reload(t):
@@ -343,7 +343,7 @@ def test_wrong_reload(t):
 
 
 def test_reload_that_cannot_begin(t):
-    """That one of --pid is no GHC program only the new session finds out: it goes on as before."""
+    """A reload with a --pid that is not a GHC program, which only the new session can find out: it goes on as before."""
     s = Service(t)
     s.manager.wait_for("READY")
     child, good = s.child(), s.config.read_text()
@@ -355,16 +355,16 @@ def test_reload_that_cannot_begin(t):
             s.manager.wait_for("READY")
         finally:
             other.kill()
-    check(s.session.err.until("goes on with what was there before", 30) is not None, f"it said {s.session.err.seen}")
+    check(s.session.err.until("the options before the reload are used again", 30) is not None, f"it printed {s.session.err.seen}")
     check(s.child() != child, "the session before goes on")
     have = len(s.frequencies())
     s.wait_for_windows(lambda hz: len(hz) > have + 1)
     s.config.write_text(good)
     s.session.signal(signal.SIGHUP)
-    check(s.session.err.until("nothing has changed", 30) is not None, f"it said {s.session.err.seen}")
+    check(s.session.err.until("nothing has changed", 30) is not None, f"it printed {s.session.err.seen}")
     s.session.signal(signal.SIGTERM)
     # 1: a session could not begin
-    check(s.session.wait() == 1, f"it said {s.session.err.seen}")
+    check(s.session.wait() == 1, f"it printed {s.session.err.seen}")
     check(set(s.frequencies()) == {49}, f"windows of {s.frequencies()} Hz")
 
 
@@ -379,7 +379,7 @@ def test_reload_during_a_reload(t):
         for _ in range(2):
             s.session.signal(signal.SIGHUP)
             s.manager.wait_for("RELOADING")
-        check(s.session.err.until("nothing has changed", 30) is not None, f"it said {s.session.err.seen}")
+        check(s.session.err.until("nothing has changed", 30) is not None, f"it printed {s.session.err.seen}")
         early = s.manager.count("READY", 0.5)
     finally:
         os.kill(child, signal.SIGCONT)
@@ -388,7 +388,7 @@ def test_reload_during_a_reload(t):
     check(s.child() != child, "it was ready before another session had begun")
     s.session.signal(signal.SIGTERM)
     # 1: sessions as short as these may miss something
-    check(s.session.wait() in (0, 1), f"it said {s.session.err.seen}")
+    check(s.session.wait() in (0, 1), f"it printed {s.session.err.seen}")
 
 
 def answers(host, port):
@@ -426,12 +426,12 @@ def test_moved_metrics(t):
         taken.listen()
         port = taken.getsockname()[1]
         reload(s, f"metrics 127.0.0.1:{port}")
-        check(s.session.err.until("Address already in use", 30) is not None, f"it said {s.session.err.seen}")
+        check(s.session.err.until("Address already in use", 30) is not None, f"it printed {s.session.err.seen}")
     reload(s, f"metrics 127.0.0.1:{port}")
     check(answers("127.0.0.1", port), f"nobody answers once it is free: {s.session.err.seen}")
     s.session.signal(signal.SIGTERM)
     # 1: sessions as short as these may miss something
-    check(s.session.wait() in (0, 1), f"it said {s.session.err.seen}")
+    check(s.session.wait() in (0, 1), f"it printed {s.session.err.seen}")
 
 
 @thorough
@@ -445,7 +445,7 @@ def test_new_credentials(t):
     child = s.child()
     headers.write_text("X-Scope-OrgID: no header\nhere\n")
     s.session.signal(signal.SIGHUP)
-    check(s.session.err.until("line 2 is no header", 30) is not None, f"it said {s.session.err.seen}")
+    check(s.session.err.until("line 2 is no header", 30) is not None, f"it printed {s.session.err.seen}")
     headers.write_text("X-Scope-OrgID: new\n")
     s.session.signal(signal.SIGHUP)
     deadline = time.monotonic() + 60 * SLOWNESS
@@ -458,7 +458,7 @@ def test_new_credentials(t):
 
 
 def test_stopped_as_it_begins(t):
-    """What a server that does not answer has left is not sent for long where the beginning took up the time for that."""
+    """A SIGTERM before the session has begun: the time it took to begin counts towards the two seconds of sending."""
     server = Server(t, [HANG] * 1000)
     s = Service(t, "--push", server.url(), "--push-queue", t.dir / "queue")
     s.manager.wait_for("READY")
@@ -475,11 +475,11 @@ def test_stopped_as_it_begins(t):
     again.signal(signal.SIGTERM)
     time.sleep(2)
     os.kill(session, signal.SIGCONT)
-    check(again.err.until("Z.json", 30 * SLOWNESS) is not None, f"it said {again.err.seen}")
+    check(again.err.until("Z.json", 30 * SLOWNESS) is not None, f"it printed {again.err.seen}")
     written = time.monotonic()
     again.wait()
     took = time.monotonic() - written
-    check("are still queued" in again.err.seen[-1], f"it said {again.err.seen}")
+    check("are still queued" in again.err.seen[-1], f"it printed {again.err.seen}")
     check(took < 1.2, f"{took:.1f} s after its last window")
 
 
@@ -518,7 +518,7 @@ def test_stopped_as_it_is_switched_off(t):
         time.sleep(0.01)
     s.session.signal(signal.SIGTERM)
     s.manager.wait_for("STOPPING")
-    check(s.session.wait() == 0, f"it said {s.session.err.seen}")
+    check(s.session.wait() == 0, f"it printed {s.session.err.seen}")
     check(s.off.exists() and "Switched off" not in str(s.manager.messages), f"{s.manager.messages}")
 
 
@@ -530,7 +530,7 @@ def test_ready_without_windows(t):
     manager.wait_for("READY")
     manager.wait_for("WATCHDOG")
     session.signal(signal.SIGTERM)
-    check(session.wait() == 0, f"it said {session.err.seen}")
+    check(session.wait() == 0, f"it printed {session.err.seen}")
 
 
 def journal(t, *args, mine=True):
@@ -551,7 +551,7 @@ def test_journal(t):
         process, log = journal(t, "--check-config", "--config", t.dir / "conf", mine=mine)
         with log:
             lines = log.read().splitlines()
-        check(process.wait(60) == 64 and len(lines) == 1 and re.match(form, lines[0]), f"it said {lines}")
+        check(process.wait(60) == 64 and len(lines) == 1 and re.match(form, lines[0]), f"it printed {lines}")
 
 
 def test_quiet_log(t):
@@ -568,7 +568,7 @@ def test_quiet_log(t):
         process.send_signal(signal.SIGTERM)
     with log:
         text = log.read()
-    check(process.wait(60) == 0 and len(windows(folder)) >= 4 and not text, f"it said {text}")
+    check(process.wait(60) == 0 and len(windows(folder)) >= 4 and not text, f"it printed {text}")
 
 
 def test_unit(t):

@@ -85,7 +85,7 @@ def test_no_place_when_it_is_switched_on(t, how):
     check(session.err.until("windows are written again", 30 * SLOWNESS) is not None, f"it printed {session.err.seen}")
     session.signal(signal.SIGTERM)
     check(session.wait() == 1 and windows(folder), f"safescoped ended so: {session.err.seen}")
-    check(sum("it goes on, and tries again" in line for line in session.err.seen) == 1, f"it said {session.err.seen}")
+    check(sum("it goes on, and tries again" in line for line in session.err.seen) == 1, f"it printed {session.err.seen}")
 
 
 def gone_when_it_is_switched_on(t, target, place, options):
@@ -177,7 +177,7 @@ def test_back_after_it_was_switched_on(t, what):
         place.unlink()
         place.mkdir()
         subprocess.run(["ar", "rc", place / "libnone.a"], check=True)
-    check(session.err.until("has come back", 90 * SLOWNESS) is not None, f"it printed {session.err.seen}")
+    check(session.err.until("went on without is back", 90 * SLOWNESS) is not None, f"it printed {session.err.seen}")
     session.wait_attached()
     have, before = len(windows(folder)), len(server.requests)
     deadline = time.monotonic() + 60 * SLOWNESS
@@ -225,12 +225,12 @@ def test_one_has_ended_when_it_is_switched_on(t):
 
     begins({target.pid for target in targets})
     switch.write_text("")
-    check(session.err.until("switched off", 30) is not None, f"it said {session.err.seen}")
+    check(session.err.until("switched off", 30) is not None, f"it printed {session.err.seen}")
     targets[0].kill()
     switch.unlink()
     begins({targets[1].pid})
     session.signal(signal.SIGTERM)
-    check(session.wait() in (0, 1), f"it said {session.err.seen}")
+    check(session.wait() in (0, 1), f"it printed {session.err.seen}")
 
 
 def test_switched_off_for_its_duration(t):

@@ -423,7 +423,7 @@ def test_budget_of_a_shared_program(t):
 
 def test_output_has_no_name_of_a_process(t):
     session = t.session("-d", "0.3", "-f", "json", prefix=("env", "-C", t.dir))
-    check(session.wait(60) in (0, 1), f"it said {session.err.seen}")
+    check(session.wait(60) in (0, 1), f"it printed {session.err.seen}")
     names = [p.name for p in t.dir.iterdir()]
     check(len(names) == 1 and re.fullmatch(r"safescope-\d{8}-\d{6}\.json", names[0]), f"the files are {names}")
 

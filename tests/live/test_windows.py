@@ -261,7 +261,7 @@ def test_max_cpu(t):
     check(session.wait() == 0, f"safescoped ended so: {session.err.seen}")
     hz = [report.json["session"]["frequency_hz"] for report in windows(folder)]
     check(hz[0] == 997 and hz[-1] <= 249 and hz == sorted(hz, reverse=True), f"windows of {hz} Hz")
-    check(sum("more than --max-cpu 0.01: fewer samples" in l for l in session.err.seen) == 1, f"it said {session.err.seen}")
+    check(sum("more than --max-cpu 0.01: fewer samples" in l for l in session.err.seen) == 1, f"it printed {session.err.seen}")
 
 
 def test_keep(t):
@@ -291,13 +291,13 @@ def test_old_one_stays(t):
     made = set()
     deadline = time.monotonic() + 60 * SLOWNESS
     while len(made) < 5:
-        check(time.monotonic() < deadline, f"there were {made}; it said {session.err.seen}")
+        check(time.monotonic() < deadline, f"there were {made}; it printed {session.err.seen}")
         made.update(set(os.listdir(folder)) - {old.name})
         time.sleep(0.1)
     session.signal(signal.SIGTERM)
-    check(session.wait() == 0, f"it said {session.err.seen}")
+    check(session.wait() == 0, f"it printed {session.err.seen}")
     said = [line for line in session.err.seen if "cannot be removed" in line]
-    check(len(said) == 1 and old.exists(), f"it said {session.err.seen}")
+    check(len(said) == 1 and old.exists(), f"it printed {session.err.seen}")
 
 
 def test_disk_full(t):
@@ -474,12 +474,12 @@ def test_clock_is_set(t):
         wanted = len(windows(folder)) + 3
         deadline = time.monotonic() + 600
         while len(windows(folder)) < wanted:
-            check(time.monotonic() < deadline, f"{len(windows(folder))} windows; it said {session.err.seen}")
+            check(time.monotonic() < deadline, f"{len(windows(folder))} windows; it printed {session.err.seen}")
             time.sleep(1)
     session.signal(signal.SIGINT)
-    check(session.wait() in (0, 1), f"it said {session.err.seen}")
+    check(session.wait() in (0, 1), f"it printed {session.err.seen}")
     said = [line for line in session.err.seen if "the clock was set" in line]
-    check(len(said) == 2 and "forward by 3600." in said[0] and "back by 3600." in said[1], f"it said {session.err.seen}")
+    check(len(said) == 2 and "forward by 3600." in said[0] and "back by 3600." in said[1], f"it printed {session.err.seen}")
     spans = []
     for path in folder.glob("*Z.json"):
         own = Report(path).json["session"]
@@ -516,7 +516,7 @@ def test_cpu_comes_and_goes(t):
         wanted = len(windows(folder)) + 3
         deadline = time.monotonic() + 600
         while len(windows(folder)) < wanted:
-            check(time.monotonic() < deadline, f"{len(windows(folder))} windows; it said {session.err.seen}")
+            check(time.monotonic() < deadline, f"{len(windows(folder))} windows; it printed {session.err.seen}")
             time.sleep(1)
         # a window that began after the CPU was detected
         target_then = windows(folder)[-1].json["targets"][0]
@@ -524,7 +524,7 @@ def test_cpu_comes_and_goes(t):
         check(target_then["stacks"]["samples"] > 50 * seconds > 50, f"{target_then['stacks']} in {seconds} s of CPU time")
         cpu.write_text("0")
     session.signal(signal.SIGINT)
-    check(session.wait() in (0, 1), f"it said {session.err.seen}")
+    check(session.wait() in (0, 1), f"it printed {session.err.seen}")
 
 
 @thorough

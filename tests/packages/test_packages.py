@@ -74,7 +74,7 @@ def test_lintian(t):
     deb, said = package()
     if not shutil.which("lintian"):
         raise Skip("no lintian")
-    check(not re.search(r"^[EW]: ", said, re.M), f"it said {said}")
+    check(not re.search(r"^[EW]: ", said, re.M), f"it printed {said}")
     check("/etc/safescoped.conf" in subprocess.run(["dpkg-deb", "-I", deb, "conffiles"], capture_output=True, text=True).stdout,
           "the configuration is no conffile")
 

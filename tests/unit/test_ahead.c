@@ -439,8 +439,8 @@ static void test_last_stack(void **state)
 	}
 }
 
-/* What a process cost is reported once more at the session's end, by when, in windows, it is gone.
- */
+/* The cost of a process is reported again at the end of the session; in windows, the process has
+ * been released by then. */
 static void test_gone(void **state)
 {
 	const struct intake_cost cost = {.probe_hits = 5};
@@ -468,7 +468,7 @@ static void test_gone(void **state)
 	}
 }
 
-/* A call of which only the end was seen has no begin, but is of no time before its thread's. */
+/* A call of which only the end was seen has no start, but is not older than its thread. */
 static void test_only_end(void **state)
 {
 	const uint64_t born = T0 + WINDOW + 1000;

@@ -44,7 +44,7 @@ static void test_came_off(void **state)
 		curves++;
 	assert_int_equal(curves, 3);
 	free(text);
-	/* a rate of 0 would be known */
+	/* a rate of 0 would mean that it is known */
 	text = render(kit.pic, "chrome", WEIGHT_CPU, false, &len);
 	assert_has(text, "\"bytes a second\":");
 	assert_null(strstr(text, "\"bytes a second\":0}"));

@@ -374,7 +374,7 @@ static void test_gc_share_inferred(void **state)
 	picture__free(found.pic);
 }
 
-/* A log alone has no OS threads: what its capabilities did, and how long collections were. */
+/* A log alone has no OS threads, only the states of capabilities and the lengths of collections. */
 static void test_gc_share_of_log(void **state)
 {
 	struct pic_lane cap = {.kind = LANE_CAPABILITY,
@@ -400,7 +400,7 @@ static void test_gc_share_of_log(void **state)
 		       "program for 300 ms: 1 collection of the youngest generation of 200 ms");
 	assert_int_equal(f->longest.start_ns, AT(100));
 	picture__free(found.pic);
-	/* busy for long with other things */
+	/* busy with other things for a long time */
 	cap.states_ns[CS_HASKELL] = 690 * MS;
 	cap.states_ns[CS_IDLE] = 10 * MS;
 	find(&t, NULL, 0, &found);

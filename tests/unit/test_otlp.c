@@ -174,7 +174,7 @@ static void test_references(void **state)
 	}
 }
 
-/* The mapping of the location that has this function's name; NULL: it has none. */
+/* The mapping of the location that has this function's name; NULL: none. */
 static const Otlp__Mapping *mapping_of(const Otlp__ExportRequest *r, const char *function)
 {
 	const Otlp__ProfilesDictionary *d = r->dictionary;
@@ -190,7 +190,8 @@ static const Otlp__Mapping *mapping_of(const Otlp__ExportRequest *r, const char 
 	return NULL;
 }
 
-/* Haskell code of a library is that library's, with its build id; a program's is the process's. */
+/* Haskell code of a library has the library's mapping, with its build-id; a program's code has the
+ * process's. */
 static void test_places(void **state)
 {
 #define LIB 0x7f0000000000, 0x7f0000010000, 0x26000, "/lib/libHSfib-1.0-ghc9.0.2.so", "0a0b"

@@ -271,8 +271,7 @@ static uint64_t other_off(enum wire_where where, uint64_t ip)
 	return pause;
 }
 
-/* Half of what ran was in the runtime, and so it was when it lost its CPU for three times as long.
- */
+/* Half of what ran was in the runtime, also when it lost its CPU for three times as long. */
 static void check_alone_off(void)
 {
 	const struct pic_target *t;
@@ -324,7 +323,7 @@ static void test_came_off(void **state)
 	t = finish(&kit);
 	assert_true(t->gc.known && t->gc.inferred);
 	assert_int_equal(t->gc.count, 0);
-	/* one that is known, and of the time since it what the samples allow */
+	/* the one that is known, and the share of the time after it that the samples allow */
 	assert_true(t->gc.pause_ns >= 20000 + 65000 / 2);
 	assert_true(t->gc.pause_ns <= 20000 + 65000 * 3 / 4);
 	assert_int_equal(t->gc.observed_count, 1);

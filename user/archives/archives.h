@@ -32,7 +32,7 @@ struct symbols_hit;
  * no archive, which is printed; -ENOMEM.
  */
 int archives__open(const char *const *dirs, size_t n, struct archives **ret_archives);
-/* Whether archives__open() would find some in each; prints nothing. */
+/* True if archives__open() would find archives in each directory; prints nothing. */
 bool archives__are_there(const char *const *dirs, size_t n);
 void archives__free(struct archives *archives);
 

@@ -203,7 +203,7 @@ static int walk_dir(struct walk *w, int at, const char *name, unsigned depth)
 	return err;
 }
 
-/* *ret_last: the directory that is wrong, if one is. */
+/* *ret_last: on failure, the directory that caused it. */
 static int map_dirs(struct archives *a, const char *const *dirs, size_t n, const char **ret_last)
 {
 	struct walk walk = {.archives = a};

@@ -365,7 +365,7 @@ struct options *options__parse(int argc, char **argv)
 		err = push__check(&o->push);
 		if (o->metrics && metrics_server__needs_right(o->metrics))
 			log_warn("metrics %s: its port needs CAP_NET_BIND_SERVICE, which the "
-				 "service's own user has not",
+				 "service's user does not have",
 				 o->metrics);
 		options__free(o);
 		exit(err ? EX_USAGE : EXIT_COMPLETE);

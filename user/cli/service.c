@@ -178,15 +178,15 @@ static void use_next(struct service *sv)
 		sv->before = now;
 }
 
-/* What is wrong with a process, say, only a session finds out. False: there is nothing to go back
- * to. */
+/* Returns to the options before the last reload: some errors, as in --pid, show only when a session
+ * begins. False: there are none to return to. */
 static bool go_back(struct service *sv)
 {
 	struct options *now = *sv->options;
 
 	if (!sv->before)
 		return false;
-	log_error("%s: no session can begin so; it goes on with what was there before",
+	log_error("%s: no session can begin with it; the options before the reload are used again",
 		  now->config_path);
 	use(sv, sv->before);
 	sv->before = NULL;

@@ -14,7 +14,7 @@ static int by_time(const void *pa, const void *pb)
 	return CMP(b->ns, a->ns) ?: strcmp(a->text, b->text);
 }
 
-/* A log alone has no OS threads. */
+/* A log alone has capabilities but no OS threads. */
 static void measure(struct finder *f)
 {
 	const struct pic_lanes *lanes = f->threads->n ? f->threads : f->caps;

@@ -166,7 +166,7 @@ static void look_for_share(struct finder *f, uint64_t work_ns, uint64_t sync_ns)
 		     pauses(f, gc, &kinds), hint(f, gc, &kinds));
 }
 
-/* By a log alone: of CPU time it has nothing. */
+/* For a log alone, which has no CPU times. */
 static void look_for_pauses(struct finder *f)
 {
 	const struct pic_gc *gc = &f->t->gc;

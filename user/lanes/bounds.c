@@ -38,7 +38,7 @@ static bool is_unknown(const struct ev *off)
 	return off->where == WIRE_WHERE_UNKNOWN;
 }
 
-/* And a neighbour may show what it was. */
+/* The same, and a neighbouring interval may show what it was. */
 static bool may_be_filled(const struct ev *off)
 {
 	return is_unknown(off) && !(off->flags & EV_NO_ENTRY);

@@ -21,8 +21,8 @@ enum {
 	LONG_CAP_WAIT = 16,
 	UNSAFE_SLEEP = 32,
 	COLLECTION = 64,
-	RUNNING = 128,	  /* a thread, and not in a safe call */
-	IN_PROGRAM = 256, /* a thread that is off the CPU: no collection goes on */
+	RUNNING = 128,	  /* a thread is on the CPU, and not in a safe call */
+	IN_PROGRAM = 256, /* off the CPU in Haskell code, so there is no collection */
 	N_BITS = 9,
 };
 
@@ -70,7 +70,8 @@ static bool runs(const struct pic_slice *s)
 	return in_runtime(s) || s->state == ST_HASKELL || s->state == ST_UNSAFE_CALL_CPU;
 }
 
-/* What a thread that ran did is known by its samples alone, which are about evenly spread. */
+/* Only samples show what a running thread did; they are taken to be evenly spread over the slice.
+ */
 static int add_samples_of(struct overlaps *o, const struct pic_slice *s)
 {
 	uint64_t step = (s->end_ns - s->start_ns) / MAX(s->samples, 1U);
@@ -88,7 +89,7 @@ static int add_samples_of(struct overlaps *o, const struct pic_slice *s)
 	return err;
 }
 
-/* v[i], of which the neighbours may be of the same stretch on the CPU. */
+/* Adds v[i], whose neighbours may belong to the same stretch on the CPU. */
 static int add_run(struct overlaps *o, const struct piece *v, size_t n, size_t i)
 {
 	const struct pic_slice *s = &v[i].s;
@@ -160,7 +161,7 @@ static void stay(struct overlaps *o, const struct seen_points *starved, uint64_t
 	o->at_ns = MAX(o->at_ns, ns);
 }
 
-/* The same, of the time since `from`, in which nothing marks collections. */
+/* The same for the time after `from`, in which nothing marks collections. */
 static void stay_unmarked(struct overlaps *o, uint64_t from, uint64_t ns)
 {
 	uint64_t start = MAX(o->at_ns, from);

@@ -99,7 +99,7 @@ bool metrics_server__is_address(const char *text)
 	return !lacks;
 }
 
-/* The first port that anybody may listen at. */
+/* The lowest port that needs no capability. */
 static unsigned long first_free_port(void)
 {
 	FILE *f = fopen("/proc/sys/net/ipv4/ip_unprivileged_port_start", "re");

@@ -29,7 +29,7 @@ struct metrics_server;
 
 /* False: metrics_server__open() would not accept the address. */
 bool metrics_server__is_address(const char *address);
-/* Whether only CAP_NET_BIND_SERVICE can listen there. */
+/* True if listening at the address needs CAP_NET_BIND_SERVICE. */
 bool metrics_server__needs_right(const char *address);
 /*
  * Listens at "ADDRESS:PORT" (numbers, or localhost; "[::1]:9464"), "PORT" or ":PORT" (127.0.0.1;

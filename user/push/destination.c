@@ -486,7 +486,7 @@ static int open_queue(struct destination *d, const struct push_opts *opts)
 	return queue__open_later(path, bytes, PUSH_QUEUE_FILES, &d->queue);
 }
 
-/* Without the files there is none. */
+/* Does not start the sender if its files are lacking. */
 static int open_sender(struct destination *d, const struct push_opts *opts)
 {
 	uint64_t timeout = opts->timeout_ns ? opts->timeout_ns : PUSH_TIMEOUT_NS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* files: what a destination adds to requests, and whom it trusts. */
+/* files: the request headers and trusted certificates of a destination. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "push_priv.h"
 
 #define CA_MAX (4U << 20)
-/* What ends the first line of each, with "BEGIN " or "BEGIN TRUSTED " before it. */
+/* What the first line of each certificate ends with, after "BEGIN " or "BEGIN TRUSTED ". */
 #define PEM_MARK "CERTIFICATE-----"
 
 uint64_t push_files__stamp(uint64_t stamp, const struct push_to *to)
@@ -18,7 +18,7 @@ uint64_t push_files__stamp(uint64_t stamp, const struct push_to *to)
 
 int push_files__read(const struct push_to *to, uid_t user, struct push_files *ret_files)
 {
-	/* before they are read: what is changed meanwhile has another one */
+	/* taken first, so that a change during the reading is noticed later */
 	struct push_files f = {.to = to, .stamp = push_files__stamp(0, to)};
 	size_t len;
 	int err = push_headers__read(to->headers, user, &f.headers);

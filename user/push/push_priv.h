@@ -47,21 +47,21 @@ void push_headers__free(struct push_headers *headers);
 
 /* ── files.c ─────────────────────────────────────────────────────────────────────────────── */
 
-/* Of one destination. */
+/* The files of one destination. */
 struct push_files {
 	const struct push_to *to;
 	struct push_headers headers;
 	char *ca;	/* certificates, as text; NULL: there is no such file */
-	bool lacking;	/* one could not be read, or is wrong; then there are none */
+	bool lacking;	/* a file cannot be read, or is wrong; nothing else is set */
 	uint64_t stamp; /* push_files__stamp(), before they were read */
 };
 
-/* Prints a line on failure; `to` and *ret_files are set in any case. */
+/* Prints a line on failure; *ret_files is set in any case, and refers to `to`. */
 int push_files__read(const struct push_to *to, uid_t user, struct push_files *ret_files);
 bool push_files__have_changed(const struct push_files *files);
-/* push_file__stamp() of both. */
+/* push_file__stamp() of both files. */
 uint64_t push_files__stamp(uint64_t stamp, const struct push_to *to);
-/* Of what was in them nothing is left; whether they have changed is still known. */
+/* Frees the contents; push_files__have_changed() may still be called. */
 void push_files__free(struct push_files *files);
 
 /* ── labels.c ────────────────────────────────────────────────────────────────────────────── */
@@ -236,9 +236,9 @@ int destination__open(const struct push_to *to, const struct push_opts *opts,
 		      struct destination **ret_destination);
 /* Checks that its files can be used. 0, or an error, for which a line is printed. */
 int destination__check(const struct push_to *to, const struct push_opts *opts);
-/* Those that could not be read when it was opened have been changed since. */
+/* True if files that could not be read at the opening have changed since. */
 bool destination__has_other_files(const struct destination *d);
-/* The process that sends has. */
+/* True if the sending process has ended. */
 bool destination__has_ended(const struct destination *d);
 /* queue__check() of its queue. */
 int destination__check_queue(const struct push_to *to, const struct push_opts *opts);

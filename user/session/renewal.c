@@ -23,7 +23,7 @@ static bool is_back(struct session *s)
 		target_cache__finds_archives(s->opts->archives, s->opts->n_archives));
 }
 
-/* Less and less often: archives may be many. */
+/* Looks less and less often, as there may be many archives. */
 static bool has_come_back(struct session *s, uint64_t now)
 {
 	if (now < s->lacking.until_ns)
@@ -49,7 +49,7 @@ bool renewal__is_due(struct session *s, uint64_t now)
 	if (what)
 		log_warn("the process that %s has ended: the session begins anew", what);
 	else if (has_come_back(s, now))
-		log_info("what it went on without has come back: the session begins anew");
+		log_info("what it went on without is back: the session begins anew");
 	else
 		return false;
 	s->renewed = true;

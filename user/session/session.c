@@ -88,7 +88,8 @@ static bool push_last(struct session *s, const struct picture *pic, uint64_t end
 	return !err && !push__lost(s->push) && (s->windows || !push__has_more(s->push));
 }
 
-/* Whether it was to end before its loop has begun. A command gets the first signal. */
+/* True if a signal to end came before the loop began. With a command the first signal is passed on.
+ */
 static bool is_to_end(const struct session *s)
 {
 	struct pollfd p = {.fd = s->signal_fd, .events = POLLIN};
@@ -134,7 +135,7 @@ static int run_to_end(struct session *s)
 		log_error("the session cannot begin: %s%s", strerror(-err), limit__why(err).text);
 		return EXIT_FAILED;
 	}
-	/* such a signal may have come at once */
+	/* a signal before the loop began may be as old as the session */
 	ended_ns = is_to_end(s) ? began_ns : 0;
 	loop__run(s);
 	if (!ended_ns)

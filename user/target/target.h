@@ -88,7 +88,7 @@ void target_cache__turn(struct target_cache *cache, uint64_t now_ns);
  * called once, before targets are opened. Failures are printed.
  */
 int target_cache__open_archives(struct target_cache *cache, const char *const *dirs, size_t n);
-/* Whether that would find some in each directory now; prints nothing. */
+/* True if target_cache__open_archives() would find archives in each directory; prints nothing. */
 bool target_cache__finds_archives(const char *const *dirs, size_t n);
 /*
  * Requests files with symbols from there (debuginfod.h), which must outlive the cache. To be called

@@ -49,7 +49,8 @@ static void put_rate(struct chrome *w, struct chrome_track at, uint64_t ns, uint
 	fprintf(w->out, ",\"args\":{\"bytes a second\":%" PRIu64 "}}", rate);
 }
 
-/* A viewer draws a counter's last value up to the end of all: a mark has where these are known. */
+/* A viewer draws a counter's last value to the end of the trace: a mark shows up to where the
+ * values are known. */
 static void put_end(struct chrome *w, struct chrome_track at, uint64_t ns)
 {
 	at.tid = CHROME_TID_GC;

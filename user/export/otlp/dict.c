@@ -52,8 +52,7 @@ struct stack {
 
 struct dict {
 	const struct picture *pic;
-	struct strtab *strings,
-		*texts; /* the latter: values of attributes, which have them whole */
+	struct strtab *strings, *texts; /* texts: values of attributes, which are not indices */
 	struct places attributes, mappings, functions, locations, stacks;
 	int32_t *frames;
 	size_t n_frames, cap_frames;
@@ -280,7 +279,7 @@ static int32_t function_of(struct dict *d, const struct pic_frame *frame, int64_
 	return place;
 }
 
-/* Keys have an executable's mapping, but those of what is the same in all processes. */
+/* In a key instead of the executable's mapping: the entry is the same for all processes. */
 #define SHARED ((uint64_t)1 << 32)
 
 static int32_t location_of(struct dict *d, uint32_t index, int32_t mapping, const char *exe)
@@ -307,7 +306,7 @@ static int32_t location_of(struct dict *d, uint32_t index, int32_t mapping, cons
 	return err ? failed(d, err) : place;
 }
 
-/* The stack's locations, at the end of all; *ret_own: one is in the executable. */
+/* Appends the stack's locations; *ret_own: one of them is in the executable. */
 static int add_frames(struct dict *d, const struct pic_stack *frames, int32_t mapping,
 		      const char *exe, bool *ret_own)
 {

@@ -223,7 +223,7 @@ static void mark_observed(struct writer *w, const struct pic_alloc *alloc, struc
 	p->message.n_attribute_indices = 1;
 }
 
-/* The dictionary has no names of types that no profile is of. */
+/* Adds a type's names to the dictionary when a profile needs them. */
 static Otlp__ValueType *type_of(struct writer *w, enum otlp_type type)
 {
 	Otlp__ValueType *its = &w->type[type];

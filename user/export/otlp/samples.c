@@ -11,7 +11,7 @@ struct collecting {
 	const struct picture *pic;
 	const struct pic_target *target;
 	struct dict *dict;
-	int32_t mapping; /* of its executable, once there is a sample; 0: none */
+	int32_t mapping; /* of the target's executable; 0: no sample yet */
 	struct otlp_samples samples;
 	uint64_t bytes; /* the maximum size of the samples */
 	uint64_t most;	/* the limit for samples and dictionary */

@@ -42,8 +42,8 @@ static void put_most(const struct text *t, const struct pic_heap *heap)
 			human__bytes(heap->most_live_bytes).s);
 }
 
-/* The heap is read at the ends of collections, of some of which that is not possible yet, and not
- * at the program's own end: what there was of them is as the table of collections has it. */
+/* The number of major collections, as in the table of collections: the heap cannot be read after
+ * the first ones of a program, nor after the one at its exit. */
 static void put_majors(const struct text *t)
 {
 	const struct pic_target *target = t->target;
