@@ -459,7 +459,8 @@ uint64_t idle__first_long(const struct idle *idle, uint64_t from, uint64_t end);
 void overlaps__free(struct overlaps *o);
 /* Takes the slices of one capability in time order; *was is 0 before the first. */
 int overlaps__cap(struct overlaps *o, uint8_t *was, const struct pic_slice *s);
-int overlaps__thread(struct overlaps *o, const struct piece *v, size_t n);
+/* Takes the pieces of one thread in time order. */
+int overlaps__thread(struct overlaps *o, const struct seen *seen, const struct piece *v, size_t n);
 /* Starts other sums, for the time after end_ns; the last cut removed from `seen` what was
  * before. */
 void overlaps__cut(struct overlaps *o, const struct seen *seen, uint64_t end_ns);

@@ -102,19 +102,27 @@ static int add_run(struct overlaps *o, const struct piece *v, size_t n, size_t i
 	return err ? err : add_samples_of(o, s);
 }
 
-int overlaps__thread(struct overlaps *o, const struct piece *v, size_t n)
+/* Adds what the bound of unmarked collections needs, at several edges for each stretch of time. */
+static int add_unmarked(struct overlaps *o, const struct piece *v, size_t n)
 {
 	int err = 0;
 
 	for (size_t i = 0; !err && i < n; i++) {
-		const struct pic_slice *s = &v[i].s;
-
-		if (runs(s))
+		if (runs(&v[i].s))
 			err = add_run(o, v, n, i);
 		if (!err && v[i].in_program)
-			err = add_both(o, s->start_ns, s->end_ns, IN_PROGRAM);
-		if (err)
-			return err;
+			err = add_both(o, v[i].s.start_ns, v[i].s.end_ns, IN_PROGRAM);
+	}
+	return err;
+}
+
+int overlaps__thread(struct overlaps *o, const struct seen *seen, const struct piece *v, size_t n)
+{
+	int err = gc_infer__is_needed(&seen->gcs) ? add_unmarked(o, v, n) : 0;
+
+	for (size_t i = 0; !err && i < n; i++) {
+		const struct pic_slice *s = &v[i].s;
+
 		if (s->state == ST_UNSAFE_CALL_BLOCKED)
 			err = add_both(o, s->start_ns, s->end_ns, UNSAFE_SLEEP);
 		else if (s->state == ST_CAP_WAIT)

@@ -291,7 +291,7 @@ static int take_part(struct lanes *l, struct thread_lane *lane, struct thread_bu
 		lane->last_cap = b->v[b->n - 1].s.cap;
 	if (err || l->reading)
 		return err;
-	err = overlaps__thread(&l->overlaps, b->v, b->n);
+	err = overlaps__thread(&l->overlaps, l->seen, b->v, b->n);
 	return err ? err : draw(l, lane, b);
 }
 
