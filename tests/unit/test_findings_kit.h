@@ -151,7 +151,7 @@ static inline void add_overlaps(struct pic_target *t, const struct seen *seen)
 		for (size_t k = 0; k < threads->v[i].n_slices; k++) {
 			const struct piece piece = {.s = threads->v[i].slices[k]};
 
-			assert_int_equal(overlaps__thread(&o, &piece, 1), 0);
+			assert_int_equal(overlaps__thread(&o, seen, &piece, 1), 0);
 		}
 	for (size_t i = 0; i < caps->n; i++) {
 		uint8_t was = 0;

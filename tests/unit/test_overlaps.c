@@ -133,7 +133,7 @@ static void add(struct scene *s, struct overlaps *o)
 
 			slice = run_at(s->threads[i], at, UNITS);
 			piece = (struct piece){.s = slice};
-			assert_int_equal(overlaps__thread(o, &piece, 1), 0);
+			assert_int_equal(overlaps__thread(o, &s->seen, &piece, 1), 0);
 		}
 	}
 }
