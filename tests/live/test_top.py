@@ -234,7 +234,7 @@ def test_given_back(t, how):
     check(code == want, f"it ended with {code}, should be {want}")
     end = time.monotonic() + 20
     while any(Path(f"/proc/{p}").exists() for p in child):
-        check(time.monotonic() < end, "its child is left behind")
+        check(time.monotonic() < end, "its child is still there")
         time.sleep(0.1)
 
 

@@ -188,7 +188,7 @@ static void compressed(void **state)
 }
 
 /*
- * Writes a copy of this program whose compressed .debug_info claims to hold `says` bytes.
+ * Writes a copy of this program whose compressed .debug_info has `says` as its size in bytes.
  * Returns false if no tool can compress it.
  */
 static bool write_boast(const char *path, uint64_t says)

@@ -217,7 +217,7 @@ static void cxx_without_end(void **state)
 		"foo::baz(int)");
 }
 
-/* A user whose time is used up: his symbols are shown mangled, but only for now. */
+/* A user whose time is used up: that user's symbols stay mangled until there is time again. */
 static void cxx_without_time(void **state)
 {
 	const uid_t slow = 70003;

@@ -284,7 +284,7 @@ static void users_share_the_room(void **state)
 	metrics__free(m);
 }
 
-/* Thousands of short-lived programs leave nothing behind. */
+/* Thousands of short-lived programs leave no entries. */
 static void short_lives(void **state)
 {
 	struct metrics *m;

@@ -329,7 +329,7 @@ static void socket_with_a_path(void **state)
 	snprintf(path, sizeof(path), "%s/socket", dir);
 	snprintf(address, sizeof(address), "unix:%s", path);
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
-	/* a socket left behind by a killed daemon */
+	/* the socket of a killed daemon */
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	close(fd);

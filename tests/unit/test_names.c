@@ -83,7 +83,7 @@ static void test_class_without_rows(void **state)
 	assert_int_equal(name(&f, WIRE_FRAME_C_IP, bare_at).code, CODE_C);
 	assert_int_equal(name(&f, WIRE_FRAME_C_RET, bare_at).code, CODE_C);
 	end(&f);
-	/* the kernel side could not tell either */
+	/* the kernel side did not know either */
 	make(&f, false);
 	assert_int_equal(name(&f, WIRE_FRAME_C_IP, bare_at).code, CODE_HASKELL);
 	end(&f);

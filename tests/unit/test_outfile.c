@@ -94,7 +94,7 @@ static void test_commit(void **state)
 	umask(0);
 	assert_int_equal(outfile__open("a", NOBODY, NOBODY, &out), 0);
 	fputs("whole", outfile__stream(out));
-	/* Before the commit there is no entry that could be left behind. */
+	/* Before the commit there is no directory entry that could remain. */
 	assert_int_equal(count_entries(), 0);
 	assert_int_equal(outfile__commit(out), 0);
 	assert_file("a", "whole");
@@ -260,7 +260,7 @@ static void test_links_on_the_way(void **state)
 	assert_int_equal(unlink("deep/theirs"), 0);
 }
 
-/* However the program dies while writing, nothing is left behind. */
+/* However the program dies while writing, no file remains. */
 static void test_killed(void **state)
 {
 	struct outfile *out;
@@ -463,7 +463,7 @@ static void make_old(const char *name, time_t age_s, uid_t uid)
 	close(fd);
 }
 
-/* What killed writers left behind is removed, and nothing else. */
+/* Files of killed writers are removed, and nothing else. */
 static void test_sweep(void **state)
 {
 	static const char old[] = ".safescoped-0123456789abcdef0123456789abcdef",

@@ -392,7 +392,7 @@ static void test_clock(void **state)
 	assert_int_equal(ns, 0);
 	assert_int_equal(clock_of("monotonic      100000 000000007\n", &ns), 0);
 	assert_int_equal(ns, 100000000000007);
-	/* two and a half seconds behind */
+	/* minus two and a half seconds */
 	assert_int_equal(clock_of("monotonic          -3 500000000\n", &ns), 0);
 	assert_true(ns == -2500000000);
 	ns = 1;

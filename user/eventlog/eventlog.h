@@ -9,8 +9,8 @@
  * stream · eventlog__finish · eventlog__stats · eventlog__free.
  *
  * Order. Each capability has its own buffer, and one buffer is global. Times rise within a buffer,
- * and a buffer is written to the log as a whole when it is full (2 MB), so one may lag behind
- * another by any amount of time.
+ * and a buffer is written to the log as a whole when it is full (2 MB), so one may be
+ * written any amount of time after another.
  * - A finished file: the blocks are indexed first, then all buffers are merged. The order is exact
  *   up to EVENTLOG_WINDOW_BLOCKS runs of neighbouring blocks of one capability; a log with more is
  *   merged in windows of this size.

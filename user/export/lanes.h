@@ -36,8 +36,8 @@ void views__keep(struct views *views, const struct export_opts *opts);
 
 /*
  * Sets the smallest grain (0, or a power of two of ns) at which the slices of all lanes cost no
- * more than `budget` according to `cost` (bytes in the file, say). If that is not 0, logs a warning
- * that begins with the format's name and ends with `but`, which names what is not affected.
+ * more than `budget` according to `cost`, such as bytes in the file. If that is not 0, logs a
+ * warning that begins with the format's name and ends with `but`, which names what is not affected.
  */
 void views__limit(struct views *views, const struct picture *pic, uint64_t budget,
 		  uint64_t (*cost)(const struct picture *pic, enum lane_kind kind,

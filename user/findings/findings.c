@@ -42,12 +42,15 @@ static void number(struct finder *f)
 
 int findings__make(struct picture *pic, struct pic_target *target)
 {
-	static void (*const all[])(struct finder * f) = {
-		findings__unsafe, findings__loops,   findings__safe,	     findings__gc,
-		findings__heap,	  findings__nursery, findings__capabilities, findings__haskell,
+	static const struct {
+		void (*look)(struct finder *f);
+		bool needs_threads; /* OS threads, which a log alone does not have */
+	} families[] = {
+		{findings__unsafe, true},	{findings__loops, true},
+		{findings__safe, true},		{findings__gc, false},
+		{findings__heap, true},		{findings__nursery, true},
+		{findings__capabilities, true}, {findings__haskell, false},
 	};
-	/* the others are about OS threads */
-	static void (*const of_logs[])(struct finder * f) = {findings__gc, findings__haskell};
 	struct finder f = {
 		.pic = pic,
 		.t = target,
@@ -61,10 +64,9 @@ int findings__make(struct picture *pic, struct pic_target *target)
 	measure(&f);
 	if (!f.wall_ns)
 		return 0;
-	for (size_t i = 0; f.threads->n && i < ARRAY_SIZE(all) && !f.err; i++)
-		all[i](&f);
-	for (size_t i = 0; !f.threads->n && i < ARRAY_SIZE(of_logs) && !f.err; i++)
-		of_logs[i](&f);
+	for (size_t i = 0; i < ARRAY_SIZE(families) && !f.err; i++)
+		if (f.threads->n || !families[i].needs_threads)
+			families[i].look(&f);
 	if (f.err || !f.n)
 		return f.err;
 	qsort(f.v, f.n, sizeof(*f.v), by_time);

@@ -7,7 +7,7 @@
 
 /*
  * self: by node, by view.weight. cpu, samples: by node, on the CPU only, for functions. bytes,
- * bytes_samples: by node, allocated bytes and the samples behind them. of: by lane.
+ * bytes_samples: by node, allocated bytes and the number of their samples. of: by lane.
  */
 function emptySums() {
 	return {self: new Float64Array(details.n), cpu: new Float64Array(details.n), samples: new Float64Array(details.n),
