@@ -484,6 +484,16 @@ static bool put_off(struct session *s, struct candidate *c, uint64_t now, int er
 	return true;
 }
 
+/*
+ * A candidate is given up. If the kernel reported its start, and its program ended while it was put
+ * off or waited for time, nobody has counted it yet.
+ */
+static void count_missed(struct session *s, const struct candidate *c)
+{
+	if (!c->reported && !c->refused && !c->missed && program__has_ended(c->pid))
+		early__missed(s, &c->program);
+}
+
 /* True if the candidate is to be kept for another look. */
 static bool look_again(struct session *s, struct candidate *c, uint64_t now, bool maps_reported)
 {
@@ -492,8 +502,12 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 	bool first, late;
 	int err = c->waits ? room__await(s, c, now, now + LIBRARY_GIVE_UP_NS) : 0;
 
-	if (err)
-		return err == -EDQUOT;
+	if (err == -EDQUOT)
+		return true;
+	if (err) {
+		count_missed(s, c);
+		return false;
+	}
 	if (c->target) {
 		err = check_candidate(s, c, now);
 	} else {
@@ -522,8 +536,11 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 	if (err == -EAGAIN || err == -EBUSY)
 		return put_off(s, c, now, err);
 	/* a library that is loaded later is reported when it is mapped */
-	if (err != -ENOEXEC || maps_reported)
+	if (err != -ENOEXEC || maps_reported) {
+		if (err)
+			count_missed(s, c);
 		return false;
+	}
 	c->due_ns = now + DLOPEN_WAIT_NS;
 	c->give_up_ns = 0;
 	return true;

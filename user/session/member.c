@@ -154,6 +154,7 @@ static void on_ready(struct session *s, struct member *m)
 	uint64_t now;
 
 	members__set_ready(s->members, m);
+	early__profiled(s, &m->program);
 	missing__note_start(s, m);
 	if (info->only_sampled) {
 		m->only_sampled = true;
@@ -170,7 +171,6 @@ static void on_ready(struct session *s, struct member *m)
 	missing__note(s, m);
 	censuses__want(s, m);
 	kernel__learn(s->kernel, &m->program, info, m->account);
-	s->n_too_short += early__of(&s->early, &m->program);
 }
 
 /* To be called before the timeline is given its probes. */

@@ -50,10 +50,12 @@
 struct early {
 	struct early_program {
 		uint64_t ino;
+		uint64_t used; /* the value of `uses` when it was last used; 0: never */
 		uint32_t dev;
-		uint32_t n; /* number of processes; 0: the slot is free */
+		uint32_t n;    /* processes that ended early, until it is known to be profiled */
+		bool profiled; /* a process of it joined */
 	} v[EARLY_PROGRAMS];
-	size_t next; /* the slot to be reused next */
+	uint64_t uses;
 };
 
 /* Counts of what the profiles of all processes lack together (noted.c). */
@@ -558,11 +560,11 @@ uint64_t ending__helpers_cpu_ns(struct session *s);
 
 /* ── early.c ─────────────────────────────────────────────────────────────────────────────── */
 
-/* A process ended before it could be looked at: counts it by program, in case that is or becomes
- * known. */
+/* A process ended before it could be looked at: it counts as missed (n_too_short) once its program
+ * is known to be one to be profiled. */
 void early__missed(struct session *s, const struct wire_proc_new *rec);
-/* Returns and resets the number of such processes of a program that is now known. */
-uint64_t early__of(struct early *early, const struct wire_proc_new *rec);
+/* A process of this program joined. */
+void early__profiled(struct session *s, const struct wire_proc_new *program);
 
 /* ── noted.c ─────────────────────────────────────────────────────────────────────────────── */
 
