@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Bad input and failures: one clear line, the documented exit code, and nothing left over."""
 
+import errno
 import json
 import os
 import re
@@ -108,7 +109,7 @@ def test_main_thread_has_exited(t):
 
 @cases("--pid=abc", "--pid=0", "--pid=-5", "--pid=99999999999999999999", "--frequency=0", "--frequency=10000",
        "--frequency=x", "--duration=-1", "--duration=x", "--duration=nan", "--format=nosuch", "--max-overhead=x",
-       "--nosuch", "--")
+       "--nosuch", "--force", "--")
 def test_usage(t, option):
     args = [option] if option.startswith("--pid") else ["--pid", os.getpid(), option]
     # "--" alone would start a session of the whole host
@@ -127,6 +128,14 @@ def test_help(t, option):
     check(code == 0 and not session.err.seen, f"exit code {code}; it printed {session.err.seen}")
     check(re.match(r"safescoped \d" if "V" in option.upper() else "Usage: safescoped", session.out.seen[0]),
           f"on standard output: {session.out.seen[:3]}")
+
+
+@cases("-h", "--help", "--usage", "-V", "--version", "--completion=bash")
+def test_help_that_cannot_be_written(t, option):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([SAFESCOPED, option], stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
+    check((done.returncode, done.stderr) == (FAILED, f"safescoped: standard output: {os.strerror(errno.ENOSPC)}\n"),
+          f"exit code {done.returncode}; it printed {done.stderr!r}")
 
 
 @cases("no-folder", "a-file-as-folder", "proc")

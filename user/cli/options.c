@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 #include "completion.h"
 #include "config.h"
@@ -99,6 +100,18 @@ static error_t take_argument(struct command_line *line, struct argp_state *state
 	exit_wrong(text);
 }
 
+/* argp ends the program after --help, --usage and --version, whether they could be written or not.
+ */
+static bool argp_may_exit;
+
+static void check_what_argp_wrote(void)
+{
+	if (!argp_may_exit || (!fflush(stdout) && !ferror(stdout)))
+		return;
+	log_error("standard output: %s", strerror(errno ? errno : EIO));
+	_exit(EXIT_FAILED);
+}
+
 static error_t take_option(int key, char *arg, struct argp_state *state)
 {
 	struct command_line *line = state->input;
@@ -112,6 +125,7 @@ static error_t take_option(int key, char *arg, struct argp_state *state)
 		argp_state_help(state, state->out_stream, ARGP_HELP_STD_HELP);
 		return 0;
 	case OPT_COMPLETION:
+		argp_may_exit = false;
 		exit(completion__print(arg));
 	case ARGP_KEY_ARG:
 		return take_argument(line, state, arg);
@@ -160,7 +174,9 @@ static const struct command_line *read_command_line(int argc, char **argv)
 	static struct command_line line;
 
 	make_argp_options(options, ARRAY_SIZE(options));
+	argp_may_exit = !atexit(check_what_argp_wrote);
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &line);
+	argp_may_exit = false;
 	return &line;
 }
 

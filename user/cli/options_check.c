@@ -152,6 +152,8 @@ static int check_mode(struct option_input *in)
 		o->mode = MODE_PID;
 	if (o->symbols && (o->mode == MODE_SYSTEM || o->mode == MODE_LIST))
 		return options__wrong(in, "--symbols: needs --pid or a command");
+	if (o->force && !o->symbols)
+		return options__wrong(in, "--force: needs --symbols");
 	if (o->metrics && o->mode != MODE_SYSTEM && o->mode != MODE_PID && o->mode != MODE_COMMAND)
 		return options__wrong(in, "--metrics: needs a session");
 	if (o->mode == MODE_DOCTOR && (out->n_formats || out->path))
