@@ -36,6 +36,12 @@ static void *spin(void *unused)
 	return NULL;
 }
 
+/* So that a failed test does not leave a process that spins. */
+static void end_with_the_test(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
 static pid_t start_spinning(void)
 {
 	pid_t pid = fork();
@@ -44,8 +50,7 @@ static pid_t start_spinning(void)
 	assert_true(pid >= 0);
 	if (pid)
 		return pid;
-	/* so that a failed test does not leave a spinning process */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	end_with_the_test();
 	for (int i = 1; i < N_THREADS; i++)
 		if (pthread_create(&thread, NULL, spin, NULL))
 			_exit(1);
@@ -158,6 +163,7 @@ static pid_t start_receiving(void)
 	assert_true(pid >= 0);
 	if (pid)
 		return pid;
+	end_with_the_test();
 	sigaction(SIGRTMIN, &act, NULL);
 	__atomic_store_n(&counts->ready, 1, __ATOMIC_SEQ_CST);
 	spin(NULL);
@@ -171,6 +177,7 @@ static pid_t start_sending(pid_t to)
 	assert_true(pid >= 0);
 	if (pid)
 		return pid;
+	end_with_the_test();
 	while (__atomic_load_n(&counts->ready, __ATOMIC_SEQ_CST) < 2) {
 		if (sigqueue(to, SIGRTMIN, (union sigval){0}) == 0)
 			counts->sent++;
