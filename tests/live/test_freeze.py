@@ -150,7 +150,7 @@ def test_traced(t):
     session.wait()
     read = t.report().target()["heap"]["census_read"]
     check(read and read["frozen_ns"] == 0 and not read["frozen_whole"], f"{read}")
-    said = [l for l in session.err.seen if "cannot be stopped" in l]
+    said = [l for l in session.err.seen if "cannot stop it" in l]
     check(len(said) == 1 and "traces it" in said[0], f"it reported: {session.err.seen}")
 
 

@@ -168,11 +168,10 @@ static void freeze(struct target *t, int most_ms, struct census_look *look)
 	if (!err || err == -ESRCH || t->no_freeze)
 		return;
 	t->no_freeze = true;
-	log_warn("pid %d: it cannot be stopped for its heap census, which is made while it runs: "
-		 "%s",
+	log_warn("pid %d: cannot stop it for its heap census, which is taken while it runs: %s",
 		 t->info.pid,
-		 err == -EPERM ? "something else traces it, or a security module or a filter of "
-				 "system calls forbids it"
+		 err == -EPERM ? "another process traces it, or a security module or a system call "
+				 "filter forbids it"
 			       : strerror(-err));
 }
 

@@ -21,8 +21,7 @@ static int judge(struct target *t, bool last, enum target_verdict *ret_verdict)
 		}
 		target__refuse(t,
 			       "GHC %s (%s): unknown version, and no Haskell thread to confirm its "
-			       "offsets "
-			       "by; try again while it works",
+			       "offsets with; try again while it is busy",
 			       t->rts.version, t->rts.way);
 		return -ENOTSUP;
 	}
@@ -47,12 +46,12 @@ static int judge(struct target *t, bool last, enum target_verdict *ret_verdict)
 static int explain(struct target *t, int err)
 {
 	if (err == -EPERM || err == -EACCES)
-		target__refuse(t, "may not read its memory: %s; %s", strerror(-err),
+		target__refuse(t, "cannot read its memory: %s; %s", strerror(-err),
 			       proc__why_denied(t->info.pid).s);
 	else if (err == -ENOTSUP)
 		target__refuse(t,
-			       "GHC %s (%s): no layout is known for it; see the README for the "
-			       "versions that are",
+			       "GHC %s (%s): the layout of this version is not known; see the "
+			       "README for the supported versions",
 			       t->rts.version, t->rts.way);
 	else if (err == -ETIMEDOUT || err == -EBUSY)
 		target__refuse(t, "its runtime could not be checked within %d s; try again",
@@ -67,8 +66,7 @@ static int known_version(struct target *t)
 {
 	if (t->rts.version[0])
 		return 0;
-	target__refuse(t, "a GHC program of unknown version (%s); its offsets cannot be known",
-		       t->exe);
+	target__refuse(t, "a GHC program of unknown version (%s); its offsets are unknown", t->exe);
 	return -ENOTSUP;
 }
 

@@ -39,11 +39,10 @@ void probe__open_file(struct target *target)
 		uid = st.st_uid;
 	origin__of(info->pid, fd, uid, &origin);
 	if (origin.reach == ORIGIN_FOREIGN) {
-		snprintf(
-			target->why_no_probes, sizeof(target->why_no_probes),
-			"its runtime is in a file on a file system that is not known to be a local "
-			"one (%s): while a probe is placed its server could hold up the host",
-			origin.fs[0] ? origin.fs : "of a mount that is not to be seen");
+		snprintf(target->why_no_probes, sizeof(target->why_no_probes),
+			 "its runtime is in a file on a file system that is not known to be local "
+			 "(%s): its server could block the host while a probe is placed",
+			 origin.fs[0] ? origin.fs : "its mount cannot be seen");
 		info->no_probes = target->why_no_probes;
 	} else if (fstat(fd, &st) || st.st_dev != image->dev || st.st_ino != image->ino) {
 		info->no_probes = "the file that holds its runtime was replaced";

@@ -79,8 +79,8 @@ static int open_process(struct target *t, pid_t pid)
 	err = pid > 0 ? proc__pidfd(pid, &t->pidfd) : -EINVAL;
 	if (err == -EINVAL) {
 		/* pidfd_open() accepts thread group leaders only */
-		target__refuse(t, "no such process (perhaps a thread's id); "
-				  "--list shows the GHC programs that run");
+		target__refuse(t, "no such process (perhaps a thread's ID); --list shows the "
+				  "running GHC programs");
 		return -ESRCH;
 	}
 	if (err < 0 && err != -ESRCH) {
@@ -92,11 +92,11 @@ static int open_process(struct target *t, pid_t pid)
 		err = proc__stat(pid, 0, &st);
 	/* no descriptor or memory to look at it: it may well exist */
 	if (retry__shows_nothing(err)) {
-		target__refuse(t, "cannot be looked at: %s; try again", strerror(-err));
+		target__refuse(t, "cannot be inspected: %s; try again", strerror(-err));
 		return err;
 	}
 	if (err < 0) {
-		target__refuse(t, "no such process; --list shows the GHC programs that run");
+		target__refuse(t, "no such process; --list shows the running GHC programs");
 		return -ESRCH;
 	}
 	t->first = st;
@@ -109,17 +109,17 @@ static int open_process(struct target *t, pid_t pid)
 	(void)cgroup__of(pid, &t->cgroup);
 	err = proc__account(pid, &t->images.uid);
 	if (err < 0) {
-		target__refuse(t, "cannot tell whose it is: %s; is it still running?",
+		target__refuse(t, "cannot read its owner: %s; is it still running?",
 			       strerror(-err));
 		return err;
 	}
 	if (st.state == 'Z' && target__alive(t)) {
-		target__refuse(t, "its main thread has exited: it cannot be attached any more, "
-				  "though other threads of it go on");
+		target__refuse(t, "its main thread has exited: it can no longer be profiled, "
+				  "although its other threads still run");
 		return -EOWNERDEAD;
 	}
 	if (st.state == 'Z') {
-		target__refuse(t, "has ended (a zombie); --list shows the GHC programs that run");
+		target__refuse(t, "has ended (a zombie); --list shows the running GHC programs");
 		return -ESRCH;
 	}
 	return 0;
@@ -131,14 +131,14 @@ static int open_images(struct target *t, pid_t pid)
 
 	/* A kernel thread has no executable. */
 	if (err == -ESRCH && target__alive(t)) {
-		target__refuse(t,
-			       "not a GHC program (a kernel thread); --list shows those that are");
+		target__refuse(t, "not a GHC program (a kernel thread); --list shows the running "
+				  "GHC programs");
 		return -ENOEXEC;
 	}
 	if (err == 0)
 		err = images__refresh(&t->images, pid);
 	if (err == -EACCES || err == -EPERM) {
-		target__refuse(t, "may not look into it: %s; %s", strerror(-err),
+		target__refuse(t, "cannot inspect it: %s; %s", strerror(-err),
 			       proc__why_denied(pid).s);
 		return err;
 	}
@@ -156,7 +156,7 @@ static int take_symbols(struct target *t)
 	if (!image)
 		image = images__exe(&t->images);
 	if (!image || !image->elf) {
-		log_error("--symbols %s: pid %d has no executable that can be read to go with it",
+		log_error("--symbols %s: pid %d has no readable executable to use it with",
 			  t->symbols_path, t->info.pid);
 		return -EINVAL;
 	}
@@ -202,7 +202,7 @@ static int refuse_for_now(struct target *t, const char *name, int err)
 								: "time";
 	struct limit_text why = limit__why(err);
 
-	target__refuse(t, "there was no %s to look into %s%s", lacked, name,
+	target__refuse(t, "no %s was left to inspect %s%s", lacked, name,
 		       why.text[0] ? why.text : "; try again");
 	return -EBUSY;
 }
@@ -224,14 +224,14 @@ static int not_ghc(struct target *t, pid_t pid)
 			return refuse_for_now(t, image->name, image->file->elf_err);
 	}
 	if (images__left_out(&t->images, IMAGE_NOT_YET)) {
-		target__refuse(t, "there was no descriptor, memory or time to open what it maps; "
-				  "try again");
+		target__refuse(t, "no descriptor, memory or time was left to open the files it "
+				  "maps; try again");
 		return -EBUSY;
 	}
 	/* discover__process() inspects them without taking room from their user */
 	if (images__left_out(&t->images, IMAGE_NO_ROOM) && discover__process(t->cache, pid)) {
-		target__refuse(t, "there is no room for all files that its user's processes map; "
-				  "try again");
+		target__refuse(t, "there is no room for all the files that its user's processes "
+				  "map; try again");
 		return -EBUSY;
 	}
 	if (exe && exe->elf_err == -EMEDIUMTYPE) {
@@ -247,7 +247,7 @@ static int not_ghc(struct target *t, pid_t pid)
 	if (is_packed(t)) {
 		snprintf(t->why_sampled, sizeof(t->why_sampled),
 			 "%.100s is packed (its code is in anonymous memory, not in a file): it "
-			 "cannot be looked into; unpack it (upx -d) and start it again",
+			 "cannot be inspected; unpack it (upx -d) and start it again",
 			 t->exe);
 		if (t->sample)
 			return 0;
@@ -256,13 +256,13 @@ static int not_ghc(struct target *t, pid_t pid)
 	}
 	if (!exe && images__left_out(&t->images, IMAGE_NOT_OPENED)) {
 		target__refuse(
-			t,
-			"cannot open %s, which its file system may permit nobody but its own user",
+			t, "cannot open %s: its file system may give access only to its own user",
 			t->exe);
 		return -EACCES;
 	}
-	target__refuse(t, "not a GHC program (no RTS found in %s); --list shows those that are",
-		       t->exe);
+	target__refuse(
+		t, "not a GHC program (no RTS found in %s); --list shows the running GHC programs",
+		t->exe);
 	return -ENOEXEC;
 }
 
@@ -479,7 +479,7 @@ int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_
 	if (err < 0)
 		goto no_memory;
 	if (!target__alive(t)) {
-		target__refuse(t, "has ended; --list shows the GHC programs that run");
+		target__refuse(t, "has ended; --list shows the running GHC programs");
 		err = -ESRCH;
 		goto out;
 	}
