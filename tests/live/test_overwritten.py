@@ -87,7 +87,7 @@ def test_library_in_use(t):
         code = library.read(4096)
         library.seek(0)
         library.write(code)
-    check(session.err.until("is overwritten in place", 20) is not None, f"{session.err.seen}")
+    check(session.err.until("is being overwritten in place", 20) is not None, f"{session.err.seen}")
     check(target.process.poll() is None, "the program ended by it")
     new = Target([program("Server", "dyn")], ready="waiting", env={"LD_LIBRARY_PATH": str(path.parent)})
     t.started.append(new)

@@ -289,7 +289,8 @@ void kernel__follow(struct kernel *kernel, pid_t pid)
 
 	if (!kernel->all &&
 	    bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.family), &key, &one, BPF_ANY))
-		log_warn("pid %d: what it starts is not followed: %s", pid, strerror(errno));
+		log_warn("pid %d: the processes it starts are not followed: %s", pid,
+			 strerror(errno));
 	kernel->skel->bss->follow = kernel->all ? FOLLOW_ALL : FOLLOW_FAMILY;
 }
 
@@ -364,7 +365,7 @@ void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
 	err = programs__learn(kernel->programs, &key, &wire, account, a->probes[PROBE_SUSPEND],
 			      a->probes[PROBE_RESUME]);
 	if (err)
-		log_debug("%s: not learnt: %s", info->comm, strerror(-err));
+		log_debug("%s: cannot remember its program: %s", info->comm, strerror(-err));
 }
 
 void kernel__unlearn(struct kernel *kernel, const struct wire_proc_new *program)

@@ -86,7 +86,7 @@ int call_probes__on(struct kernel *kernel, struct attached *a)
 	if (!err)
 		put_group(kernel, a, true);
 	if (err) {
-		log_warn("pid %d: its call probes do not come on again: %s", a->pid,
+		log_warn("pid %d: cannot switch its call probes back on: %s", a->pid,
 			 strerror(-err));
 		call_probes__off(kernel, a);
 	}
@@ -133,7 +133,7 @@ void gc_probes__set(struct kernel *kernel, struct attached *a, enum gc_probes pr
 			err = probe__on(kernel, p);
 	}
 	if (err)
-		log_debug("pid %d: probes on collections do not come on again: %s", a->pid,
+		log_debug("pid %d: cannot switch its probes on collections back on: %s", a->pid,
 			  strerror(-err));
 }
 

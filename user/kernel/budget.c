@@ -115,7 +115,7 @@ static void take_off(struct kernel *kernel, struct attached *a, uint64_t now, do
 	if (!last) {
 		a->retry_ns = BUDGET_FIRST_NS;
 		log_warn("pid %d: the call probes cost %.1f %% of a CPU, more than --max-overhead "
-			 "%g: off for now, sampling goes on",
+			 "%g: switched off for now, sampling continues",
 			 a->pid, percent, kernel->max_overhead_percent);
 	} else {
 		a->retry_ns = retry__longer(last, BUDGET_FIRST_NS, BUDGET_LONGEST_NS);
@@ -235,8 +235,8 @@ static void check_gc(struct kernel *kernel, struct attached *a, uint64_t each, u
 	a->gc_over = over ? a->gc_over + 1 : 0;
 	if (a->gc_over < BUDGET_WINDOWS_OVER)
 		return;
-	log_warn("pid %d: so many collections that their probes cost %.1f %% of a CPU, more than "
-		 "--max-overhead %g: off from now on",
+	log_warn("pid %d: the probes on collections cost %.1f %% of a CPU, more than "
+		 "--max-overhead %g: switched off from now on",
 		 a->pid, percent, kernel->max_overhead_percent);
 	gc_probes__off(kernel, a);
 }

@@ -152,14 +152,14 @@ void kernel__features(struct kernel_features *ret_features)
 /* The default profile of CRI-O and podman allows these calls only with CAP_SYS_ADMIN, whatever
  * other capabilities there are. Whether they are filtered is unknown: a profile may allow them. */
 #define SECCOMP_ADVICE                                                                             \
-	"a seccomp profile is in force, which may well refuse it: run it with one that allows "    \
+	"a seccomp profile is in force and may refuse it: run safescoped with one that allows "    \
 	"bpf and perf_event_open, or with none"
 
 const char *kernel__perf_advice(const struct kernel_features *f)
 {
 	if (f->perf_paranoid > 2 && !(f->caps >> CAP_SYS_ADMIN & 1))
-		return "run it as root with all capabilities, add CAP_SYS_ADMIN to those it has, "
-		       "or set kernel.perf_event_paranoid to 2";
+		return "run it as root with all capabilities, add CAP_SYS_ADMIN to its "
+		       "capabilities, or set kernel.perf_event_paranoid to 2";
 	if (f->seccomp)
 		return SECCOMP_ADVICE;
 	return "run it as root with all capabilities";
@@ -167,7 +167,7 @@ const char *kernel__perf_advice(const struct kernel_features *f)
 
 const char *kernel__ringbuf_advice(const struct kernel_features *f)
 {
-	return f->seccomp ? "Linux 6.1 or later is needed; or, as " SECCOMP_ADVICE
+	return f->seccomp ? "Linux 6.1 or later is needed; also, " SECCOMP_ADVICE
 			  : "Linux 6.1 or later is needed";
 }
 
@@ -182,15 +182,14 @@ int kernel__require(const struct kernel_features *f)
 	char missing[64] = "";
 
 	if (!f->host_pids) {
-		log_error(
-			"PID namespace: it is not the host's, by whose numbers the kernel reports "
-			"processes; run it in that one (docker run --pid=host …, hostPID: true in "
-			"Kubernetes)");
+		log_error("PID namespace: not the host's, whose PIDs the kernel reports; run "
+			  "safescoped in the host's (docker run --pid=host …, hostPID: true in "
+			  "Kubernetes)");
 		return -ENOTSUP;
 	}
 	if (!f->host_clocks) {
-		log_error("time namespace: its clocks are not the host's, by which the kernel "
-			  "reports what happens; run it outside of it");
+		log_error("time namespace: its clocks are not the host's, which the kernel's "
+			  "reports use; run safescoped outside of it");
 		return -ENOTSUP;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
@@ -205,8 +204,8 @@ int kernel__require(const struct kernel_features *f)
 		return -EPERM;
 	}
 	if (!f->btf) {
-		log_error("kernel %s: no BTF (/sys/kernel/btf/vmlinux); it needs one built with "
-			  "CONFIG_DEBUG_INFO_BTF, as every distribution's since 2021",
+		log_error("kernel %s: no BTF (/sys/kernel/btf/vmlinux); needs a kernel built with "
+			  "CONFIG_DEBUG_INFO_BTF, as in every distribution since 2021",
 			  f->release);
 		return -ENOTSUP;
 	}
@@ -216,7 +215,7 @@ int kernel__require(const struct kernel_features *f)
 		return -ENOTSUP;
 	}
 	if (!f->uprobes) {
-		log_error("kernel %s: no uprobes; it needs one built with CONFIG_UPROBES",
+		log_error("kernel %s: no uprobes; needs a kernel built with CONFIG_UPROBES",
 			  f->release);
 		return -ENOTSUP;
 	}

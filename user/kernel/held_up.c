@@ -37,8 +37,8 @@ static void hold_up(struct kernel *kernel, uint64_t now)
 		kernel->held_up_pause_ns = pause;
 		kernel->held_up_since_ns = since;
 		kernel->held_up.times++;
-		log_warn("held up for %.1f s: the probes came off meanwhile, and come on again in "
-			 "%.0f s",
+		log_warn("held up for %.1f s: the probes were switched off meanwhile, and will be "
+			 "switched back on in %.0f s",
 			 (double)(now - since) / 1e9, (double)pause / 1e9);
 	}
 	kernel->held_up_until_ns = now + kernel->held_up_pause_ns;
@@ -111,8 +111,8 @@ static void come_back(struct kernel *kernel, uint64_t now)
 	size_t left = put_on(kernel, &err);
 
 	if (err)
-		log_warn("some probes do not come on again: %s%s", strerror(-err),
-			 left ? "; they are tried again" : "");
+		log_warn("cannot switch some probes back on: %s%s", strerror(-err),
+			 left ? "; trying again later" : "");
 	retry__end(&kernel->left);
 	if (left)
 		retry__begin(&kernel->left, now, PAUSE_FIRST_NS, PAUSE_LONGEST_NS);
@@ -141,10 +141,10 @@ static void try_left(struct kernel *kernel, uint64_t now)
 
 	if (left) {
 		retry__begin(&kernel->left, now, PAUSE_FIRST_NS, PAUSE_LONGEST_NS);
-		log_debug("%zu probes do not come on again: %s", left, strerror(-err));
+		log_debug("cannot switch %zu probes back on: %s", left, strerror(-err));
 	} else {
 		retry__end(&kernel->left);
-		log_verbose("no probe waits to come on again any more");
+		log_verbose("no more probes to switch back on");
 	}
 }
 

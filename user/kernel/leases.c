@@ -143,8 +143,8 @@ static void take_off_used(struct kernel *kernel, const struct lease *l, uint64_t
 			if (!a->probes[i] || a->probes[i]->lease != l || !a->probes[i]->on)
 				continue;
 			if (!reported)
-				log_warn("pid %d: a file that it runs is overwritten in place: the "
-					 "probes in that come off",
+				log_warn("pid %d: a file that it runs is being overwritten in "
+					 "place: removing the probes in that file",
 					 a->pid);
 			reported = true;
 			budget__stop(kernel, a, (enum probe_kind)i, now);

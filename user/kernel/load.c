@@ -178,9 +178,8 @@ static int load_object(struct kernel *kernel, const struct kernel_opts *opts)
 	/* libbpf has freed the kernel's BTF, some 10 MB */
 	malloc_trim(0);
 	if (err)
-		log_error(
-			"the kernel refuses the BPF programs: %s%s; -vv shows the verifier's words",
-			strerror(-err), limit__why(why_refused(err)).text);
+		log_error("the kernel refuses the BPF programs: %s%s; -vv shows the verifier's log",
+			  strerror(-err), limit__why(why_refused(err)).text);
 	return err;
 }
 

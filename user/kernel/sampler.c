@@ -215,8 +215,8 @@ static int report(struct clock *c, int cpu, int (*came)(void *ctx, int cpu), voi
 	int err = came(ctx, cpu);
 
 	if (err && !c->unreported)
-		log_verbose("cpu %d: is sampled, and what is mapped there is not reported yet: %s",
-			    cpu, strerror(-err));
+		log_verbose("cpu %d: sampled, but new mappings there are not reported yet: %s", cpu,
+			    strerror(-err));
 	c->unreported = err != 0;
 	return err;
 }
@@ -241,7 +241,7 @@ void sampler__look(struct sampler *s, uint64_t now_ns, int (*came)(void *ctx, in
 			continue;
 		err = runs ? 0 : start_on(s, cpu);
 		if (!err && !runs)
-			log_verbose("cpu %d: is online, and is sampled from here on", cpu);
+			log_verbose("cpu %d: online, and sampled from now on", cpu);
 		if (!err)
 			err = report(c, cpu, came, ctx);
 		/* the keeper is busy: try again at the next check, and not once for each CPU */

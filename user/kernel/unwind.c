@@ -447,7 +447,7 @@ int kernel__unwind(struct kernel *kernel, const struct target *target, uint64_t 
 	err3 = put_new(kernel);
 	err2 = bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.unwind_maps), &key, maps,
 				   BPF_ANY);
-	log_debug("pid %d: %u mappings with unwind rows; of all processes %llu rows, %llu bytes",
+	log_debug("pid %d: %u mappings with unwind rows; in all processes %llu rows, %llu bytes",
 		  info->pid, maps->n, (unsigned long long)u->rows, (unsigned long long)u->bytes);
 	free(maps);
 	err = err ? err : err2 ? err2 : err3;
