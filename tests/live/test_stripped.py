@@ -190,7 +190,7 @@ def test_symbols_of_another_build(t):
     t.started.append(target)
     session = t.session("--pid", target.pid, "-d", "1", "--symbols", program("Work", "thr"))
     check(session.wait() != 0, "safescoped took another build's symbols")
-    check(any("of another build" in l for l in session.err.seen), f"it printed {session.err.seen}")
+    check(any("from another build" in l for l in session.err.seen), f"it printed {session.err.seen}")
 
 
 def check_complete(stacks, enough):

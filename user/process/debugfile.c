@@ -227,8 +227,8 @@ static struct elf_file *by_link(struct place *p)
 		if (fd < 0)
 			continue;
 		if (checksum(p, fd, &crc) < 0 || crc != want) {
-			log_verbose("%s: its checksum is not the one in %s, or was not made: not "
-				    "used",
+			log_verbose("%s: its checksum is not the one in %s, or could not be "
+				    "computed: not used",
 				    path, image->base);
 			fd__close(&fd);
 			continue;
@@ -406,16 +406,16 @@ int debugfile__take(const char *path, bool force, struct image *image)
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	err = fd < 0 ? -errno : open_elf(0, fd, path, CONFINE_NOBODY, &elf);
 	if (err < 0) {
-		log_error("--symbols %s: %s; give the unstripped twin of %s", path,
+		log_error("--symbols %s: %s; give the unstripped version of %s", path,
 			  err == -ENOEXEC || err == -EMEDIUMTYPE
-				  ? "not an ELF file of this processor"
+				  ? "not an ELF file for this processor"
 				  : strerror(-err),
 			  image->base);
 		return -EINVAL;
 	}
 	if (elf__n_symbols(elf, ELF_SYMTAB) <= 1) {
-		log_error("--symbols %s: it has no symbols; give the unstripped twin of %s", path,
-			  image->base);
+		log_error("--symbols %s: it has no symbols; give the unstripped version of %s",
+			  path, image->base);
 		elf__free(elf);
 		return -EINVAL;
 	}
@@ -423,14 +423,14 @@ int debugfile__take(const char *path, bool force, struct image *image)
 	elf__build_id(elf, got);
 	if (strcmp(want, got) != 0 || (!want[0] && !same_code(elf, image->elf))) {
 		if (!force) {
-			log_error("--symbols %s: of another build (build-id %s, %s has %s); give "
-				  "its own, or --force",
+			log_error("--symbols %s: from another build (build-id %s, %s has %s); give "
+				  "a file from the same build, or --force",
 				  path, got[0] ? got : "none", image->base,
 				  want[0] ? want : "none");
 			elf__free(elf);
 			return -EINVAL;
 		}
-		log_warn("--symbols %s: of another build (build-id %s, %s has %s); names may be "
+		log_warn("--symbols %s: from another build (build-id %s, %s has %s); names may be "
 			 "wrong",
 			 path, got[0] ? got : "none", image->base, want[0] ? want : "none");
 	}

@@ -121,11 +121,12 @@ struct proc_denied proc__why_denied(pid_t pid)
 	if (!has_cap(CAP_SYS_PTRACE)) {
 		snprintf(why.s, sizeof(why.s), "%s",
 			 geteuid() ? "run as root (CAP_SYS_PTRACE)"
-				   : "this root has no CAP_SYS_PTRACE (a container's?): add it "
+				   : "root has no CAP_SYS_PTRACE here (in a container?): add it "
 				     "(docker run --cap-add SYS_PTRACE)");
 	} else if (!has_cap(CAP_DAC_READ_SEARCH) && is_other_users(pid)) {
 		snprintf(why.s, sizeof(why.s),
-			 "another user's: run as root, or with CAP_DAC_READ_SEARCH as well");
+			 "it belongs to another user: run as root, or with CAP_DAC_READ_SEARCH as "
+			 "well");
 	} else if (in_other_user_namespace(pid)) {
 		snprintf(why.s, sizeof(why.s),
 			 "it is in a user namespace over which this CAP_SYS_PTRACE has no power: "

@@ -198,8 +198,7 @@ int fetch__open(struct copies *copies, pid_t pid, int path_fd, const struct stat
 	err = fetch(copies, path_fd, (uint64_t)st->st_size, user, ret_fetched);
 	if (!err)
 		return 0;
-	log_verbose("a file on a file system that is not known to be a local one (%s) is left out: "
-		    "%s",
+	log_verbose("a file on a file system that is not known to be local (%s) is left out: %s",
 		    origin.fs[0] ? origin.fs : "unknown", strerror(-err));
 	if (err == -ENOMEM || err == -EMFILE || err == -ENFILE)
 		return err;
