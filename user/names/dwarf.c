@@ -137,7 +137,7 @@ int dwarf__new(const struct elf_file *elf, struct dwarf **ret_dwarf)
 	d->budget = (struct dwarf_budget){.most_ms = DWARF_FILE_MS, .part = DWARF_FILE_PART};
 	elf__debug_size(elf, &size);
 	if (size.inflated > INFLATED_MAX) {
-		log_verbose("%s: its DWARF would take %s and is left alone", elf__name(elf),
+		log_verbose("%s: its DWARF is not read: it would take %s", elf__name(elf),
 			    human__bytes(size.inflated).s);
 		d->err = -E2BIG;
 		*ret_dwarf = d;
@@ -277,7 +277,7 @@ static int ask(struct dwarf *d, struct dwarf_helpers *h, uint64_t vaddr, struct 
 	if (!err || err == -EBUSY)
 		return err;
 	names_pause__begin(&d->pause, began + took, err);
-	log_verbose("%s: its DWARF is left alone for %llu s: %s", elf__name(d->elf),
+	log_verbose("%s: its DWARF is not read for %llu s: %s", elf__name(d->elf),
 		    (unsigned long long)(d->pause.retry.ns / 1000000000ULL), strerror(-err));
 	stop(d);
 	return d->pause.err;

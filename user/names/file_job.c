@@ -81,14 +81,14 @@ void *file_job__take(struct file_job *job, int err, struct names *names, const s
 	job->job = NULL;
 	if (retry__shows_nothing(err)) {
 		names__begin_pause(names, &job->pause, time__monotonic_ns(), err);
-		log_verbose("%s: %s cannot be found, for %llu s: %s", image->name, job->all->what,
+		log_verbose("%s: cannot find %s; not trying again for %llu s: %s", image->name,
+			    job->all->what,
 			    (unsigned long long)(job->pause.retry.ns / 1000000000ULL),
 			    strerror(-err));
 		return NULL;
 	}
 	job->over = true;
 	if (err && err != -ENOENT)
-		log_verbose("%s: %s cannot be found: %s", image->name, job->all->what,
-			    strerror(-err));
+		log_verbose("%s: cannot find %s: %s", image->name, job->all->what, strerror(-err));
 	return job->result;
 }

@@ -103,7 +103,7 @@ static const struct ipe *ipe_of(struct names *t)
 	if (err)
 		return t->ipe;
 	if (ipe__truncated(ipe))
-		log_verbose("pid %d: of its info table map only %zu entries are used", t->of.pid,
+		log_verbose("pid %d: only %zu entries of its info table map are used", t->of.pid,
 			    ipe__count(ipe));
 	ipe__free(t->ipe);
 	t->ipe = ipe;

@@ -257,8 +257,8 @@ static void forget_debugfile(struct rts *rts)
 		&rts->prof_tick,
 	};
 
-	log_warn("%s: its debug file has suspendThread and resumeThread where its code has other "
-		 "things: nothing but names is taken from it",
+	log_warn("%s: its debug file places suspendThread and resumeThread where the code has "
+		 "something else; using only its names",
 		 elf__name(rts->image->elf));
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
 		if (places[i]->found == FOUND_DEBUGFILE)
@@ -268,8 +268,8 @@ static void forget_debugfile(struct rts *rts)
 
 static void log_unclear(const struct rts *rts)
 {
-	log_warn("%s: no clear majority among its safe calls (%u votes, the next has %u): "
-		 "suspendThread and resumeThread are not known by them",
+	log_warn("%s: no clear majority among its safe calls (%u votes, the next has %u): they do "
+		 "not show where suspendThread and resumeThread are",
 		 elf__name(rts->image->elf), rts->callsites.votes, rts->callsites.runner_up);
 }
 

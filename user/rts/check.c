@@ -203,7 +203,7 @@ static void look(struct check_ctx *c, struct check_result *r)
 	struct check_result best = {.verdict = CHECK_FAILED};
 	uint32_t most = 0;
 
-	snprintf(r->why, sizeof(r->why), "no layout for this way");
+	snprintf(r->why, sizeof(r->why), "no layout for this RTS way");
 	for (int v = 0; v < LAYOUT_VARIANTS; v++) {
 		const struct layout *l = &c->layouts[v];
 		uint32_t n;
@@ -227,7 +227,7 @@ static void look(struct check_ctx *c, struct check_result *r)
 		r->verdict = c->list->n == 0 && !check__has_heap(c->images) ? CHECK_NOT_READY
 									    : CHECK_FAILED;
 		snprintf(r->why, sizeof(r->why),
-			 "no Task confirms the offsets (%u capabilities, %u Tasks looked at)",
+			 "no Task confirms the offsets (%u capabilities, %u Tasks checked)",
 			 r->n_caps, c->list->n);
 		return;
 	}
@@ -236,7 +236,7 @@ static void look(struct check_ctx *c, struct check_result *r)
 	if (!check_tsos(c, &r->layout, r)) {
 		r->verdict = CHECK_FAILED;
 		snprintf(r->why, sizeof(r->why),
-			 "rCurrentTSO of a capability is no TSO with a STACK");
+			 "rCurrentTSO of a capability is not a TSO with a STACK");
 	}
 }
 
@@ -323,7 +323,7 @@ static void disagree(const struct rts *rts, const struct layout *l, struct check
 	memset(r, 0, sizeof(*r));
 	r->verdict = CHECK_FAILED;
 	snprintf(r->why, sizeof(r->why),
-		 "its code has rCurrentTSO at %u, stackobj at %u and sp at %u, the table has %d, "
+		 "its code has rCurrentTSO at %u, stackobj at %u and sp at %u; the table has %d, "
 		 "%u and %u",
 		 o->current_tso, o->stackobj, o->sp, l->wire.cap_current_tso - l->wire.cap_r,
 		 l->wire.tso_stackobj, l->wire.stack_sp);

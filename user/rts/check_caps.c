@@ -76,7 +76,7 @@ enum check_verdict check__caps(pid_t pid, const struct rts *rts, const struct im
 		if (!code)
 			return CHECK_NOT_READY;
 		if (!check__is_cap(pid, images, l, rts->main_cap.addr, 0))
-			return failed(r, "MainCapability is no capability");
+			return failed(r, "MainCapability is not a capability");
 		r->caps[0] = rts->main_cap.addr;
 		r->n_caps = 1;
 		r->caps_found = rts->main_cap.found;

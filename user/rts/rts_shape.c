@@ -155,7 +155,7 @@ void rts_shape__check(struct rts *rts)
 
 		if (!p->addr || (insn && all[i].fits(insn, rts, p)))
 			continue;
-		log_warn("%s: %s is not where its symbol is (%s): no probe is placed by it",
+		log_warn("%s: %s is not where its symbol places it (%s): no probe is placed there",
 			 elf__name(rts->image->elf), all[i].name, rts_found__name(p->found));
 		memset(p, 0, sizeof(*p));
 	}
