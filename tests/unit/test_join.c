@@ -370,7 +370,7 @@ static void test_clocks_differ(void **state)
 	(void)state;
 	join_calls(&j, DURATION / STEP, 0, &both);
 	assert_true(j.t->eventlog.offset_error_ns == UINT64_MAX);
-	assert_true(is_missing(j.t, "its clock and the system's do not match"));
+	assert_true(is_missing(j.t, "its clock and the system clock do not match"));
 	assert_false(is_missing(j.t, "of the session in the eventlog"));
 	end_join(&j);
 	/* nor reported as the only cause, if a buffer that is not yet full may be the reason */
@@ -380,7 +380,7 @@ static void test_clocks_differ(void **state)
 	message(&w, RTS_AT + S, "the last that was written");
 	w_block_end(&w, in_log(RTS_AT + S));
 	finish_clocks(&j, &w, MS, &idle);
-	assert_true(is_missing(j.t, "GHC writes a buffer when it is full, or its clock"));
+	assert_true(is_missing(j.t, "GHC writes a buffer only when it is full, or its clock"));
 	end_join(&j);
 	/* nothing seen by both confirms that the log begins at the process's start */
 	begin(&j);
@@ -390,7 +390,7 @@ static void test_clocks_differ(void **state)
 	w_block_end(&w, in_log(LEAVE));
 	finish_clocks(&j, &w, MS, &set);
 	assert_false(j.t->eventlog.known);
-	assert_true(is_missing(j.t, "its clock and the system's do not match"));
+	assert_true(is_missing(j.t, "its clock and the system clock do not match"));
 	end_join(&j);
 }
 

@@ -305,7 +305,7 @@ static void t_calls(void **state)
 	assert_int_equal(k.target->calls[0].cpu_ns, UINT64_MAX);
 	assert_int_equal(k.target->n_windows, 3);
 	assert_true(is_missing(&k, "1 annotated calls overlap"));
-	assert_true(is_missing(&k, "1 annotations without their other end"));
+	assert_true(is_missing(&k, "1 annotations without a matching begin or end"));
 	kit_free(&k);
 	w_free(&w);
 }

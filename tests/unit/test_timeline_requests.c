@@ -79,7 +79,8 @@ static void t_requests(void **state)
 		check_picture(&k);
 		assert_int_equal(k.target->lanes[LANE_HASKELL].n, parts[i].lanes);
 		assert_int_equal(count_with_slices(&k), parts[i].with_slices);
-		assert_int_equal(is_missing(&k, "sums alone"), parts[i].missing != NULL);
+		assert_int_equal(is_missing(&k, "only the eventlog's sums"),
+				 parts[i].missing != NULL);
 		assert_true(!parts[i].missing || is_missing(&k, parts[i].missing));
 		kit_free(&k);
 	}

@@ -147,11 +147,9 @@ static int report_gcs(struct log_build *b)
 
 	if (info.n_gcs == info.gcs)
 		return 0;
-	return picture__add_missing(b->pic, b->pub,
-				    "%llu of %llu collections in the eventlog: they are more than "
-				    "are kept",
-				    (unsigned long long)(info.gcs - info.n_gcs),
-				    (unsigned long long)info.gcs);
+	return picture__add_missing(
+		b->pic, b->pub, "%llu of %llu collections in the eventlog: too many to keep",
+		(unsigned long long)(info.gcs - info.n_gcs), (unsigned long long)info.gcs);
 }
 
 static void sum_gcs(struct pic_target *pub)
@@ -233,8 +231,8 @@ static int report_unwritten(struct join *j)
 		snprintf(list + len, size, " and %zu more", j->n_unwritten - named);
 	return picture__add_missing(
 		j->b->pic, j->b->pub,
-		"the %s %s in the eventlog: not written; GHC writes a buffer when it is full; "
-		"from 9.2 on +RTS --eventlog-flush-interval=SECONDS writes more often",
+		"the %s %s in the eventlog: not written; GHC writes a buffer only when it is full; "
+		"since 9.2, +RTS --eventlog-flush-interval=SECONDS writes more often",
 		j->n_unwritten == 1 ? "buffer of capability" : "buffers of capabilities", list);
 }
 
@@ -243,8 +241,8 @@ static int report_unplaced(struct log_build *b)
 {
 	return picture__add_missing(
 		b->pic, b->pub, "the eventlog: %s" LOG_CLOCKS_DIFFER,
-		b->in.early ? "by its wall clock all that is in it is before the session: GHC "
-			      "writes a buffer when it is full, or "
+		b->in.early ? "by its wall clock, everything in it is from before the session: GHC "
+			      "writes a buffer only when it is full, or "
 			    : "");
 }
 
@@ -260,17 +258,15 @@ static int report_missing(struct join *j)
 	if (j->n_unwritten)
 		err = report_unwritten(j);
 	if (!err && lag > 0.1 && !b->in.stats->ended)
-		err = picture__add_missing(
-			b->pic, b->pub,
-			"the last %.1f s of the session in the eventlog: GHC writes a "
-			"buffer when it is full; from 9.2 on "
-			"+RTS --eventlog-flush-interval=SECONDS writes more often",
-			lag);
+		err = picture__add_missing(b->pic, b->pub,
+					   "the last %.1f s of the session in the eventlog: GHC "
+					   "writes a buffer only when it is full; since 9.2, +RTS "
+					   "--eventlog-flush-interval=SECONDS writes more often",
+					   lag);
 	if (!err && e->offset_error_ns == UINT64_MAX)
-		err = picture__add_missing(
-			b->pic, b->pub,
-			"events that both the eventlog and the kernel saw: the log's "
-			"times are placed by its wall clock alone");
+		err = picture__add_missing(b->pic, b->pub,
+					   "events that both the eventlog and the kernel saw: the "
+					   "log's times are aligned only by its wall clock");
 	return err;
 }
 

@@ -70,8 +70,8 @@ struct join_log {
 
 /* Why a log is not joined. */
 #define LOG_CLOCKS_DIFFER                                                                          \
-	"its clock and the system's do not match: that was set, or the system was suspended, "     \
-	"since the program started"
+	"its clock and the system clock do not match: the latter was set, or the system was "      \
+	"suspended, since the program started"
 
 struct join_opts {
 	uint32_t max_depth; /* frames per stack */

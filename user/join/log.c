@@ -139,7 +139,7 @@ static int report_missing(struct log_build *b)
 	if (!stats->ended)
 		err = picture__add_missing(
 			b->pic, b->pub,
-			"the log has no end mark: its program was killed, or runs on");
+			"the log has no end mark: its program was killed, or is still running");
 	if (!err && !stats->by_id[EL_RUN_THREAD])
 		err = picture__add_missing(
 			b->pic, b->pub,
@@ -151,10 +151,9 @@ static int report_missing(struct log_build *b)
 			"cost centres: the program was not built with -prof, or not run "
 			"with +RTS -p -l");
 	if (!err && stats->by_id[EL_RUN_THREAD] && pub->n_calls)
-		err = picture__add_missing(
-			b->pic, b->pub,
-			"waiting for a capability after a safe call: a log alone does "
-			"not tell it from the call");
+		err = picture__add_missing(b->pic, b->pub,
+					   "waiting for a capability after a safe call: a log "
+					   "alone cannot distinguish it from the call");
 	return err;
 }
 

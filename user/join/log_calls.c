@@ -408,8 +408,8 @@ static int group_calls(struct sweep *sw, struct called *v, size_t n, struct keye
 	if (groups <= CALLS_MAX)
 		return 0;
 	err = picture__add_missing(sw->b->pic, sw->b->pub,
-				   "the callers of annotated calls: %zu pairs of function and "
-				   "caller are more than are kept; listed by function alone",
+				   "the callers of annotated calls: too many to keep (%zu pairs of "
+				   "function and caller); the calls are listed by function alone",
 				   groups);
 	if (err)
 		return err;
@@ -464,10 +464,10 @@ static int report_odd(struct log_build *b, const struct el_annot_info *info)
 			(unsigned long long)info->overlaps);
 	if (!err && info->unmatched)
 		err = picture__add_missing(b->pic, b->pub,
-					   "%llu annotations without their other end",
+					   "%llu annotations without a matching begin or end",
 					   (unsigned long long)info->unmatched);
 	if (!err && info->malformed)
-		err = picture__add_missing(b->pic, b->pub, "%llu annotations that make no sense",
+		err = picture__add_missing(b->pic, b->pub, "%llu malformed annotations",
 					   (unsigned long long)info->malformed);
 	if (!err && info->dropped)
 		err = picture__add_missing(b->pic, b->pub,

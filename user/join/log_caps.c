@@ -411,7 +411,7 @@ int elog__caps(struct log_build *b)
 		return err;
 	return picture__add_missing(
 		b->pic, b->pub,
-		"slices under %s in the lanes: so long a log has more than "
-		"can be opened; the sums have all, and --from and --to show a part",
+		"slices under %s in the lanes: a log of this length has more than can be opened; "
+		"the sums include them, and --from and --to show a part",
 		human__duration(b->merged_ns).s);
 }

@@ -212,12 +212,11 @@ static int report_sums_only(struct log_build *b, const struct pic_lane *lanes, s
 	}
 	if (!sums_only)
 		return 0;
-	return picture__add_missing(
-		b->pic, b->pub,
-		"when %zu Haskell threads ran and waited: %zu others were there before, and of "
-		"more than these the eventlog's sums alone are kept%s",
-		sums_only, el_sched__info(b->in.sched).n_lanes,
-		b->seen ? "" : "; --from and --to show a part");
+	return picture__add_missing(b->pic, b->pub,
+				    "when %zu Haskell threads ran and waited: after the first %zu "
+				    "threads, only the eventlog's sums are kept%s",
+				    sums_only, el_sched__info(b->in.sched).n_lanes,
+				    b->seen ? "" : "; --from and --to show a part");
 }
 
 /* `lane` is the records' own, or empty. */

@@ -107,11 +107,11 @@ static int report_spans(struct log_build *b, uint64_t all, size_t kept)
 {
 	if (all == kept)
 		return 0;
-	return picture__add_missing(b->pic, b->pub,
-				    "whether %llu of %llu intervals between START and STOP "
-				    "messages in the eventlog are in the session: they are more "
-				    "than are kept, and are added up whole",
-				    (unsigned long long)(all - kept), (unsigned long long)all);
+	return picture__add_missing(
+		b->pic, b->pub,
+		"whether %llu of %llu intervals between START and STOP messages in the eventlog "
+		"are in the session: there are too many to keep, so they are added up whole",
+		(unsigned long long)(all - kept), (unsigned long long)all);
 }
 
 /* The models of a joined log begin before the session and end after it. */
