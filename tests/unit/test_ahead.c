@@ -134,7 +134,7 @@ static void test_records(void **state)
 			put(&kit,
 			    mk_call(&r, tid, at - EITHER_SIDE, at + EITHER_SIDE, SITE(1), STOP));
 	end(&kit, capture);
-	check_lacks("where a window ends: " CAPTURE "8 records", 1, true);
+	check_lacks("at the ends of windows: " CAPTURE "8 more records", 1, true);
 	check_lacks(CAPTURE, 0, false);
 }
 
@@ -160,7 +160,7 @@ static void test_states(void **state)
 	for (pid_t tid = 7; tid < 7 + THREADS; tid++)
 		put_state(&kit, tid);
 	end(&kit, capture);
-	check_lacks("where a window ends: " CAPTURE "2 records", 1, true);
+	check_lacks("at the ends of windows: " CAPTURE "2 more records", 1, true);
 	check_lacks(CAPTURE, 0, false);
 }
 
@@ -175,7 +175,7 @@ static void test_names(void **state)
 	for (unsigned i = 0; i < THREADS; i++)
 		put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7 + (pid_t)i, T0 + i * WINDOW));
 	end(&kit, capture);
-	check_lacks("took later: " CAPTURE "2 threads", 1, true);
+	check_lacks("took later: " CAPTURE "2 more thread starts", 1, true);
 	check_lacks(CAPTURE, 0, false);
 }
 
@@ -204,7 +204,7 @@ static void test_haskell(void **state)
 		put_look(&kit, id, T0 + id * WINDOW + 10);
 	}
 	end(&kit, capture);
-	check_lacks("Haskell threads waited: " CAPTURE "4 records", 1, true);
+	check_lacks("Haskell threads waited: " CAPTURE "4 more records", 1, true);
 	check_lacks(CAPTURE, 0, false);
 }
 
@@ -230,7 +230,7 @@ static void test_answers(void **state)
 	put_named(&kit);
 	end(&kit, capture);
 	for (uint64_t window = 0; window <= WINDOW; window += WINDOW) {
-		found = replay(CAPTURE "2 names and processes more", window, 1, &notes);
+		found = replay(CAPTURE "2 more names and processes", window, 1, &notes);
 		assert_int_equal(found.with, 1);
 		assert_int_equal(found.exit_code, 1);
 		assert_int_equal(notes.no_room, 2);
@@ -283,7 +283,7 @@ static void test_too_far(void **state)
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 8, T0 + WINDOW * 100002));
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 9, T0 + WINDOW * 100003));
 	end(&kit, capture);
-	found = replay("2 records that come too many windows after", WINDOW, 0, &notes);
+	found = replay("2 records that come too many windows late", WINDOW, 0, &notes);
 	assert_int_equal(found.with, 1);
 	assert_int_equal(found.exit_code, 1);
 	assert_int_equal(notes.too_far, 2);

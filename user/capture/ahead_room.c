@@ -25,15 +25,16 @@ bool ahead_room__lacks(const struct ahead_room *room, enum ahead_kind kind, char
 		       size_t size)
 {
 	static const char *const texts[] = {
-		[AHEAD_CUTS] = "what threads were doing where a window ends: the capture has "
-			       "%" PRIu64 " records of it more than a replay in windows keeps; "
-			       "longer windows need fewer",
+		[AHEAD_CUTS] =
+			"what threads were doing at the ends of windows: the capture has %" PRIu64
+			" more records of this than a replay in windows keeps; longer windows need "
+			"fewer",
 		[AHEAD_NAMES] = "names that threads took later: the capture has %" PRIu64
-				" threads that begin more than a replay in windows keeps; without "
-				"windows they are known",
+				" more thread starts than a replay in windows keeps; a replay "
+				"without windows has these names",
 		[AHEAD_HASKELL] = "how long Haskell threads waited: the capture has %" PRIu64
-				  " records that show them more than a replay in windows keeps; "
-				  "without windows it is known",
+				  " more records of this than a replay in windows keeps; a replay "
+				  "without windows shows it",
 	};
 
 	if (!room->left_out[kind])

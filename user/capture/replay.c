@@ -504,8 +504,8 @@ static int begin(struct replay *r, FILE *in, const char *name)
 		err = capture_header__parse(json, &r->header);
 	free(json);
 	if (err == -ENOTSUP)
-		log_error("%s: made by safescoped %s, whose records are others; use that version",
-			  name, r->header.version);
+		log_error("%s: made by safescoped %s, whose records differ; use that version", name,
+			  r->header.version);
 	else if (err == -EBADMSG)
 		log_error("%s: not a capture of safescoped --save, or its beginning is damaged",
 			  name);

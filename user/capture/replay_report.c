@@ -26,14 +26,14 @@ static void report_left_out(struct replay *r)
 	}
 	if (r->notes.no_room) {
 		snprintf(text, sizeof(text),
-			 "the capture has %" PRIu64 " names and processes more than a replay keeps",
+			 "the capture has %" PRIu64 " more names and processes than a replay keeps",
 			 r->notes.no_room);
 		note(r, text);
 	}
 	if (r->notes.too_far) {
 		snprintf(text, sizeof(text),
-			 "%" PRIu64 " records that come too many windows after the others are left "
-			 "out: longer windows may have them",
+			 "%" PRIu64 " records that come too many windows late are left out: longer "
+			 "windows may include them",
 			 r->notes.too_far);
 		note(r, text);
 	}
@@ -66,7 +66,7 @@ void replay__report(struct replay *r)
 	report_left_out(r);
 	if (r->notes.unknown_inputs) {
 		snprintf(text, sizeof(text),
-			 "the capture was made by safescoped %s: this one does not know %" PRIu64
+			 "the capture is from safescoped %s: this version does not know %" PRIu64
 			 " of its records",
 			 r->header.version, r->notes.unknown_inputs);
 		note(r, text);

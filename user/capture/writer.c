@@ -41,8 +41,8 @@ static void fail(struct capture *c, int err)
 	if (c->err)
 		return;
 	c->err = err;
-	log_warn("%s: %s; the capture ends here, and what there is of it can be replayed",
-		 c->partial, strerror(-err));
+	log_warn("%s: %s; the capture ends here, and can be replayed up to this point", c->partial,
+		 strerror(-err));
 }
 
 static void put(struct capture *c, const void *data, size_t size)
@@ -157,9 +157,9 @@ void capture__take_log(struct capture *c, pid_t pid, const char *path, int fd, u
 	int err = take_log_bytes(c, pid, fd, size);
 
 	if (err) {
-		log_warn("%s: %s; a replay of the capture will be without it", path,
+		log_warn("%s: %s; a replay of the capture will not have it", path,
 			 err == -EFBIG	   ? "too large for the capture"
-			 : err == -ENODATA ? "became shorter while it was kept"
+			 : err == -ENODATA ? "became shorter while it was being copied"
 					   : strerror(-err));
 		capture__take(c, &missing);
 		return;
@@ -201,13 +201,14 @@ static int open_partial(struct capture *c, uid_t owner, gid_t group)
 
 	if (err) {
 		log_error("%s: cannot be written: %s; choose another place with --save", c->path,
-			  err == -EPERM ? "a link on the way is another user's" : strerror(-err));
+			  err == -EPERM ? "a link in its path belongs to another user"
+					: strerror(-err));
 		return err;
 	}
 	/* the final name: detect now if something else than a regular file has it */
 	if (fstatat(c->dir, c->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode)) {
-		log_error("%s: cannot be written: it is no regular file; choose another place with "
-			  "--save",
+		log_error("%s: cannot be written: it is not a regular file; choose another place "
+			  "with --save",
 			  c->path);
 		return -EINVAL;
 	}
@@ -215,10 +216,9 @@ static int open_partial(struct capture *c, uid_t owner, gid_t group)
 	c->fd = openat(c->dir, c->partial_name,
 		       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (c->fd < 0 && errno == EEXIST) {
-		log_error(
-			"%s: is there already: of a session that was killed, or still runs; replay "
-			"it or remove it",
-			c->partial);
+		log_error("%s: already exists, from a session that was killed or is still running; "
+			  "replay it or remove it",
+			  c->partial);
 		return -EEXIST;
 	}
 	if (c->fd < 0 ||
