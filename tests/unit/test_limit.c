@@ -60,9 +60,9 @@ static void test_named(void **state)
 	limit = before;
 	limit.rlim_cur = 50;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	assert_non_null(
-		strstr(limit__why(-EMFILE).text,
-		       "no more than 50 descriptors may be open (RLIMIT_NOFILE); it needs "));
+	assert_non_null(strstr(
+		limit__why(-EMFILE).text,
+		"no more than 50 descriptors may be open (RLIMIT_NOFILE); safescoped needs "));
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
 	limit = before;

@@ -113,7 +113,7 @@ uint64_t limit__memory(const char **ret_name)
 	free(text);
 	if (group < lowest) {
 		lowest = group;
-		*ret_name = "of its control group, MemoryMax";
+		*ret_name = "MemoryMax of its control group";
 	}
 	return lowest;
 }
@@ -129,7 +129,7 @@ static void describe_fds(struct limit_text *ret_text)
 
 	if (limit < needed)
 		snprintf(ret_text->text + n, sizeof(ret_text->text) - (size_t)n,
-			 "; it needs %llu or more", (unsigned long long)needed);
+			 "; safescoped needs %llu or more", (unsigned long long)needed);
 }
 
 struct limit_text limit__why(int err)

@@ -123,7 +123,7 @@ static void report_lost(void)
 	if (!n)
 		return;
 	len = snprintf(line + prefix, sizeof(line) - prefix,
-		       "%u %s left out here: nobody read them in time\n", n,
+		       "%u %s left out here: not read in time\n", n,
 		       n == 1 ? "line was" : "lines were");
 	put(line, prefix + (size_t)len);
 }
