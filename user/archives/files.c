@@ -245,8 +245,8 @@ int archives__open(const char *const *dirs, size_t n, struct archives **ret_arch
 		return err == -ENOMEM ? err : -ENOENT;
 	}
 	if (a->left_out)
-		log_warn("--archives: %zu archives are left out: no more than %u, of %s together, "
-			 "are used, and none that cannot be read",
+		log_warn("--archives: %zu archives are left out: they cannot be read, or exceed "
+			 "the limit of %u archives and %s in all",
 			 a->left_out, ARCHIVES_MAX_FILES, human__bytes(ARCHIVES_MAX_BYTES).s);
 	*ret_archives = a;
 	return 0;

@@ -138,7 +138,7 @@ static int take(const struct shared *head, struct archives_known **ret_known)
 /* Logs the names, for comparison with the truth. */
 static void log_known(const struct elf_file *elf, const struct archives_known *k)
 {
-	log_verbose("%s: %zu functions are those of archives", elf__name(elf), k->n);
+	log_verbose("%s: %zu functions are from archives", elf__name(elf), k->n);
 	if (log__level() < LOG_LVL_DEBUG)
 		return;
 	for (size_t i = 0; i < k->n; i++)

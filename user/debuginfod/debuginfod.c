@@ -122,10 +122,10 @@ int debuginfod__new(const struct debuginfod_opts *opts, struct debuginfod **ret_
 		err = confine_peer__start(&how, run, d, &d->peer);
 	if (err) {
 		log_error("debuginfod: %s: %s", opts->cache,
-			  err == -EPERM ? "another user could change what is kept there, or "
-					  "put something else in its place; set "
-					  "DEBUGINFOD_CACHE_PATH to a directory of root's"
-					: strerror(-err));
+			  err == -EPERM
+				  ? "another user could change or replace the files kept there; "
+				    "set DEBUGINFOD_CACHE_PATH to a directory owned by root"
+				  : strerror(-err));
 		debuginfod__free(d);
 		return err;
 	}
@@ -197,7 +197,7 @@ static int ask(struct debuginfod *d, const struct want *w)
 		return -errno;
 	if (confine_peer__send(d->peer, &task, sizeof(task), -1, MSG_DONTWAIT))
 		return -EPIPE;
-	log_verbose("debuginfod: asked for the %s of %s", debuginfod_kind__name(w->kind),
+	log_verbose("debuginfod: requested the %s of %s", debuginfod_kind__name(w->kind),
 		    w->build_id);
 	d->reported_ns = time__monotonic_ns();
 	d->until_ns = d->reported_ns + debuginfod__timeout_ns(d) + BROKEN_NS;
@@ -215,7 +215,7 @@ static void end_keeping(struct debuginfod *d)
 static void lose_peer(struct debuginfod *d, int err)
 {
 	log_warn("debuginfod: no more files are downloaded: %s",
-		 err == -EPIPE ? "the process that does it has ended" : strerror(-err));
+		 err == -EPIPE ? "the downloading process has ended" : strerror(-err));
 	confine_peer__free(d->peer);
 	d->peer = NULL;
 	end_keeping(d);
@@ -283,11 +283,11 @@ static void finish(struct debuginfod *d, struct want *w, int err, const char *te
 	}
 	end_want(d, w, err == -ENODATA ? -ENOENT : err);
 	if (w->err == -ENOENT)
-		log_verbose("debuginfod: no server has symbols of %s", w->build_id);
+		log_verbose("debuginfod: no server has symbols for %s", w->build_id);
 	else if (err && !w->reported)
 		log_warn("debuginfod: %s: %s", w->build_id,
 			 *text		   ? text
-			 : err == -EBADMSG ? "what came is of another build-id"
+			 : err == -EBADMSG ? "the file received has another build-id"
 					   : strerror(-err));
 	/* avoids repeating the message, since it is requested again and again */
 	w->reported |= err != 0;
@@ -388,8 +388,9 @@ static void trim(struct debuginfod *d)
 	if (err)
 		log_verbose("debuginfod: %s: %s", d->opts.cache, strerror(-err));
 	else if (n)
-		log_verbose("debuginfod: %s: %zu files that had not been read for long are gone",
-			    d->opts.cache, n);
+		log_verbose(
+			"debuginfod: %s: removed %zu files that had not been read for a long time",
+			d->opts.cache, n);
 }
 
 void debuginfod__turn(struct debuginfod *d)

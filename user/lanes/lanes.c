@@ -390,12 +390,11 @@ static int fill_dropped(struct lanes *l, struct ledger_account *account, struct 
 		err = lane__take_account(l, account, ret);
 	lane__judge(ret, 0);
 	return err ? err
-		   : lanes__lack(
-			     l,
-			     "the lanes of %llu threads that ended, in all %.3f s long: there were "
-			     "too many, and others did more; their samples and calls are in the "
-			     "tables",
-			     (unsigned long long)l->dropped, (double)l->dropped_ns / 1e9);
+		   : lanes__lack(l,
+				 "the lanes of %llu threads that ended, %.3f s in all: there were "
+				 "too many, and other threads did more; their samples and calls "
+				 "are in the tables",
+				 (unsigned long long)l->dropped, (double)l->dropped_ns / 1e9);
 }
 
 static int by_weight(const void *pa, const void *pb)
