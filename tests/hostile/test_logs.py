@@ -152,7 +152,7 @@ def test_reader_dies(t):
     code = session.wait()
     check(code in (0, 1), f"safescoped ended with {code}: {session.err.seen}")
     report = t.report().target(target.pid)
-    check(any("eventlog" in line and "ended badly" in line for line in report["missing"]), f"not reported: {report['missing']}")
+    check(any("eventlog" in line and "process that read it failed" in line for line in report["missing"]), f"not reported: {report['missing']}")
     check(report["eventlog"] is None, f"it is joined: {report['eventlog']}")
     calls = t.report().call("safe_sleep_1ms", target.pid)
     check(calls["calls"] == 200, f"calls are missing: {calls}")

@@ -228,7 +228,7 @@ def accounted(report, path):
     """How many processes of a program the report accounts for: individually, in sums, or as having ended too early."""
     alone = [x for x in report.json["targets"] if x["exe"] == str(path)]
     sums = sum(x["processes"] for x in report.json.get("ended_programs", ()) if x["exe"] == str(path))
-    early = re.findall(r"^(\d+) processes of programs that are profiled ended before", "\n".join(alone[0]["missing"]), re.M)
+    early = re.findall(r"^(\d+) processes of profiled programs ended before", "\n".join(alone[0]["missing"]), re.M)
     return len(alone) + sums + sum(map(int, early))
 
 
@@ -290,7 +290,7 @@ def test_no_descriptors_left(t):
         others.append(start(t, as_nobody([path, 1, "safe_sleep_1ms=2000"])))
     for other in others:
         other.go()
-    check(session.err.until("cannot be looked at", 30) is not None, f"{descriptors(session.pid)} of {limit} descriptors: {session.err.seen}")
+    check(session.err.until("cannot be inspected", 30) is not None, f"{descriptors(session.pid)} of {limit} descriptors: {session.err.seen}")
     time.sleep(1)
     session.signal(signal.SIGTERM)
     check(session.wait() in (0, 1), f"safescoped said: {session.err.seen[-3:]}")

@@ -111,7 +111,7 @@ def test_short_life(t, way):
     # What the dynamic linker did before the entry has no unwind rows: a sample or two in the C library's startup. A
     # runtime that is a shared library is noticed at the entry only.
     stops = debug_registers_work()
-    check(stops != ("debug registers stop nothing" in err), f"they work: {stops}; it printed {err}")
+    check(stops != ("debug registers have no effect" in err), f"they work: {stops}; it printed {err}")
     if way != "dyn" and stops:
         folded = t.stem.with_suffix(".folded").read_text().splitlines()
         unknown = [line for line in folded if "[broken: in code of no known file]" in line]
@@ -125,7 +125,7 @@ def test_gone_unseen(t):
     """Programs that a script starts may end before they can be looked at; that is reported."""
     code, _, err = finish(start(t, ["sh", "-c", "i=0; while [ $i -lt 50 ]; do /bin/true; i=$((i + 1)); done"]))
     check(code == 2, f"ended with {code}: {err}")
-    check("ended before they could be looked at" in err, f"it printed {err}")
+    check("ended before they could be inspected" in err, f"it printed {err}")
 
 
 def test_child_of_a_script(t):

@@ -78,7 +78,7 @@ def test_no_descriptors(t):
     targets = sleepers(t, 20)
     session, folder = daemon(t, 140 + 2 * os.cpu_count())
     wait_for(folder, session, lambda reports: len(reports) >= 3)
-    early = [line for line in session.err.seen if "cannot be looked at" in line]
+    early = [line for line in session.err.seen if "cannot be inspected" in line]
     check(len(early) == 1, f"meanwhile it printed {session.err.seen}")
     reports = windows(folder)[:3]
     session.signal(signal.SIGTERM)
@@ -88,7 +88,7 @@ def test_no_descriptors(t):
         live = len(report.json["targets"])
         check(0 < live < len(targets), f"there are {live} of {len(targets)}; it printed {session.err.seen}")
         check(report.json["session"]["exit"] == 1, f"its exit is {report.json['session']['exit']}")
-        for texts in missing(report, r"could not be looked at.* descriptors may be open"):
+        for texts in missing(report, r"could not be inspected.* descriptors may be open"):
             check(len(texts) == 1, f"left out, but the window lacks {texts}")
             check(int(texts[0].split()[0]) == len(targets) - live, f"of {len(targets)} there are {live}: {texts}")
 
@@ -108,7 +108,7 @@ def test_limit_is_named(t, name):
 
     code, said = run_it(limit)
     check(code == 2 and len(said) == 1 and f"RLIMIT_{kind.upper()}" in said[0], f"it ended with {code}: {said}")
-    needs = re.search(r"no more than 64 descriptors .*; it needs (\d+) or more", said[0])
+    needs = re.search(r"no more than 64 descriptors .*; safescoped needs (\d+) or more", said[0])
     if kind == "nofile":
         check(needs, f"not how many it needs: {said}")
         code, said = run_it(needs[1])

@@ -385,7 +385,7 @@ def test_who_serves_has_died(t):
     children = Path(f"/proc/{session.pid}/task/{session.pid}/children").read_text().split()
     server, = (pid for pid in children if Path(f"/proc/{pid}/comm").read_text().startswith("safescoped:http"))
     os.kill(int(server), signal.SIGKILL)
-    session.err.until("nobody gets them", 30)
+    session.err.until("they are not available", 30)
     session.signal(signal.SIGHUP)
     # a reload first writes a window
     session.wait_attached()

@@ -174,7 +174,7 @@ def test_who_has_died(t, name):
     sessions = session_of(s)
     for victim in victims:
         os.kill(victim, signal.SIGKILL)
-    check(s.session.err.until("the session begins anew", 60 * SLOWNESS) is not None, f"{s.session.err.seen}")
+    check(s.session.err.until("the session restarts", 60 * SLOWNESS) is not None, f"{s.session.err.seen}")
     deadline = time.monotonic() + 60 * SLOWNESS
     while session_of(s) in (sessions, []):
         check(time.monotonic() < deadline, "no session follows")
@@ -201,8 +201,8 @@ def test_nobody_answers(t):
     for pid in descendants(s.session.pid):
         if Path(f"/proc/{pid}/comm").read_text().strip() == "safescoped:http":
             os.kill(pid, signal.SIGKILL)
-    line = s.session.err.until("answers for them has ended", 10 * SLOWNESS)
-    check(line and "until the session begins anew" in line, f"it printed {s.session.err.seen}")
+    line = s.session.err.until("serves them has ended", 10 * SLOWNESS)
+    check(line and "until the session restarts" in line, f"it printed {s.session.err.seen}")
     time.sleep(0.2)
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(5)

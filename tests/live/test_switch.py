@@ -105,7 +105,7 @@ def gone_when_it_is_switched_on(t, target, place, options):
         place.unlink()
         place.mkdir()
     switch.unlink()
-    check(session.err.until("it goes on", 30 * SLOWNESS) is not None, f"it printed {session.err.seen}")
+    check(session.err.until("goes on", 30 * SLOWNESS) is not None, f"it printed {session.err.seen}")
     session.wait_attached()
     return session, folder
 
@@ -177,7 +177,7 @@ def test_back_after_it_was_switched_on(t, what):
         place.unlink()
         place.mkdir()
         subprocess.run(["ar", "rc", place / "libnone.a"], check=True)
-    check(session.err.until("went on without is back", 90 * SLOWNESS) is not None, f"it printed {session.err.seen}")
+    check(session.err.until("had to do without is available again", 90 * SLOWNESS) is not None, f"it printed {session.err.seen}")
     session.wait_attached()
     have, before = len(windows(folder)), len(server.requests)
     deadline = time.monotonic() + 60 * SLOWNESS

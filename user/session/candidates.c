@@ -94,7 +94,7 @@ struct candidate *candidates__add(struct candidates *cs, const struct wire_proc_
 	if (!c)
 		c = add(cs, pid);
 	if (!c) {
-		log_warn("pid %d: not looked at: too many processes begin", pid);
+		log_warn("pid %d: not inspected: too many processes are starting", pid);
 		return NULL;
 	}
 	c->due_ns = due_ns;
@@ -169,9 +169,9 @@ static bool wait(struct candidates *cs, struct candidate *c, uint64_t due_ns,
 		 enum candidate_wait waits)
 {
 	static const char *const what[] = {
-		[WAITS_FOR_ROOM] = "others of its user's have ended",
-		[WAITS_FOR_FILES] = "there are descriptors",
-		[WAITS_FOR_TIME] = "it is tried again",
+		[WAITS_FOR_ROOM] = "other processes of its user have ended",
+		[WAITS_FOR_FILES] = "descriptors are available",
+		[WAITS_FOR_TIME] = "it is inspected again",
 	};
 	bool is_new = !c->waits;
 

@@ -51,7 +51,7 @@ static void give_up(struct member *m, int err)
 	m->census.due = false;
 	if (!target__alive(m->target))
 		return;
-	log_warn("pid %d: its heap cannot be counted: %s", m->pid, strerror(-err));
+	log_warn("pid %d: cannot take a census of its heap: %s", m->pid, strerror(-err));
 	m->census.failed = true;
 }
 
@@ -101,7 +101,7 @@ static void settle(struct session *s, struct member *m)
 
 	log_debug("pid %d: heap census %.3f s after its collection: %.1f %% bad%s", m->pid,
 		  (double)(c->taken_at_ns - c->fresh_ns) / 1e9, 100 * fresh,
-		  c->fresh_disturbed ? ", and collected meanwhile" : "");
+		  c->fresh_disturbed ? ", and another collection ran meanwhile" : "");
 	if (good || !c->best || fresh < badness(c->best)) {
 		drop(&c->best);
 		c->best = c->fresh;
@@ -138,10 +138,10 @@ void censuses__end(struct session *s, struct member *m, bool exited)
 		return;
 	if (s->opts->kind != SESSION_SYSTEM)
 		intake__set_exit_code(s->in, EXIT_PARTIAL);
-	intake__add_missing(s->in, m->pid,
-			    c->failed ? "a heap census: its heap could not be read"
-				      : "a heap census: there was no major collection after which "
-					"it could be made");
+	intake__add_missing(
+		s->in, m->pid,
+		c->failed ? "a heap census: its heap could not be read"
+			  : "a heap census: there was no major collection after which to take it");
 }
 
 void censuses__end_all(struct session *s)

@@ -128,8 +128,8 @@ static void hold(struct command *c)
 	c->hold = HOLD_TRACED;
 	c->can_load = entry__works();
 	if (!c->can_load)
-		log_verbose("%s: is not stopped at its entry: debug registers stop nothing on this "
-			    "machine",
+		log_verbose("%s: not stopped at its entry point: debug registers have no effect on "
+			    "this machine",
 			    c->name);
 }
 
@@ -137,7 +137,7 @@ static void hold(struct command *c)
 static void detach(struct command *c, int sig)
 {
 	if (c->hold != HOLD_OFF && ptrace(PTRACE_DETACH, c->pid, 0, sig) && errno != ESRCH)
-		log_debug("%s: cannot be let go: %s", c->name, strerror(errno));
+		log_debug("%s: cannot be released: %s", c->name, strerror(errno));
 	c->hold = HOLD_OFF;
 }
 
@@ -192,7 +192,7 @@ bool command__load(struct command *c)
 		return false;
 	err = entry__set(c->pid);
 	if (err || ptrace(PTRACE_CONT, c->pid, 0, 0)) {
-		log_debug("%s: is not stopped at its entry: %s", c->name,
+		log_debug("%s: cannot be stopped at its entry point: %s", c->name,
 			  strerror(err ? -err : errno));
 		return false;
 	}

@@ -61,8 +61,8 @@ bool hourly__is_new(struct hourly *hourly, pid_t pid, const char *why, uint64_t 
 		return true;
 	}
 	if (!hourly->full)
-		log_warn("so many programs are left out, or only sampled, that further ones are "
-			 "not reported for up to an hour");
+		log_warn("too many programs are left out or only sampled: not reporting further "
+			 "ones for up to an hour");
 	hourly->full = true;
 	return false;
 }

@@ -79,7 +79,7 @@ bool member__forget(struct session *s, struct member *m)
 	kernel__cost(s->kernel, m->pid, now, &cost);
 	if (cost.probe_hits || intake__forget_target(s->in, m->pid))
 		return false;
-	log_debug("pid %d: was looked at in the middle of its exec", m->pid);
+	log_debug("pid %d: was inspected in the middle of its exec", m->pid);
 	held__drop(m->held);
 	m->forgotten = true;
 	leave(s, m, now);
@@ -96,7 +96,7 @@ void member__exec_unseen(struct session *s, const struct wire_proc_new *rec)
 
 	if (!m || (rec->flags & (WIRE_PROC_FORK | WIRE_PROC_TARGET)) || m->probed_ns >= rec->h.ns)
 		return;
-	log_verbose("pid %d: runs another program now, which was not reported", m->pid);
+	log_verbose("pid %d: runs another program now; its exec was not reported", m->pid);
 	if (!member__forget(s, m))
 		member__end(s, m, "exec", rec->h.ns);
 }

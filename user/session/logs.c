@@ -173,15 +173,15 @@ static int join(struct session *s, struct member *m, struct logs_held *held)
 				    log_models__has_wall_clock(log->models)
 					    ? "the eventlog: " LOG_CLOCKS_DIFFER
 					    : "the eventlog: it has no wall-clock event yet (it is "
-					      "empty: GHC writes a buffer when it is full)");
+					      "empty: GHC writes a buffer only when it is full)");
 		return 0;
 	}
 	if (!log_models__hold(log->models, held)) {
 		log_models__free(log->models);
 		log->models = NULL;
 		intake__add_missing(s->in, m->pid,
-				    "the eventlog: the logs of all processes together are more "
-				    "than is kept, and this is one of the big ones");
+				    "the eventlog: the logs of all processes together exceed the "
+				    "limit, and this is one of the largest");
 		intake__set_exit_code(s->in, EXIT_PARTIAL);
 		return 0;
 	}
@@ -200,11 +200,11 @@ static int join(struct session *s, struct member *m, struct logs_held *held)
 static const char *refusal(int err)
 {
 	if (err == -EPERM)
-		return "no eventlog: the program has one open, but not as its own file (open for "
-		       "writing, and its user's); --eventlog FILE would join it";
+		return "no eventlog: the program has one open, but not as a file of its own (open "
+		       "for writing, and owned by its user); --eventlog FILE would join it";
 	if (err == -EREMOTE)
-		return "no eventlog: the program's lies on a file system that may keep its readers "
-		       "waiting; --eventlog FILE would join it";
+		return "no eventlog: the program's eventlog is on a file system that may block its "
+		       "readers; --eventlog FILE would join it";
 	return NULL;
 }
 
@@ -226,10 +226,10 @@ static void note_none(struct session *s, const struct member *m)
 					    "GHC 9.4 it must be linked with -eventlog)");
 		return;
 	}
-	log_error("--eventlog %s: neither a file nor a FIFO or Unix socket that can be read; the "
-		  "session goes on without it",
+	log_error("--eventlog %s: not a readable file, FIFO or Unix socket; the session goes on "
+		  "without it",
 		  wanted);
-	intake__add_missing(s->in, m->pid, "the eventlog that was asked for");
+	intake__add_missing(s->in, m->pid, "the eventlog given with --eventlog");
 	intake__set_exit_code(s->in, EXIT_PARTIAL);
 }
 
@@ -245,12 +245,12 @@ static struct reason unreadable(int err)
 		return (struct reason){"its beginning cannot be read",
 				       "the eventlog: it cannot be read"};
 	case -EIO:
-		return (struct reason){"the process that read it ended badly",
-				       "the eventlog: the process that read it ended badly"};
+		return (struct reason){"the process that read it failed",
+				       "the eventlog: the process that read it failed"};
 	case -ETIMEDOUT:
 	case -EBUSY:
-		return (struct reason){"it took too long",
-				       "the eventlog: to read it took too long"};
+		return (struct reason){"reading it took too long",
+				       "the eventlog: reading it took too long"};
 	default:
 		return (struct reason){strerror(-err), "the eventlog: it cannot be read"};
 	}
@@ -311,9 +311,9 @@ void logs__ended(struct session *s, struct member *m)
 		return;
 	free_log(m);
 	m->log_left_out = true;
-	intake__add_missing(s->in, m->pid,
-			    "the eventlog: those of so many processes that have ended are kept "
-			    "open that there was no room for it");
+	intake__add_missing(
+		s->in, m->pid,
+		"the eventlog: too many eventlogs of processes that have ended are already open");
 }
 
 void logs__free(struct session *s)

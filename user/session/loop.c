@@ -169,9 +169,9 @@ static void keep_beating(struct loop *l)
 	if (kernel__beat(s->kernel) == 0 || s->cut_short)
 		return;
 	s->renewed = renewal__may_be(s, time__monotonic_ns());
-	log_error("the kernel side was taken off: safescoped stood still for more than ten "
-		  "seconds, or its keeper process was killed; the session %s",
-		  s->renewed ? "begins anew" : "ends");
+	log_error("the kernel side was removed: safescoped did not run for more than ten seconds, "
+		  "or its keeper process was killed; the session %s",
+		  s->renewed ? "restarts" : "ends");
 	s->cut_short = s->stopped = true;
 }
 

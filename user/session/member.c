@@ -251,7 +251,7 @@ static int attach(struct session *s, struct member *m, bool armed)
 	m->probed_ns = time__monotonic_ns();
 	/* an exec before its entry existed; later ones are reported */
 	if (!target__runs_same(m->target)) {
-		log_verbose("pid %d: has become another program while it was looked at", m->pid);
+		log_verbose("pid %d: became another program while it was being inspected", m->pid);
 		return -ESTALE;
 	}
 	/* done early, since the next process of the program may start before this one is ready */

@@ -103,8 +103,8 @@ static void report_refused(struct members *members, size_t i)
 	members->reported[i] = true;
 	if (uid != (uid_t)-1)
 		snprintf(whose, sizeof(whose), "user %u", uid);
-	log_warn("further processes of %s are left out until others end: so many others of theirs "
-		 "are profiled at once",
+	log_warn("further processes of %s are left out until others end: too many of theirs are "
+		 "already being profiled",
 		 whose);
 }
 

@@ -23,7 +23,7 @@ static void note_lacking(struct session *s, const struct member *m)
 		 l->calls ? "safe calls are not counted" : "",
 		 l->calls && (l->gc || l->gc_parts) ? "; " : "",
 		 l->gc	       ? "collections are not seen"
-		 : l->gc_parts ? "how long collections were waited for is not known"
+		 : l->gc_parts ? "how long threads waited for collections is not known"
 		 : l->calls    ? ""
 			       : "ticks are not seen",
 		 strerror(-l->err));
@@ -54,7 +54,7 @@ static void note_probes(struct session *s, const struct member *m)
 	note_lacking(s, m);
 	if (info->no_probes) {
 		snprintf(text, sizeof(text),
-			 "no probes: %s; safe calls are not counted, and collections and ticks "
+			 "no probes: %s; safe calls are not counted, and collections and ticks are "
 			 "not seen",
 			 info->no_probes);
 		add(s, m, text);
@@ -74,12 +74,12 @@ static void note_symbols(struct session *s, const struct member *m)
 		return;
 	if (!strcmp(have, "none"))
 		add(s, m,
-		    "no symbols: whatever else has no name is shown by its place in the file; "
+		    "no symbols: code that has no other name is shown by its place in the file; "
 		    "--symbols FILE, or a debug file in /usr/lib/debug, would help");
 	else if (!strcmp(have, "dynamic only"))
 		add(s, m,
-		    "only dynamic symbols: functions that are not exported have no name, or that "
-		    "of a neighbour (~); --symbols FILE, or a debug file in /usr/lib/debug, would "
+		    "only dynamic symbols: functions that are not exported have no name, or a "
+		    "neighbour's (~); --symbols FILE, or a debug file in /usr/lib/debug, would "
 		    "help");
 }
 
@@ -113,8 +113,8 @@ void missing__note_start(struct session *s, struct member *m)
 		return;
 	m->calls_missed = true;
 	add(s, m,
-	    "safe calls before its probes were there are not counted: its runtime may have worked "
-	    "by then");
+	    "safe calls before its probes were in place are not counted: its runtime may already "
+	    "have been running");
 }
 
 static void note_kernel(struct session *s, const struct member *m)
@@ -122,7 +122,7 @@ static void note_kernel(struct session *s, const struct member *m)
 	if (s->opts->kernel_stacks && !target_cache__knows_kernel(s->cache))
 		add(s, m,
 		    "kernel frames have no names: /proc/kallsyms shows no addresses; that needs "
-		    "CAP_SYSLOG, and a kernel.kptr_restrict of 1 or below");
+		    "CAP_SYSLOG, and kernel.kptr_restrict at 1 or below");
 }
 
 /* ── for want of room ────────────────────────────────────────────────────────────────────── */
@@ -144,23 +144,24 @@ static void note_files(struct session *s, const struct member *m, const struct t
 	if (now->no_room) {
 		snprintf(text, sizeof(text),
 			 "the code of %zu of its mappings has no names: one process may map %u "
-			 "files, and those of one user (%u) at most half of what others leave room "
-			 "for",
+			 "files, and the processes of one user (%u) at most half of those that "
+			 "others leave room for",
 			 now->no_room, IMAGES_MAX, m->account);
 		add_refused(s, m, whole, text);
 	}
 	if (now->not_copied) {
-		snprintf(text, sizeof(text),
-			 "the code of %zu of its mappings has no names: their files are not on a "
-			 "local file system, and could not be copied: the server took too long, or "
-			 "they are larger than %llu MB, or those of user %u together too large",
-			 now->not_copied, FETCH_MAX_FILE >> 20, m->account);
+		snprintf(
+			text, sizeof(text),
+			"the code of %zu of its mappings has no names: their files are not on a "
+			"local file system and could not be copied: the server took too long, they "
+			"are larger than %llu MB, or the files of user %u are too large together",
+			now->not_copied, FETCH_MAX_FILE >> 20, m->account);
 		add_refused(s, m, whole, text);
 	}
 	if (now->not_opened) {
 		snprintf(text, sizeof(text),
 			 "the code of %zu of its mappings has no names: their files could not be "
-			 "opened (their file system may permit nobody but its own user)",
+			 "opened (their file system may give access only to its own user)",
 			 now->not_opened);
 		add_refused(s, m, whole, text);
 	}
@@ -175,15 +176,15 @@ static void note_user(struct session *s, const struct member *m, const struct ke
 	/* it may have decreased, if the user has got an account of their own since */
 	if (now->threads > before->threads) {
 		snprintf(text, sizeof(text),
-			 "some threads of user %u's processes were not followed: they have as many "
-			 "as one user's may, half of what others leave of %d",
+			 "some threads of user %u's processes were not followed: one user's "
+			 "processes may have at most half of what others leave of %d threads",
 			 m->account, WIRE_MAX_THREADS);
 		add_refused(s, m, whole, text);
 	}
 	if (now->calls > before->calls) {
 		snprintf(text, sizeof(text),
-			 "%llu safe calls of user %u's processes were not counted: they are made "
-			 "from more places than one user's may be, half of what others leave of %d",
+			 "%llu safe calls of user %u's processes were not counted: one user's "
+			 "processes may use at most half of what others leave of %d call sites",
 			 (unsigned long long)(now->calls - before->calls), m->account,
 			 WIRE_MAX_SITES);
 		add_refused(s, m, whole, text);
@@ -198,16 +199,16 @@ static void note_rows(struct session *s, const struct member *m, const struct ke
 	if (now->process) {
 		snprintf(text, sizeof(text),
 			 "C frames: %zu of its mappings have no unwind rows: one process may have "
-			 "those of %d",
+			 "them for at most %d",
 			 now->process, WIRE_UNWIND_MAPS);
 		add_refused(s, m, whole, text);
 	}
 	if (now->user) {
-		snprintf(text, sizeof(text),
-			 "C frames: %zu of its mappings have no unwind rows: the processes of user "
-			 "%u use those of as many files as one user may, half of what others leave "
-			 "room for",
-			 now->user, m->account);
+		snprintf(
+			text, sizeof(text),
+			"C frames: %zu of its mappings have no unwind rows: the processes of user "
+			"%u may have them for at most half of the files that others leave room for",
+			now->user, m->account);
 		add_refused(s, m, whole, text);
 	}
 }

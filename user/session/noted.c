@@ -7,11 +7,11 @@
 /* Takes a number (unsigned long long), and whose they are. */
 #define LEFT_OUT                                                                                   \
 	"%llu processes of %s were left out, some perhaps only until others ended: "               \
-	"so many of theirs were profiled at once"
+	"too many of theirs were already being profiled"
 
 /* Takes the same number, and the limit on descriptors. */
 #define NO_FILES                                                                                   \
-	"%llu processes could not be looked at, some perhaps only until others ended: "            \
+	"%llu processes could not be inspected, some perhaps only until others ended: "            \
 	"no more than %llu descriptors may be open (RLIMIT_NOFILE)"
 
 /* The counts of the whole session so far. */
@@ -89,8 +89,7 @@ static void note_too_short(struct session *s, const struct noted *n, bool whole)
 
 	if (n->too_short) {
 		snprintf(text, sizeof(text),
-			 "%llu processes of programs that are profiled ended before they could be "
-			 "looked at",
+			 "%llu processes of profiled programs ended before they could be inspected",
 			 (unsigned long long)n->too_short);
 		add_to_all(s, whole, text);
 	}
@@ -182,7 +181,7 @@ static void note_no_archives(struct session *s, bool whole)
 	if (!s->no_archives)
 		return;
 	add_to_all(s, whole,
-		   "functions of archives have no names: those of --archives could not be had");
+		   "functions of archives have no names: those of --archives could not be opened");
 	intake__set_exit_code(s->in, EXIT_PARTIAL);
 }
 
@@ -226,7 +225,7 @@ void noted__end(struct session *s)
 	if (!s->cut_short)
 		return;
 	add_to_all(s, true,
-		   "the end: safescoped stood still for more than ten seconds, or its keeper "
+		   "the end: safescoped did not run for more than ten seconds, or its keeper "
 		   "process was killed");
 	intake__set_exit_code(s->in, EXIT_PARTIAL);
 }

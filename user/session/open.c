@@ -151,7 +151,7 @@ static int attach_one(struct session *s, struct member *m)
 
 	if (target__alive(m->target))
 		return err;
-	log_warn("pid %d: ended while it was attached", m->pid);
+	log_warn("pid %d: ended while it was being attached", m->pid);
 	return 0;
 }
 
@@ -179,7 +179,7 @@ static int open_pids(struct session *s)
 	}
 	progress__task(o->quiet, NULL);
 	if (!err && !members__count_live(s->members)) {
-		log_error("nothing to profile: all of them ended while they were attached");
+		log_error("nothing to profile: all processes ended while they were being attached");
 		err = -ESRCH;
 	}
 	if (!err)
@@ -235,7 +235,7 @@ static int open_archives(struct session *s)
 
 	if (!err || err == -ENOMEM || !o->archives_may_lack)
 		return err;
-	log_warn("it goes on without archives");
+	log_warn("the session goes on without archives");
 	s->no_archives = true;
 	return 0;
 }

@@ -127,11 +127,11 @@ void records__gc_off(struct session *s)
 		rec.h.tgid = rec.h.tid = (__u32)pid;
 		rec.h.ns = time__monotonic_ns();
 		on_record(s, &rec, sizeof(rec));
-		intake__add_missing(s->in, pid,
-				    "no exact GC pauses, and nothing of allocation and the heap "
-				    "from then on: the collections were so many that the probes on "
-				    "them cost too much and came off; a larger --max-overhead "
-				    "keeps them on");
+		intake__add_missing(
+			s->in, pid,
+			"no exact GC pauses, and nothing about allocation and the heap after the "
+			"probes on collections came off: collections were so frequent that they "
+			"cost too much; a larger --max-overhead keeps them on");
 	}
 }
 

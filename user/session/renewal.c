@@ -43,13 +43,14 @@ bool renewal__is_due(struct session *s, uint64_t now)
 	if (push__has_ended(s->push))
 		what = "pushes";
 	else if (scrape__has_ended(s->scrape))
-		what = "answers for metrics";
+		what = "serves metrics";
 	else if (debuginfod__has_ended(s->debuginfod))
 		what = "downloads debug files";
 	if (what)
-		log_warn("the process that %s has ended: the session begins anew", what);
+		log_warn("the process that %s has ended: the session restarts", what);
 	else if (has_come_back(s, now))
-		log_info("what it went on without is back: the session begins anew");
+		log_info("what the session had to do without is available again: the session "
+			 "restarts");
 	else
 		return false;
 	s->renewed = true;

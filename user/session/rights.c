@@ -232,7 +232,7 @@ int rights__give_up(const struct kernel_features *features, unsigned traces)
 	if (!err)
 		err = refuse_calls(traces);
 	if (err)
-		log_error("rights that are not needed cannot be given up: %s%s", strerror(-err),
+		log_error("cannot give up privileges that are not needed: %s%s", strerror(-err),
 			  limit__why(err).text);
 	return err;
 }

@@ -20,8 +20,8 @@ static void report_no_files(struct session *s, pid_t pid)
 	if (no->reported)
 		return;
 	no->reported = true;
-	log_warn("pid %d: cannot be looked at, like those that come after it, until descriptors "
-		 "are closed: no more than %llu may be open (RLIMIT_NOFILE)",
+	log_warn("pid %d: cannot be inspected, like later processes, until descriptors are closed: "
+		 "no more than %llu may be open (RLIMIT_NOFILE)",
 		 pid, (unsigned long long)fd__limit());
 }
 
@@ -72,10 +72,10 @@ bool room__wait_for_time(struct session *s, struct candidate *c)
 
 	if (first)
 		hourly__report(s, c->pid, "left out",
-			       waits ? "its runtime could not be checked in time; it is looked at "
+			       waits ? "its runtime could not be checked in time; it is checked "
 				       "again from time to time"
 				     : "its runtime could not be checked in time, and too many "
-				       "others of its user's wait to be looked at again");
+				       "other processes of its user wait to be checked again");
 	return waits;
 }
 

@@ -255,11 +255,11 @@ void scrape__turn(struct session *s, uint64_t now)
 		return;
 	sc->ended = metrics_server__turn(s->opts->metrics, true, now) == -EPIPE;
 	if (sc->ended) {
-		log_error("metrics: the process that answers for them has ended; nobody gets them "
+		log_error("metrics: the process that serves them has ended; they are not available "
 			  "%s",
-			  s->opts->renew_after_ns ? "until the session begins anew, which it does "
-						    "soon"
-						  : "from now on");
+			  s->opts->renew_after_ns
+				  ? "until the session restarts, which it will do soon"
+				  : "from now on");
 		return;
 	}
 	if (!metrics_server__wanted(s->opts->metrics) || now < sc->next_ns)

@@ -25,7 +25,7 @@ static int judge_command(struct session *s)
 		log_info("%s: ended by signal %d (%s)", name, WTERMSIG(status),
 			 strsignal(WTERMSIG(status)));
 	else if (WEXITSTATUS(status))
-		log_info("%s: ended with %d", name, WEXITSTATUS(status));
+		log_info("%s: exited with status %d", name, WEXITSTATUS(status));
 	if (members__count(s->members))
 		return 0;
 	log_error("%s: nothing to show: %s", name,
@@ -54,18 +54,19 @@ static void note_nobody(struct session *s)
 	if (s->switched_off)
 		/* this has been reported, and is the reason */;
 	else if (s->no_files.n)
-		log_warn("nothing was profiled: processes could not be looked at, since no more "
+		log_warn("nothing was profiled: processes could not be inspected, since no more "
 			 "than %llu descriptors may be open (RLIMIT_NOFILE)",
 			 (unsigned long long)fd__limit());
 	else if (s->n_left_out)
-		log_warn("nothing was profiled: %llu GHC program%s ran, which could not be; "
-			 "safescoped --doctor has more",
+		log_warn("nothing was profiled: %llu GHC program%s ran but could not be profiled; "
+			 "safescoped --doctor shows more",
 			 (unsigned long long)s->n_left_out, s->n_left_out == 1 ? "" : "s");
 	else if (s->not_scanned || candidates__n_checked(s->candidates))
-		log_warn("nothing was profiled: it ended before all processes had been looked at");
+		log_warn("nothing was profiled: the session ended before all processes had been "
+			 "inspected");
 	else
 		log_warn("nothing was profiled: no GHC program ran%s",
-			 s->opts->select ? " that was to be" : "");
+			 s->opts->select ? " that was selected" : "");
 	intake__set_exit_code(s->in, EXIT_PARTIAL);
 }
 

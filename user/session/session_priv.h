@@ -555,8 +555,8 @@ int ending__read_maps(struct session *s);
 uint64_t ending__helpers_cpu_ns(struct session *s);
 /* What is missing for a command; takes a number (unsigned long long). */
 #define ENDING_UNSEEN                                                                              \
-	"processes that the command started, and that ended before they could be looked at: "      \
-	"%llu; GHC programs among them are not here"
+	"processes that the command started and that ended before they could be inspected: "       \
+	"%llu; any GHC programs among them are not shown"
 
 /* ── early.c ─────────────────────────────────────────────────────────────────────────────── */
 

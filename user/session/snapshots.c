@@ -75,8 +75,8 @@ static void enter_open_calls(struct session *s, const struct member *m,
 	}
 	if (refused)
 		intake__add_missing(s->in, m->pid,
-				    "calls that threads were in when it joined: so many threads of "
-				    "its user's are in such calls that others would find no room");
+				    "calls that threads were in when it joined: too many threads "
+				    "of its user are in such calls");
 }
 
 void snapshots__take(struct session *s, struct member *m, bool at_end)

@@ -82,7 +82,7 @@ void sparing__turn(struct session *s, uint64_t now)
 	if (sp->every == 1)
 		log_info("all samples are taken again");
 	else if (before == 1)
-		log_warn("safescoped itself takes %.1f %% of a CPU, more than --max-cpu %g: fewer "
+		log_warn("safescoped itself uses %.1f %% of a CPU, more than --max-cpu %g: fewer "
 			 "samples are taken",
 			 percent, max);
 	log_verbose("one sample in %u is taken: %.1f %% of a CPU", sp->every, percent);

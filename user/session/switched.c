@@ -24,11 +24,12 @@ static void look_ignored(struct session *s, const char *path)
 	bool there = lstat(path, &st) == 0, denied = !there && errno == EACCES;
 
 	if ((there || denied) && !s->off_ignored)
-		log_warn("%s: switches nothing off: %s", path,
-			 denied ? "whether it exists is not to be seen by this user"
+		log_warn("%s: has no effect: %s", path,
+			 denied ? "this user cannot see whether it exists"
 			 : st.st_uid && st.st_uid != geteuid()
-				 ? "it is neither root's nor the user's that safescoped runs as"
-				 : "what it leads to does not exist");
+				 ? "it belongs neither to root nor to the user that safescoped "
+				   "runs as"
+				 : "its target does not exist");
 	s->off_ignored = there || denied;
 }
 

@@ -36,7 +36,7 @@ static void end_replaced(struct session *s, struct member *m)
 	if (s->opts->kind == SESSION_PIDS)
 		log_info("pid %d: runs another program now; its profile ends here", pid);
 	else
-		log_verbose("pid %d: runs another program now, which was not reported", pid);
+		log_verbose("pid %d: runs another program now; its exec was not reported", pid);
 	if (!member__forget(s, m))
 		member__end(s, m, "exec", now);
 	/* when the other program started is not known */

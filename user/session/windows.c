@@ -123,8 +123,7 @@ static void drop(struct windows *w, unsigned why, const char *text)
 		log_verbose("a window is not %s: %s", why == PUSH_FAILED ? "pushed" : "written",
 			    text);
 	else
-		log_warn("a window is not %s: %s; of those after it nothing is reported until one "
-			 "is",
+		log_warn("a window is not %s: %s; further ones are not reported until one is",
 			 why == PUSH_FAILED ? "pushed" : "written", text);
 }
 
@@ -132,7 +131,7 @@ static void note_written(struct windows *w)
 {
 	w->written++;
 	if (w->in_row)
-		log_info("windows are written again; %llu were not, %llu so far",
+		log_info("windows are written again; %llu were not, %llu in all so far",
 			 (unsigned long long)w->in_row, (unsigned long long)w->dropped);
 	w->in_row = 0;
 	w->failing = 0;
@@ -297,7 +296,7 @@ static void start_writer(struct session *s, const struct picture *pic)
 	pid_t *writer = free_writer(s), pid;
 
 	if (!writer) {
-		drop(w, WRITERS_BUSY, "those before it are still being written");
+		drop(w, WRITERS_BUSY, "earlier windows are still being written");
 		return;
 	}
 	/* accounts for earlier entries and recreates a removed queue, since the writer only puts */
@@ -327,7 +326,7 @@ void windows__read_clock(struct session *s)
 	if (step < CLOCK_STEP_NS && step > -CLOCK_STEP_NS)
 		return;
 	timeline__set_clock(s->tl, now, unix_ns);
-	log_info("the clock was set %s by %.3f s: so are the times of windows from this one on",
+	log_info("the clock was set %s by %.3f s: so are the times of this window and later ones",
 		 step < 0 ? "back" : "forward", (double)(step < 0 ? -step : step) / 1e9);
 }
 
@@ -344,7 +343,7 @@ static bool ends_now(struct session *s, uint64_t now)
 		return false;
 	if (free_writer(s) || now - due >= MAX(w->every_ns, WRITER_WAIT_NS)) {
 		if (w->again_ns)
-			log_verbose("a window waited %.1f s for those before it to be written",
+			log_verbose("a window waited %.1f s for earlier ones to be written",
 				    (double)(now - due) / 1e9);
 		w->asked_ns = w->again_ns = 0;
 		return true;
