@@ -269,7 +269,7 @@ def test_futile_collections_of_its_own(t):
     heap = report.target()["heap"]
     finding = the_one(report, "futile_major_gcs")
     check(heap["futile_majors"] >= 0.8 * heap["majors"] >= 4, f"the heap: {heap}")
-    says(finding, "calls for most of them itself", "performMajorGC")
+    says(finding, "requests most of them itself", "performMajorGC")
     check("-F4" not in finding["text"], f"what makes no difference: {finding}")
 
 

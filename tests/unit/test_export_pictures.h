@@ -180,7 +180,7 @@ static const struct pic_function service_functions[] = {
 static const struct pic_finding service_findings[] = {
 	{.id = "f1",
 	 .kind = "unsafe_call_held_up_gc",
-	 .text = "GC waited 300 ms in 2 collections for capability 1, inside the unsafe call "
+	 .text = "GC waited 300 ms in 2 collections for capability 1, held up by the unsafe call "
 		 "take_lock, called from Main.serve: a candidate for `safe`",
 	 .where = "Main.serve (app/Main.hs:30)",
 	 .ns = 300 * MS,

@@ -192,13 +192,13 @@ static void test_gc_share_and_spin(void **state)
 	assert_string_equal(found.v[0].kind, "gc_share");
 	assert_int_equal(found.v[0].ns, 600 * MS);
 	assert_says(&found.v[0], "50 %");
-	assert_says(&found.v[0], "100 collections of 3.00 ms on average, longest 7.00 ms");
+	assert_says(&found.v[0], "100 collections averaging 3.00 ms, longest 7.00 ms");
 	assert_says(&found.v[0], "-A64m");
 	assert_string_equal(found.v[1].kind, "gc_spin");
 	assert_int_equal(found.v[1].ns, 300 * MS);
 	assert_says(&found.v[1], "30 of 60 samples");
 	assert_string_equal(found.v[1].where, "sched_yield");
-	assert_says(&found.v[1], "+RTS -qg, or -with-rtsopts=-qg when it is linked");
+	assert_says(&found.v[1], "+RTS -qg, or -with-rtsopts=-qg when linking");
 	picture__free(found.pic);
 	t.rts_opts = RTS_OPTS_NONE;
 	find(&t, lanes, 2, &found);
@@ -269,7 +269,7 @@ static void test_gc_share_with_sync(void **state)
 	assert_string_equal(found.v[0].kind, "gc_share");
 	assert_int_equal(found.v[0].ns, 800 * MS);
 	assert_says(&found.v[0],
-		    "57 % of the program's CPU time (800 ms), or 71 % (1.00 s) with the waiting "
+		    "57 % of the program's CPU time (800 ms), or 71 % (1.00 s) including the wait "
 		    "for capabilities before collections began: 1 collection of");
 	assert_string_equal(found.v[1].kind, "gc_spin");
 	assert_says(&found.v[1], "30 of 70 samples in garbage collection (and 20 more before "
@@ -316,7 +316,7 @@ static void test_gc_share_major(void **state)
 					       .generation = (int)(i % 2)};
 	find(&t, lanes, 1, &found);
 	assert_says(the_only(&found, "gc_share"),
-		    "30 collections of the youngest generation of 1.00 ms");
+		    "30 collections of the youngest generation averaging 1.00 ms");
 	assert_says(the_only(&found, "gc_share"), "30 major ones of 9.00 ms");
 	assert_says(the_only(&found, "gc_share"), "fewer of them by +RTS -F4");
 	assert_null(strstr(found.v[0].text, "-A64m"));
@@ -329,7 +329,7 @@ static void test_gc_share_major(void **state)
 	picture__free(found.pic);
 	t.heap.major_reasons[GC_REASON_IDLE] = 30;
 	find(&t, lanes, 1, &found);
-	assert_says(the_only(&found, "gc_share"), "fewer of them while it is idle");
+	assert_says(the_only(&found, "gc_share"), "fewer of them while the program is idle");
 	assert_null(strstr(found.v[0].text, "-F4"));
 	picture__free(found.pic);
 	for (size_t i = 0; i < ARRAY_SIZE(gcs); i++)
@@ -396,8 +396,9 @@ static void test_gc_share_of_log(void **state)
 	find(&t, NULL, 0, &found);
 	f = the_only(&found, "gc_share");
 	assert_int_equal(f->ns, 300 * MS);
-	assert_says(f, "took 50 % of the time in which capabilities were busy, and paused the "
-		       "program for 300 ms: 1 collection of the youngest generation of 200 ms");
+	assert_says(f,
+		    "took 50 % of the time in which capabilities were busy, and paused the "
+		    "program for 300 ms: 1 collection of the youngest generation averaging 200 ms");
 	assert_int_equal(f->longest.start_ns, AT(100));
 	picture__free(found.pic);
 	/* busy with other things for a long time */

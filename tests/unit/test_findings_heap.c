@@ -101,7 +101,7 @@ static void test_bounded_pauses(void **state)
 	(void)state;
 	find(&t, busy(), 1, &found);
 	f = the_only(&found, "one_allocator");
-	assert_says(f, "paused the program for 12 % of the time in which they were observed");
+	assert_says(f, "paused the program for 12 % of the time during which they were observed");
 	assert_int_equal(f->ns, 24 * MS);
 	picture__free(found.pic);
 	/* the same for large objects */
@@ -115,7 +115,7 @@ static void test_bounded_pauses(void **state)
 	t.alloc.observed_ns = 200 * MS;
 	find(&t, busy(), 1, &found);
 	assert_says(the_only(&found, "large_objects"),
-		    "400 of 500 collections in the time in which they were observed");
+		    "400 of 500 collections while they were observed");
 	picture__free(found.pic);
 	/* short as long as they were observed; never observed */
 	t.gc.observed_pause_ns = 9 * MS;
@@ -266,7 +266,7 @@ static void test_futile_for_other_reasons(void **state)
 	find(&t, busy(), 1, &found);
 	f = the_only(&found, "futile_major_gcs");
 	assert_says(f, "39 of 40 major collections freed less than 3 %");
-	assert_says(f, "the program calls for most of them itself");
+	assert_says(f, "the program requests most of them itself");
 	assert_null(strstr(f->text, "-F4"));
 	picture__free(found.pic);
 	/* after idle time; without -threaded there is no idle collection, but a search for
@@ -274,13 +274,13 @@ static void test_futile_for_other_reasons(void **state)
 	reasons[GC_REASON_IDLE] = 3;
 	find(&t, busy(), 1, &found);
 	f = the_only(&found, "futile_major_gcs");
-	assert_says(f, "idle: fewer come after a longer idle time: +RTS -I10");
+	assert_says(f, "idle: a longer idle time makes them rarer: +RTS -I10");
 	assert_null(strstr(f->text, "-F4"));
 	picture__free(found.pic);
 	t.threaded = false;
 	find(&t, busy(), 1, &found);
 	f = the_only(&found, "futile_major_gcs");
-	assert_says(f, "to find those that wait forever");
+	assert_says(f, "to find threads that wait forever");
 	assert_null(strstr(f->text, "+RTS"));
 	picture__free(found.pic);
 }

@@ -27,8 +27,9 @@ static void report_ready(struct finder *f)
 		return;
 	finding__add(f, "idle_capability", ns, "",
 		     "For about %s (%s of the RTS's timer) a capability was idle while Haskell "
-		     "threads, up to %" PRIu64 ", were ready to run on others: forkOn pins them, "
-		     "and a capability in an unsafe call gives none away",
+		     "threads, up to %" PRIu64
+		     ", were ready to run on others: forkOn pins threads, and a capability in an "
+		     "unsafe call cannot hand any over",
 		     human__duration(ns).s, finding__counted(ticks, "tick", "ticks").s,
 		     f->t->overlaps.starved_most);
 }
@@ -41,9 +42,8 @@ static void report_waiting(struct finder *f)
 		return;
 	f->longest = finding__longest(f, LANE_THREAD, 1U << ST_CAP_WAIT);
 	finding__add(f, "idle_capability", ns, "",
-		     "For %s a capability was idle while threads waited to get another one "
-		     "back after a safe call: a thread returns to the capability that it "
-		     "left",
+		     "For %s a capability was idle while threads waited to get another one back "
+		     "after a safe call: a thread returns to the capability it left",
 		     human__duration(ns).s);
 }
 
@@ -74,15 +74,15 @@ static void look_for_preempted(struct finder *f)
 		return;
 	if (f->caps->n == 1)
 		finding__add(f, "capability_preempted", preempted, "",
-			     "The capability stood still for %s (%.0f %% of its busy time) because "
+			     "The capability was stalled for %s (%.0f %% of its busy time) because "
 			     "its thread had no CPU: the machine is busy with other things, or the "
 			     "program's cgroup has a quota",
 			     human__duration(preempted).s, human__percent(preempted, busy));
 	else
 		finding__add(f, "capability_preempted", preempted, "",
-			     "Capabilities stood still for %s (%.0f %% of their busy time) because "
-			     "their threads had no CPU: the machine is busy with other things, or "
-			     "there are more capabilities (%zu) than CPUs",
+			     "Capabilities were stalled for %s (%.0f %% of their busy time) "
+			     "because their threads had no CPU: the machine is busy with other "
+			     "things, or there are more capabilities (%zu) than CPUs",
 			     human__duration(preempted).s, human__percent(preempted, busy),
 			     f->caps->n);
 }

@@ -69,12 +69,12 @@ const char *finding__rts(struct finder *f, const char *option)
 	case RTS_OPTS_ALL:
 		return finding__text(f, "+RTS %s", option);
 	case RTS_OPTS_UNKNOWN:
-		return finding__text(f, "+RTS %s, or -with-rtsopts=%s when it is linked", option,
+		return finding__text(f, "+RTS %s, or -with-rtsopts=%s when linking", option,
 				     option);
 	default:
 		return finding__text(f,
-				     "%s, which this program refuses after +RTS: relink it with "
-				     "-rtsopts, or set it with -with-rtsopts=%s",
+				     "%s, which this program does not accept after +RTS: relink it "
+				     "with -rtsopts, or with -with-rtsopts=%s",
 				     option, option);
 	}
 }

@@ -80,19 +80,18 @@ static const char *major_hint(struct finder *f)
 
 	switch (finding__majors_reason(&f->t->heap)) {
 	case GC_REASON_FORCED:
-		fewer = "fewer calls of performGC or performMajorGC, by which most of them came";
+		fewer = "fewer calls of performGC or performMajorGC, which caused most of them";
 		break;
 	case GC_REASON_IDLE:
-		fewer = "fewer of them while it is idle, when most of them came";
+		fewer = "fewer of them while the program is idle, when most of them ran";
 		break;
 	default:
 		fewer = finding__text(f, "fewer of them by %s", finding__rts(f, "-F4"));
 	}
-	return finding__text(
-		f,
-		"; most of it in major ones, which copy all live data: less of that, or "
-		"%s",
-		fewer);
+	return finding__text(f,
+			     "; most of it in major collections, which copy all live data: less "
+			     "live data, or %s",
+			     fewer);
 }
 
 /* A larger allocation area means fewer collections of the youngest generation, and does not shorten
@@ -106,17 +105,17 @@ static const char *hint(struct finder *f, const struct pic_gc *gc, const struct 
 	if (!gc->known || !gc->count || gc->inferred)
 		return "";
 	if (minor && many_and_short(n, ns, f->wall_ns) && nursery_helps(f->t))
-		return finding__text(f,
-				     "; many and short: a larger allocation area makes fewer of "
-				     "them: %s",
-				     finding__rts(f, "-A64m"));
+		return finding__text(
+			f, "; many and short: a larger allocation area means fewer of them: %s",
+			finding__rts(f, "-A64m"));
 	if (longest >= LONG_PAUSE_NS)
 		return finding__text(f, "; long pauses: less live data, compact regions, or %s",
 				     finding__rts(f, "--nonmoving-gc"));
 	return known && !minor ? major_hint(f) : "";
 }
 
-/* ": 7 442 of the youngest generation of 4.08 ms on average, 55 major ones of 4.46 ms, longest …"
+/* ": 7 442 of the youngest generation averaging 4.08 ms, 55 major ones averaging 4.46 ms, longest
+ * …"
  */
 static const char *pauses(struct finder *f, const struct pic_gc *gc, const struct kinds *k)
 {
@@ -125,21 +124,21 @@ static const char *pauses(struct finder *f, const struct pic_gc *gc, const struc
 	if (!gc->known || !gc->count || gc->inferred)
 		return "";
 	if (!k->minor || !k->major)
-		return finding__text(f, ": %s%s of %s on average, %s",
+		return finding__text(f, ": %s%s averaging %s, %s",
 				     finding__counted(gc->count, "collection", "collections").s,
 				     k->minor	? " of the youngest generation"
 				     : k->major ? ", all of them major,"
 						: "",
 				     human__duration(gc->pause_ns / gc->count).s, longest);
-	return finding__text(f, ": %s of the youngest generation of %s on average, %s of %s, %s",
+	return finding__text(f, ": %s of the youngest generation averaging %s, %s averaging %s, %s",
 			     finding__counted(k->minor, "collection", "collections").s,
 			     human__duration(k->minor_ns / k->minor).s,
 			     finding__counted(k->major, "major one", "major ones").s,
 			     human__duration(k->major_ns / k->major).s, longest);
 }
 
-/* ", or 62 % (4.25 s) with the waiting for capabilities before collections began": the figure that
- * other tables show for garbage collection; "" if it is the same. */
+/* ", or 62 % (4.25 s) including the wait for capabilities before collections began": the figure
+ * that other tables show for garbage collection; "" if it is the same. */
 static const char *with_sync(struct finder *f, uint64_t work_ns, uint64_t sync_ns)
 {
 	uint64_t all_ns = work_ns + sync_ns;
@@ -147,7 +146,7 @@ static const char *with_sync(struct finder *f, uint64_t work_ns, uint64_t sync_n
 	if (!sync_ns || !finding__share(sync_ns, f->cpu_ns, SYNC_PERCENT))
 		return "";
 	return finding__text(
-		f, ", or %.0f %% (%s) with the waiting for capabilities before collections began",
+		f, ", or %.0f %% (%s) including the wait for capabilities before collections began",
 		human__percent(all_ns, f->cpu_ns), human__duration(all_ns).s);
 }
 
@@ -267,14 +266,13 @@ static void look_for_spin(struct finder *f, const struct spin *spin)
 	if (finding__share(spin->sync_samples, spin->all_samples, SYNC_PERCENT))
 		sync = finding__text(f, " (and %s more before collections began)",
 				     human__count(spin->sync_samples).s);
-	finding__add(
-		f, "gc_spin", spin->ns, spinning[most],
-		"Threads of the parallel collector spun without work for about %s: %s of %s in "
-		"garbage collection%s, most in %s; one thread alone (or fewer: -qn) leaves that "
-		"CPU time to the program: %s",
-		human__duration(spin->ns).s, human__count(spin->samples).s,
-		finding__counted(spin->all_samples, "sample", "samples").s, sync, spinning[most],
-		finding__rts(f, "-qg"));
+	finding__add(f, "gc_spin", spin->ns, spinning[most],
+		     "Threads of the parallel collector spun without work for about %s: %s of %s "
+		     "in garbage collection%s, most in %s; a single collector thread (or fewer of "
+		     "them: -qn) leaves that CPU time to the program: %s",
+		     human__duration(spin->ns).s, human__count(spin->samples).s,
+		     finding__counted(spin->all_samples, "sample", "samples").s, sync,
+		     spinning[most], finding__rts(f, "-qg"));
 }
 
 void findings__gc(struct finder *f)

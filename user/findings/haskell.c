@@ -87,7 +87,7 @@ static void look_for_black_holes(struct finder *f)
 		return;
 	finding__add(f, "blocked_on_black_hole", w.ns, thread_name(f, w.most),
 		     "%s waited %s for values that other threads were evaluating (black holes), "
-		     "%s, longest %s: evaluate what is shared before it is shared",
+		     "%s, longest %s: evaluate shared values before sharing them",
 		     finding__counted(w.threads, "Haskell thread", "Haskell threads").s,
 		     human__duration(w.ns).s, finding__counted(w.times, "time", "times").s,
 		     human__duration(w.longest_ns).s);
@@ -102,7 +102,7 @@ static void look_for_sleeps(struct finder *f, enum haskell_state state, const ch
 	if (!w.most || (double)w.times * 1e9 < (double)SLEEPS_PER_SECOND * (double)f->wall_ns)
 		return;
 	finding__add(f, kind, w.ns / MAX(w.threads, (size_t)1), thread_name(f, w.most),
-		     "%s went to sleep %s %s times a second, %s each on average",
+		     "%s went to sleep %s %s times a second, for %s each on average",
 		     finding__counted(w.threads, "Haskell thread", "Haskell threads").s, what,
 		     finding__rate(w.times, f->wall_ns).s,
 		     human__duration(w.ns / MAX(w.times, 1)).s);
@@ -122,10 +122,10 @@ static void look_for_bound(struct finder *f)
 		if ((double)n * 1e9 < (double)SWITCHES_PER_SECOND * (double)f->wall_ns)
 			continue;
 		finding__add(f, "bound_thread", lane->states_ns[ST_RTS], "main",
-			     "The main thread, which is bound to its OS thread, was run %s times a "
-			     "second in turn with others: each time one OS thread goes to sleep "
-			     "and another one wakes, %s of CPU time in the runtime for this one "
-			     "alone; do the work in a forkIO thread",
+			     "The main thread, which is bound to its OS thread, took turns with "
+			     "other threads %s times a second: each time one OS thread goes to "
+			     "sleep and another one wakes, which cost this thread alone %s of CPU "
+			     "time in the runtime; do the work in a forkIO thread",
 			     finding__rate(n, f->wall_ns).s,
 			     human__duration(lane->states_ns[ST_RTS]).s);
 	}

@@ -92,7 +92,7 @@ static const char *growing(struct finder *f)
 	for (unsigned i = 0; i < MOST_GROWING && (v = next_grown(c, v)); i++) {
 		if (!finding__share(grown(v), all, GROWING_PERCENT))
 			break;
-		text = finding__text(f, "%s%s %s (+%s)", text, i ? "," : "; what grows is", v->name,
+		text = finding__text(f, "%s%s %s (+%s)", text, i ? "," : "; growing:", v->name,
 				     human__bytes(grown(v)).s);
 	}
 	return text;
@@ -112,9 +112,9 @@ static void find_growth(struct finder *f)
 	    least * ((double)span / 60e9) * 100 < (double)live * GROWTH_PERCENT)
 		return;
 	finding__add(f, "heap_grows", paused(f).ns, NULL,
-		     "The heap grows by %s a minute (± %s), and what is live after major "
-		     "collections was %s in the end%s: something is kept that is not needed any "
-		     "more, or a cache has no limit",
+		     "The heap grows by %s a minute (± %s), and live data after major collections "
+		     "was %s at the end%s: the program keeps data it no longer needs, or a cache "
+		     "has no limit",
 		     human__bytes(human__whole(heap->growth)).s,
 		     human__bytes(human__whole(heap->growth_error)).s, human__bytes(live).s,
 		     growing(f));
@@ -123,7 +123,7 @@ static void find_growth(struct finder *f)
 /* The qualification of figures on allocation and the heap if the probes on collections came off. */
 static const char *in_part(const struct finder *f)
 {
-	return f->t->alloc.observed_ns ? " in the time in which they were observed" : "";
+	return f->t->alloc.observed_ns ? " while they were observed" : "";
 }
 
 /* A larger factor only makes those collections rarer that are due to the heap's growth. */
@@ -131,19 +131,19 @@ static const char *fewer_majors(struct finder *f)
 {
 	switch (finding__majors_reason(&f->t->heap)) {
 	case GC_REASON_FORCED:
-		return "the program calls for most of them itself (performGC or "
-		       "performMajorGC): fewer calls make fewer";
+		return "the program requests most of them itself (performGC or performMajorGC): "
+		       "request fewer";
 	case GC_REASON_IDLE:
 		if (f->t->threaded)
 			return finding__text(f,
-					     "most of them came while the program was idle: fewer "
-					     "come after a longer idle time: %s",
+					     "most of them ran while the program was idle: a "
+					     "longer idle time makes them rarer: %s",
 					     finding__rts(f, "-I10"));
 		/* rts/Schedule.c, scheduleDetectDeadlock */
-		return "most of them came as no Haskell thread could run, to find those that wait "
-		       "forever (BlockedIndefinitely): where no thread waits so, none come";
+		return "most of them ran because no Haskell thread could run, to find threads that "
+		       "wait forever (BlockedIndefinitely): without such threads there are none";
 	default:
-		return finding__text(f, "fewer come with a larger factor: %s",
+		return finding__text(f, "a larger factor makes them rarer: %s",
 				     finding__rts(f, "-F4"));
 	}
 }
@@ -188,8 +188,8 @@ static void find_large(struct finder *f)
 	    !finding__share(alloc->reasons[GC_REASON_LARGE], alloc->collections, LARGE_PERCENT))
 		return;
 	finding__add(f, "large_objects", paused(f).ns, NULL,
-		     "Large objects are %.0f %% of what is allocated (%s a second), and asked for "
-		     "%s of %s%s: buffers that are used again make fewer, or a higher limit: %s",
+		     "Large objects are %.0f %% of what is allocated (%s a second), and triggered "
+		     "%s of %s%s: reuse buffers, or raise the limit: %s",
 		     human__percent(alloc->large_bytes, alloc->large_of_bytes),
 		     human__bytes(rate(alloc)).s, human__count(alloc->reasons[GC_REASON_LARGE]).s,
 		     finding__counted(alloc->collections, "collection", "collections").s,
@@ -211,7 +211,7 @@ static void find_one(struct finder *f)
 		     "%.0f %% of the time%s",
 		     frame->name, human__percent(first->self_bytes, alloc->sampled_bytes),
 		     human__bytes(rate(alloc)).s, human__percent(gcs.ns, gcs.of_ns),
-		     gcs.in_part ? " in which they were observed" : "");
+		     gcs.in_part ? " during which they were observed" : "");
 }
 
 void findings__heap(struct finder *f)

@@ -63,7 +63,7 @@ static void find_small(struct finder *f, const struct minors *m, uint64_t each)
 	finding__add(f, "small_nursery", m->ns, NULL,
 		     "Nurseries of %s were used up %s times a second, and collecting them paused "
 		     "the program for %.0f %% of the time, although only %.1f %% of what is "
-		     "allocated survives: a larger allocation area makes fewer collections: %s",
+		     "allocated survives: a larger allocation area means fewer collections: %s",
 		     human__bytes(each).s, finding__rate(m->n, f->wall_ns).s,
 		     human__percent(m->ns, f->wall_ns), 100 * survives, finding__rts(f, "-A64m"));
 }
@@ -81,7 +81,7 @@ static void find_large(struct finder *f, uint64_t each)
 		 (unsigned long long)MAX(each / LARGE_PART >> 20, UINT64_C(1)));
 	finding__add(f, "large_nursery", f->t->gc.pause_ns, NULL,
 		     "Nurseries take %s of the %s that the heap holds from the system, and "
-		     "collections paused the program for %.1f %% of the time only: a smaller "
+		     "collections paused the program for only %.1f %% of the time: a smaller "
 		     "allocation area saves memory: %s",
 		     human__bytes(heap->nursery_bytes).s, human__bytes(heap->held_bytes).s,
 		     human__percent(f->t->gc.pause_ns, f->wall_ns), finding__rts(f, option));

@@ -60,7 +60,7 @@ static void report(struct finder *f, const struct pic_unsafe *call)
 					      human__duration(call->blocked_ns).s);
 		f->longest = call->longest_held;
 		finding__add(f, "unsafe_call_held_up_gc", call->held_up_gc_ns, place,
-			     "%s, inside the unsafe call %s%s%s: a candidate for `safe`",
+			     "%s, held up by the unsafe call %s%s%s: a candidate for `safe`",
 			     finding__gc_waited(f, call->held_up_gc_ns, call->held_up_gcs,
 						list_caps(f, call), call->longest_held_ns),
 			     function ? function->name : "[not known]", from, slept);
