@@ -110,7 +110,7 @@ def test_configuration_of_another_user(t, case):
     else:
         path = given(shared / "conf", f"format json\noutput {private}/x.json\n", uid, mode)
         code, said = write("--config", path, "-d", "0.1")
-    check(code == 2 and "may write it" in said, f"ended with {code}: {said}")
+    check(code == 2 and "can write to it" in said, f"ended with {code}: {said}")
     check("x.json" not in all_below(private), f"root's folder holds {all_below(private)}")
 
 

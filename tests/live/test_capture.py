@@ -167,7 +167,7 @@ def test_killed(t):
     check(not (t.dir / "capture").exists(), "a capture that was not finished has its final name")
     code, said = replay(t, t.dir / "capture.partial", formats=("json", "folded"))
     check(code == 1, f"the replay ended with {code}: {said}")
-    check("was not finished" in said, f"it printed {said}")
+    check("incomplete capture" in said, f"it printed {said}")
     report = t.report(t.dir / "again").json
     duration = report["session"]["duration_ns"] / 1e9
     check(1 < duration < 4, f"{duration} s of the session are in the capture")

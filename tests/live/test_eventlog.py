@@ -446,9 +446,9 @@ def without_blocks(t):
 
 
 def test_bad_files(t):
-    cases_ = {"empty": (b"", "is empty"), "text": (b"hello, this is no log\n" * 30, "neither an eventlog"),
+    cases_ = {"empty": (b"", ": empty"), "text": (b"hello, this is no log\n" * 30, "neither an eventlog"),
               "elf": (Path("/bin/true").read_bytes(), "neither an eventlog"),
-              "header": (b"hdrbhetb" + b"\0" * 300, "damaged at its beginning"),
+              "header": (b"hdrbhetb" + b"\0" * 300, "damaged at the beginning"),
              "no blocks": (without_blocks(t), "its events are not in blocks")}
     for name, (content, why) in cases_.items():
         path = t.dir / name

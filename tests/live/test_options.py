@@ -33,8 +33,8 @@ GOOD = {
     "daemon": "keep 3\n", "other_names": WINDOWS + "push otlp+http://h\npush-header-file HEADERS\nqueue /q\nqueue-bytes 3M\nexclude user:root\n"}
 WRONG = {
     "unknown": ("windw 60", "windw: no such option"), "without": ("pid", "needs a value"),
-    "with": ("kernel-stacks yes", "takes no value"), "a_mode": ("list", "command line only"),
-    "another": ("config /etc/x", "command line only"), "no_name": ("= 60", ": no such option"),
+    "with": ("kernel-stacks yes", "takes no value"), "a_mode": ("list", "only allowed on the command line"),
+    "another": ("config /etc/x", "only allowed on the command line"), "no_name": ("= 60", ": no such option"),
     "too_small": ("frequency 0", "frequency"), "too_large": ("frequency 1e9", "frequency"),
     "user": ("user nobody-of-this-name", "no such user"), "letter": ("F 99", "no such option"),
     "long_name": ("comm my-long-service-name", "15 bytes"), "long_glob": ("exclude comm=my-long-[sx]ervices*", "15 bytes"),

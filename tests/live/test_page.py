@@ -295,7 +295,7 @@ def check_text(text, truth):
     check("digest" in haskell[0], f"the function that uses the CPU: {haskell}")
     calls = [line for line in section(text, "Safe calls") if "faulty_query" in line]
     check(len(calls) == 1 and "fetch" in calls[0] and f" {truth['queries']} " in calls[0], f"the call that blocks: {calls}")
-    check(re.search("GC waited .* for capability 1 .*inside the unsafe call faulty_take_lock, called from .*rebuild.*the longest at [0-9.]+ s",
+    check(re.search("GC waited .* for capability 1 .*held up by the unsafe call faulty_take_lock, called from .*rebuild.*the longest at [0-9.]+ s",
                     stands_out), f"what held the collections up, and when: {stands_out}")
     waits = " ".join(line.strip() for line in section(text, "Where the time went")).partition("waited in or for: ")[2]
     check(re.search(rf"capability 1 \([0-9.]+ ms, {truth['queriers'][0]}\)", waits), f"who waited for which capability: {waits}")

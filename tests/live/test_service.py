@@ -282,7 +282,7 @@ def test_reload(t):
     s.manager.wait_for("READY")
     s.wait_for_windows(lambda hz: hz.count(97) >= 2)
     lines = s.end()
-    check(any("read again" in line for line in lines), f"it printed {lines}")
+    check(any("reloaded" in line for line in lines), f"it printed {lines}")
     hz = s.frequencies()
     check(hz == sorted(hz) and set(hz) == {49, 97}, f"windows of {hz} Hz")
     all_windows = windows(s.folder)
@@ -355,7 +355,7 @@ def test_reload_that_cannot_begin(t):
             s.manager.wait_for("READY")
         finally:
             other.kill()
-    check(s.session.err.until("the options before the reload are used again", 30) is not None, f"it printed {s.session.err.seen}")
+    check(s.session.err.until("going back to the options before the reload", 30) is not None, f"it printed {s.session.err.seen}")
     check(s.child() != child, "the session before goes on")
     have = len(s.frequencies())
     s.wait_for_windows(lambda hz: len(hz) > have + 1)

@@ -202,7 +202,7 @@ static void test_gc_share_and_spin(void **state)
 	picture__free(found.pic);
 	t.rts_opts = RTS_OPTS_NONE;
 	find(&t, lanes, 2, &found);
-	assert_says(&found.v[1], "-qg, which this program refuses after +RTS");
+	assert_says(&found.v[1], "-qg, which this program does not accept after +RTS");
 	picture__free(found.pic);
 
 	/* only advice that the program accepts */

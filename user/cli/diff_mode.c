@@ -31,7 +31,7 @@ static void complain(const struct side *side, int err)
 
 	switch (err) {
 	case -EINVAL:
-		why = "it has no time on the CPU";
+		why = "it has no CPU time";
 		break;
 	case -EBADMSG:
 		why = "neither a capture (--save) nor a JSON report";
@@ -84,9 +84,9 @@ static int read_capture(const struct options *options, FILE *in, struct side *si
 	if (err)
 		return -ECANCELED;
 	if (!replay__notes(replay)->complete)
-		log_warn("%s: was not finished: it is compared as far as it goes", side->path);
+		log_warn("%s: incomplete capture; comparing what it has", side->path);
 	if (replay__notes(replay)->damaged_blocks)
-		log_warn("%s: is damaged: what could not be read is left out", side->path);
+		log_warn("%s: damaged capture; leaving out what could not be read", side->path);
 	err = render(replay__picture(replay), &export_json, &opts, &json, &len);
 	if (!err)
 		err = diff_report__read(json, len, &side->report);
@@ -186,13 +186,13 @@ static void report_none(const struct diff_mode *mode, const char *per)
 
 		for (uint32_t i = 0; i < r->n_programs; i++)
 			if (r->programs[i].gcs_missed) {
-				log_error("--per gc: how many collections there were in %s is not "
-					  "known: the probes on them came off (--max-overhead)",
+				log_error("--per gc: the number of collections in %s is unknown: "
+					  "their probes came off (--max-overhead)",
 					  mode->sides[side].path);
 				return;
 			}
 	}
-	log_error("--per %s: there are none in one of the sessions, or no samples", per);
+	log_error("--per %s: one of the sessions has none, or no samples", per);
 }
 
 static int compare(struct diff_mode *mode)
@@ -201,7 +201,7 @@ static int compare(struct diff_mode *mode)
 	int err = diff__new(mode->sides[0].report, mode->sides[1].report, per, &mode->diff);
 
 	if (err == -ENOENT)
-		log_error("--diff: no program is in both sessions");
+		log_error("--diff: the sessions have no program in common");
 	else if (err == -ERANGE && per)
 		report_none(mode, per);
 	else if (err == -ERANGE)

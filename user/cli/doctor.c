@@ -52,17 +52,19 @@ struct cap_use {
 /* All of these but CAP_SYS_ADMIN, which is nearly root, are enough. */
 static const struct cap_use caps[] = {
 	{"CAP_BPF", "loads the BPF programs", CAP_BPF, NEEDED},
-	{"CAP_PERFMON", "samples, and attaches to the scheduler", CAP_PERFMON, NEEDED},
+	{"CAP_PERFMON", "takes samples, and attaches to the scheduler", CAP_PERFMON, NEEDED},
 	{"CAP_SYS_PTRACE", "reads other processes' memory", CAP_SYS_PTRACE, NEEDED},
 	{"CAP_DAC_READ_SEARCH",
-	 "opens other users' processes' memory, and executables that only their owner may read",
+	 "opens the memory of other users' processes, and executables that only their owner may "
+	 "read",
 	 CAP_DAC_READ_SEARCH, OPTIONAL},
 	{"CAP_CHECKPOINT_RESTORE",
-	 "opens the files that a process maps whatever has become of their names",
+	 "opens the files that a process maps even if they were renamed or removed",
 	 CAP_CHECKPOINT_RESTORE, OPTIONAL},
 	{"CAP_SYSLOG", "names kernel functions", CAP_SYSLOG, OPTIONAL},
-	{"CAP_LEASE", "keeps probes in programs that nobody runs just now", CAP_LEASE, OPTIONAL},
-	{"CAP_SYS_ADMIN", "measures the programs' own run time", CAP_SYS_ADMIN, OPTIONAL},
+	{"CAP_LEASE", "keeps probes in programs that are not running at the moment", CAP_LEASE,
+	 OPTIONAL},
+	{"CAP_SYS_ADMIN", "measures the run time of the BPF programs", CAP_SYS_ADMIN, OPTIONAL},
 };
 
 /* The command that gives the program the capabilities it lacks, for everyone who may run it. */
@@ -80,7 +82,7 @@ static void report_setcap(struct doctor *d, bool lacking)
 	for (char *c = line; *c; c++)
 		*c = (char)tolower((unsigned char)*c);
 	report(d, !lacking, OPTIONAL, "setcap", "%s%s+ep %s",
-	       lacking ? "gives an ordinary user all of these: sudo " : "these, without root: ",
+	       lacking ? "grants all of these to an ordinary user: sudo " : "these, without root: ",
 	       line, word ? word : "/usr/local/bin/safescoped");
 	free(word);
 }
@@ -105,16 +107,16 @@ static void report_caps(struct doctor *d, const struct kernel_features *f)
 static void report_uprobes(struct doctor *d, const struct kernel_features *f)
 {
 	report(d, f->uprobes, NEEDED, "uprobes", "%s",
-	       f->uprobes ? "count the safe calls" : "a kernel built with CONFIG_UPROBES has them");
+	       f->uprobes ? "count the safe calls" : "needs a kernel built with CONFIG_UPROBES");
 	report(d, f->uprobe_multi, OPTIONAL, "uprobe_multi", "%s",
 	       f->uprobe_multi ? "used: attaching and detaching take milliseconds"
 	       : kernel__has_cap(f, CAP_BPF) && kernel__has_cap(f, CAP_PERFMON)
-		       ? "perf uprobes are used, each of which takes 100 ms to detach; Linux "
-			 "6.6.35, 6.9.5 or later has it"
+		       ? "not available; using perf uprobes, which take 100 ms each to detach; "
+			 "needs Linux 6.6.35, 6.9.5 or later"
 		       : "cannot be tried without CAP_BPF and CAP_PERFMON");
 	report(d, f->perf_uprobes, OPTIONAL, "perf uprobes", "%s",
 	       f->perf_uprobes ? (f->uprobe_multi ? "not used: uprobe_multi is available" : "used")
-			       : "a kernel built with CONFIG_UPROBE_EVENTS has them");
+			       : "needs a kernel built with CONFIG_UPROBE_EVENTS");
 }
 
 /* Only the kernel's verifier can decide this for certain. */
@@ -147,31 +149,30 @@ static void report_kernel(struct doctor *d, const struct kernel_features *f)
 	report(d, f->release[0], NEEDED, "kernel", "Linux %s", f->release);
 	report(d, f->host_pids, NEEDED, "PID namespace", "%s",
 	       f->host_pids ? "the host's"
-			    : "not the host's, by whose numbers the kernel reports processes; "
-			      "run it in that one (docker run --pid=host …, hostPID: true in "
-			      "Kubernetes)");
+			    : "not the host's, whose PIDs the kernel reports; run safescoped in "
+			      "the host's (docker run --pid=host …, hostPID: true in Kubernetes)");
 	report(d, f->host_clocks, NEEDED, "time namespace", "%s",
 	       f->host_clocks ? "the host's clocks"
-			      : "its clocks are not the host's, by which the kernel reports what "
-				"happens; run it outside of it");
+			      : "its clocks are not the host's, which the kernel uses for its "
+				"timestamps; run safescoped outside it");
 	report_caps(d, f);
 	report(d, f->btf, NEEDED, "BTF", "%s",
 	       f->btf ? "/sys/kernel/btf/vmlinux"
-		      : "no /sys/kernel/btf/vmlinux; a kernel built with CONFIG_DEBUG_INFO_BTF has "
-			"it, as every distribution's since 2021");
+		      : "no /sys/kernel/btf/vmlinux; needs a kernel built with "
+			"CONFIG_DEBUG_INFO_BTF, as every distribution's is since 2021");
 	report(d, f->ringbuf, NEEDED, "ring buffer", "%s",
 	       f->ringbuf ? "BPF_MAP_TYPE_RINGBUF"
 	       : can_try  ? kernel__ringbuf_advice(f)
 			  : untried);
 	report_uprobes(d, f);
 	report(d, f->perf_event, NEEDED, "perf_event", "%s%s",
-	       f->perf_event ? "the cpu clock samples"
+	       f->perf_event ? "samples are taken by the CPU clock"
 	       : can_try     ? "perf_event_open is refused; "
 			     : untried,
 	       !f->perf_event && can_try ? kernel__perf_advice(f) : "");
 	report(d, f->sched, NEEDED, "tracepoints", "%s",
 	       f->sched	 ? "sched_switch, sched_wakeup, sched_process_fork, _exec and _exit"
-	       : can_try ? "the kernel's BTF lacks the scheduler's; Linux 6.1 or later is needed"
+	       : can_try ? "the kernel's BTF lacks the scheduler's; needs Linux 6.1 or later"
 			 : untried);
 	report(d, !locked, NEEDED, "lockdown", "%s%s",
 	       f->lockdown[0] ? f->lockdown : "none (not built in)",
@@ -180,9 +181,8 @@ static void report_kernel(struct doctor *d, const struct kernel_features *f)
 		      : "");
 	if (f->perf_paranoid > -100)
 		report(d, true, OPTIONAL, "perf_event_paranoid", "%d%s", f->perf_paranoid,
-		       asks_for_more(f) ? "; above 2 some distributions' kernels ask "
-					  "for CAP_SYS_ADMIN: sysctl -w "
-					  "kernel.perf_event_paranoid=2"
+		       asks_for_more(f) ? "; above 2, some distributions' kernels require "
+					  "CAP_SYS_ADMIN: sysctl -w kernel.perf_event_paranoid=2"
 		       : kernel__has_cap(f, CAP_PERFMON) ? " (CAP_PERFMON overrides it)"
 							 : "");
 	else
@@ -198,7 +198,7 @@ static void report_probe(struct doctor *d, const char *name, const struct target
 {
 	if (p->found == FOUND_TICKER)
 		report(d, true, OPTIONAL, name,
-		       "by the thread ghc_ticker's going to sleep, without a probe");
+		       "without a probe, from the thread ghc_ticker going to sleep");
 	else if (p->found == FOUND_NONE)
 		report(d, false, OPTIONAL, name, "not found: %s; symbols would help (--symbols)",
 		       remedy);
@@ -255,7 +255,7 @@ static void report_found(struct doctor *d, struct target *target)
 	report_probe(d, "GC start", &info->gc_start, c.rts_file, "no exact GC pauses");
 	report_probe(d, "GC end", &info->gc_end, c.rts_file, "no exact GC pauses");
 	report(d, c.stgrun_ret, OPTIONAL, "StgRun", "%s",
-	       c.stgrun_ret ? "found: C code called from Haskell is recognised for sure"
+	       c.stgrun_ret ? "found: C code called from Haskell is recognised reliably"
 			    : "not found: C code called from Haskell is recognised by registers");
 }
 
@@ -268,7 +268,7 @@ static void report_eventlog(struct doctor *d, const char *path, const char *ghc)
 		report(d, false, OPTIONAL, "eventlog", "none; +RTS -l makes the program write one");
 	else if (old)
 		report(d, true, OPTIONAL, "eventlog",
-		       "%s; it lags: this GHC writes a buffer when it is full; from 9.2 on "
+		       "%s; it lags: this GHC writes a buffer only when it is full; from 9.2 on, "
 		       "+RTS --eventlog-flush-interval=1 writes every second",
 		       path);
 	else
@@ -287,7 +287,7 @@ static void report_traits(struct doctor *d, struct target *target)
 	report(d, true, OPTIONAL, "linking", "%s",
 	       traits.linking[0] ? traits.linking : "not known");
 	report(d, named, OPTIONAL, "symbols", "%s%s", traits.symbols,
-	       named ? "" : "; --symbols FILE or a debug file in /usr/lib/debug brings names");
+	       named ? "" : "; --symbols FILE or a debug file in /usr/lib/debug provides names");
 	report_eventlog(d, traits.eventlog, target__info(target)->ghc_version);
 }
 

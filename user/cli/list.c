@@ -227,7 +227,7 @@ static int print_table(const struct list *list, FILE *out)
 
 	if (!list->n) {
 		fprintf(out, NO_PROGRAM "%s\n",
-			list->select->n ? " that these options choose" : "");
+			list->select->n ? " that matches these options" : "");
 		return 0;
 	}
 	err = table__new(cols, ARRAY_SIZE(cols), &t);
@@ -355,8 +355,8 @@ static int may_replace(const char *path, const struct options *options)
 	if (n <= 0 || !strncmp(head + strspn(head, " "), "PID ", 4) ||
 	    !strncmp(head, NO_PROGRAM, strlen(NO_PROGRAM)))
 		return 0;
-	log_error("%s: is there already and is not a list of safescoped's; it is not replaced: "
-		  "choose another name, or remove it",
+	log_error("%s: already exists and is not a list by safescoped; not replacing it: choose "
+		  "another name, or remove it",
 		  path);
 	return -EEXIST;
 }
@@ -414,11 +414,11 @@ int list__run(const struct options *options)
 	if (!err)
 		err = discover__all(list.cache, NULL, on_process, &list);
 	if (err) {
-		log_error("the processes cannot be listed: %s", strerror(-err));
+		log_error("cannot list the processes: %s", strerror(-err));
 	} else {
 		if (!sees_all())
 			log_info("without root, or CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, only "
-				 "processes of this user are seen");
+				 "this user's processes are visible");
 		if (list.n)
 			qsort(list.rows, list.n, sizeof(*list.rows), by_cpu);
 		err = print(&list, options);

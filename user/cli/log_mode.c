@@ -55,9 +55,9 @@ static void on_progress(void *ctx, uint64_t done, uint64_t all)
 static int report_unreadable(const struct log_mode *m, int err)
 {
 	if (err == -ECANCELED)
-		log_error("interrupted: the log was not read to its end");
+		log_error("interrupted before the end of the log");
 	else if (err == -EIO)
-		log_error("%s: the process that read it ended badly", m->path);
+		log_error("%s: the process reading it failed", m->path);
 	else
 		log_error("%s: cannot be read: %s", m->path, strerror(-err));
 	return err;
@@ -66,10 +66,10 @@ static int report_unreadable(const struct log_mode *m, int err)
 static int report_bad(const struct log_mode *m)
 {
 	if (m->read.kind == LOG_ALONE_REPORT)
-		log_error("%s: begins like a report of GHC's, but cannot be read as one", m->path);
+		log_error("%s: starts like a report by GHC, but cannot be read as one", m->path);
 	else
-		log_error("%s: damaged at its beginning: its list of event types cannot be read, "
-			  "and nothing in it without that",
+		log_error("%s: damaged at the beginning: its list of event types, which the rest "
+			  "depends on, cannot be read",
 			  m->path);
 	return -EBADMSG;
 }
@@ -77,10 +77,10 @@ static int report_bad(const struct log_mode *m)
 static int report_empty(const struct log_mode *m)
 {
 	if (m->read.stopped)
-		log_error("%s: nothing to show: nobody wrote to it", m->path);
+		log_error("%s: nothing to show: nothing was written to it", m->path);
 	else
-		log_error("%s: is empty; GHC writes a log when its buffers are full, and at the "
-			  "program's end",
+		log_error("%s: empty; GHC writes a log when its buffers are full, and when the "
+			  "program ends",
 			  m->path);
 	return -ENODATA;
 }
@@ -111,11 +111,11 @@ static int read_input(struct log_mode *m)
 	if (m->read.unreadable)
 		return report_bad(m);
 	if (m->read.damaged)
-		log_warn("%s: damaged gzip data: read as far as it goes", m->path);
+		log_warn("%s: damaged gzip data; using what could be read", m->path);
 	if (m->read.kind == LOG_ALONE_EMPTY)
 		return report_empty(m);
 	if (m->read.kind == LOG_ALONE_OTHER) {
-		log_error("%s: neither an eventlog nor a .prof or -pj report of GHC's", m->path);
+		log_error("%s: neither an eventlog nor a .prof or -pj report by GHC", m->path);
 		return -EINVAL;
 	}
 	return 0;
@@ -127,8 +127,8 @@ static int check_log(const struct log_mode *m)
 
 	if (stats->blocks || stats->lost_bytes <= MARKER)
 		return 0;
-	log_error("%s: its events are not in blocks, as GHC writes them: a tool has rewritten it, "
-		  "or it is damaged throughout; give the log as GHC wrote it",
+	log_error("%s: its events are not in blocks as GHC writes them: a tool has rewritten it, "
+		  "or it is damaged throughout; use the log as GHC wrote it",
 		  m->path);
 	return -ENODATA;
 }
@@ -140,8 +140,8 @@ static int check_window(struct log_mode *m)
 	uint64_t last = log_models__stats(m->read.models)->last_time;
 
 	if (w->from_marker && !w->opened) {
-		log_error("--from %s: no marker or message of the log begins with this; "
-			  "nothing to show",
+		log_error("--from %s: no marker or message in the log begins with this; nothing to "
+			  "show",
 			  w->from_marker);
 		return -ENOENT;
 	}
@@ -150,12 +150,12 @@ static int check_window(struct log_mode *m)
 		return -ENOENT;
 	}
 	if (w->to && w->to <= w->from) {
-		log_error("--to: is not after --from; nothing to show");
+		log_error("--to: not after --from; nothing to show");
 		return -ENOENT;
 	}
 	if (w->to_marker && !w->closed) {
-		log_warn("--to %s: no marker or message after --from begins with this: shown up to "
-			 "the log's end",
+		log_warn("--to %s: no marker or message after --from begins with this; showing all "
+			 "to the end of the log",
 			 w->to_marker);
 		m->partial = true;
 	}
@@ -198,8 +198,8 @@ static void warn_timeless(const struct log_mode *m)
 
 	for (size_t i = 0; i < out->n_formats; i++)
 		if (out->formats[i] == &export_chrome)
-			log_warn("chrome: a report of GHC's has no times: nothing to show in it; "
-				 "speedscope, folded, pprof and html have its stacks");
+			log_warn("chrome: a report by GHC has no times, so there is nothing to "
+				 "show; speedscope, folded, pprof and html have its stacks");
 }
 
 static void check_report(const struct log_mode *m)
@@ -207,7 +207,7 @@ static void check_report(const struct log_mode *m)
 	const struct log_part *part = &m->options->part;
 
 	if (part->from_marker || part->from_ns || part->to_marker || part->to_ns)
-		log_warn("--from, --to: a report has no times; all of it is shown");
+		log_warn("--from, --to: a report has no times; showing all of it");
 	warn_timeless(m);
 }
 

@@ -18,21 +18,17 @@
 const char *argp_program_version = "safescoped " SAFESCOPED_VERSION;
 
 static const char doc[] =
-	"Where every moment of a running Haskell program went: Haskell functions with their real "
-	"stacks, safe and unsafe foreign calls, waiting for a capability, GC, blocked, idle. "
-	"Attaches to processes compiled by GHC as they are.\v"
-	"Formats: speedscope, folded, json, text, chrome, pprof, html, otlp. PATH of -o is a "
-	"directory, "
-	"a stem (PATH.speedscope.json, PATH.folded, ...; a suffix that it already has is not added "
-	"again) or - for standard output (one format); with --window a directory or -.\n\n"
-	"Exit codes: 0 complete, 1 finished but something was lost or something that was asked for "
-	"is missing, 2 failed, 64 wrong usage.\n\n"
-	"Examples:\n"
-	"  safescoped --pid 1234 -d 10\n"
-	"  safescoped -p 1234,1235 -F 887 -f speedscope,folded,text -o out/\n"
-	"  safescoped -d 60 -f json -o host.json\n"
-	"  safescoped -e prog.eventlog --from 'START load' --to 10s\n"
-	"  safescoped -- hledger -f big.journal balance";
+	"Shows where every moment of a running Haskell program went: Haskell functions with their "
+	"real stacks, safe and unsafe foreign calls, waiting for a capability, GC, blocked, idle. "
+	"Attaches to running programs compiled by GHC, unmodified.\vFormats: speedscope, folded, "
+	"json, text, chrome, pprof, html, otlp. PATH of -o is a directory, a stem "
+	"(PATH.speedscope.json, PATH.folded, ...; a suffix that it already has is not added again) "
+	"or - for standard output (one format); with --window a directory or -.\n\nExit codes: 0 "
+	"complete, 1 finished but something was lost or something that was asked for is missing, 2 "
+	"failed, 64 wrong usage.\n\nExamples:\n  safescoped --pid 1234 -d 10\n  safescoped -p "
+	"1234,1235 -F 887 -f speedscope,folded,text -o out/\n  safescoped -d 60 -f json -o "
+	"host.json\n  safescoped -e prog.eventlog --from 'START load' --to 10s\n  safescoped -- "
+	"hledger -f big.journal balance";
 
 static const char args_doc[] =
 	"\n-- COMMAND [ARG...]\n--eventlog FILE\n--replay FILE\n--diff A B\n--list\n--doctor";
@@ -96,7 +92,8 @@ static error_t take_argument(struct command_line *line, struct argp_state *state
 		return 0;
 	}
 	snprintf(text, sizeof(text),
-		 "%s: unexpected; a process is given as --pid PID, a command after --", arg);
+		 "%s: unexpected argument; use --pid PID for a process, or -- before a command",
+		 arg);
 	exit_wrong(text);
 }
 
@@ -217,7 +214,7 @@ static int set_line(struct option_input *in, const struct config_line *line)
 	if (!row)
 		return options__wrong(in, "%s: no such option", line->name);
 	if (row->flags & OPTION_NOT_IN_FILE)
-		return options__wrong(in, "%s: is for the command line only", line->name);
+		return options__wrong(in, "%s: only allowed on the command line", line->name);
 	if (row->arg && !line->value)
 		return options__wrong(in, "%s: needs a value: %s %s", line->name, line->name,
 				      row->arg);
@@ -225,7 +222,7 @@ static int set_line(struct option_input *in, const struct config_line *line)
 		return options__wrong(in, "%s: takes no value", line->name);
 	earlier = &in->in_line[place_of(row->key)];
 	if (*earlier && !(row->flags & OPTION_MANY))
-		return options__wrong(in, "%s: line %u has it already", line->name, *earlier);
+		return options__wrong(in, "%s: already set in line %u", line->name, *earlier);
 	*earlier = line->number;
 	return set_given(in, row, line->value);
 }
@@ -244,9 +241,9 @@ static int set_file(struct option_input *in)
 	if (err) {
 		options__wrong(in, "cannot be read: %s",
 			       err == -EINVAL	? "not a regular file"
-			       : err == -EPERM	? "another user may write it"
-			       : err == -EFBIG	? "too large for a configuration"
-			       : err == -EILSEQ ? "not a text"
+			       : err == -EPERM	? "another user can write to it"
+			       : err == -EFBIG	? "too large for a configuration file"
+			       : err == -EILSEQ ? "not a text file"
 						: strerror(-err));
 		/* a file that could be read but is not a configuration counts as wrong, not as
 		 * unreadable */
@@ -279,7 +276,7 @@ static int set_command_line(struct option_input *in, const struct command_line *
 		err = set_given(in, option_table__of_key(line->v[i].key), line->v[i].arg);
 	/* otherwise a script whose command is an empty variable would profile the whole host */
 	if (!err && line->dashes && !line->command)
-		err = options__wrong(in, "--: a command belongs after it");
+		err = options__wrong(in, "--: needs a command after it");
 	in->file = file;
 	return err;
 }

@@ -48,7 +48,7 @@ struct options {
 	size_t n_pids;
 	uint64_t duration_ns; /* 0: until stopped */
 	struct select_rules select;
-	const char *off_path; /* while this file exists nothing is profiled */
+	const char *off_path; /* while this file exists, nothing is profiled */
 	bool top;	      /* a live screen, updated by windows */
 	uint64_t window_ns;   /* 0: the session is not divided into windows */
 	const char *metrics;  /* the address to serve metrics at; NULL: none */

@@ -21,14 +21,14 @@ static int check_diff(struct option_input *in)
 		return options__wrong(
 			in, "--diff: takes no process, command, log, --save, --window or --push");
 	if (out->weight != WEIGHT_CPU && out->weight != WEIGHT_ALLOC)
-		return options__wrong(in, "--diff: takes the weights cpu and alloc");
+		return options__wrong(in, "--diff: takes only the weights cpu and alloc");
 	if (!out->n_formats)
 		out->formats[out->n_formats++] = &export_text;
 	for (size_t i = 0; i < out->n_formats; i++)
 		if (out->formats[i] != &export_text && out->formats[i] != &export_folded &&
 		    out->formats[i] != &export_html)
-			return options__wrong(in,
-					      "--diff: takes the formats text, folded and html");
+			return options__wrong(
+				in, "--diff: takes only the formats text, folded and html");
 	return 0;
 }
 
@@ -43,7 +43,7 @@ static int check_top(struct option_input *in)
 	if (o->output.path && !strcmp(o->output.path, "-"))
 		return options__wrong(in, "-o -: standard output is the screen; give a directory");
 	if (o->push.n)
-		return options__wrong(in, "--top: nothing is pushed from a screen");
+		return options__wrong(in, "--top: takes no --push");
 	if (!o->window_ns)
 		o->window_ns = TOP_EVERY_NS;
 	o->output.windows = true;
@@ -59,7 +59,8 @@ static int check_windows(struct option_input *in)
 	    (o->mode == MODE_LIST || o->mode == MODE_DOCTOR || o->mode == MODE_EVENTLOG))
 		return options__wrong(in, "--window: needs a session, or --replay");
 	if (o->window_ns && o->eventlog && strcmp(o->eventlog, "none") != 0)
-		return options__wrong(in, "--window: eventlogs are not joined with windows");
+		return options__wrong(
+			in, "--window: eventlogs cannot be joined when there are windows");
 	if ((out->keep || out->keep_bytes || out->keep_for_ns) &&
 	    (!o->window_ns || (out->path && !strcmp(out->path, "-"))))
 		return options__wrong(in, "--keep, --keep-bytes, --keep-for: need --window, and a "
@@ -80,8 +81,7 @@ static int check_eventlog(struct option_input *in)
 	if (file && (o->mode == MODE_LIST || o->mode == MODE_DOCTOR))
 		return options__wrong(in, "--eventlog FILE: not with --list or --doctor");
 	if (file && o->n_pids > 1)
-		return options__wrong(in,
-				      "--eventlog FILE: belongs to one process; more were given");
+		return options__wrong(in, "--eventlog FILE: is for one process; more were given");
 	if (file && !o->n_pids && !o->command && o->mode != MODE_REPLAY)
 		o->mode = MODE_EVENTLOG;
 	if (o->mode != MODE_EVENTLOG && (part->from_ns || part->to_ns || part->from_marker ||
@@ -131,7 +131,7 @@ static int check_list(struct option_input *in)
 		return options__wrong(in, "--list: takes no process and no command");
 	if (out->n_formats > 1 ||
 	    (out->n_formats && out->formats[0] != &export_json && out->formats[0] != &export_text))
-		return options__wrong(in, "--list: takes one of the formats text and json");
+		return options__wrong(in, "--list: takes one format, text or json");
 	return 0;
 }
 
@@ -145,7 +145,7 @@ static int check_mode(struct option_input *in)
 	if (o->propagate_exit && !o->command)
 		return options__wrong(in, "--propagate-exit: needs a command");
 	if (o->command && o->n_pids)
-		return options__wrong(in, "either --pid or a command");
+		return options__wrong(in, "use either --pid or a command, not both");
 	if (o->mode == MODE_SYSTEM && o->command)
 		o->mode = MODE_COMMAND;
 	else if (o->mode == MODE_SYSTEM && o->n_pids)
@@ -185,7 +185,7 @@ static int check_open(struct option_input *in)
 	if (!out->n_formats)
 		out->formats[out->n_formats++] = &export_text;
 	if (out->n_formats == OUTPUT_MAX_FORMATS)
-		return options__wrong(in, "--open: too many formats beside html");
+		return options__wrong(in, "--open: too many formats besides html");
 	out->formats[out->n_formats++] = &export_html;
 	return 0;
 }

@@ -43,10 +43,10 @@ static int set_of_last(struct option_input *in, int key, const char *arg)
 	const char **path;
 
 	if (!push->n)
-		return options__wrong(in, "%s: belongs after the --push that it is for", what);
+		return options__wrong(in, "%s: must come after the --push it is for", what);
 	path = key == OPT_PUSH_CA ? &push->to[push->n - 1].ca : &push->to[push->n - 1].headers;
 	if (*path)
-		return options__wrong(in, "%s: %s has one already", what,
+		return options__wrong(in, "%s: %s already has one", what,
 				      push->to[push->n - 1].url);
 	return set_path(in, what, arg, path);
 }

@@ -47,11 +47,10 @@ static int add_rule(struct option_input *in, enum select_kind kind, const char *
 		return options__wrong(in, "%s%s: an empty pattern", exclude ? "--exclude " : "--",
 				      select__kind_name(kind));
 	if (err == -ENAMETOOLONG)
-		return options__wrong(in,
-				      "%s%s: matches nothing: of a process's name the kernel keeps "
-				      "%d bytes",
-				      exclude ? "--exclude comm=" : "--comm ", text,
-				      SELECT_COMM_MOST);
+		return options__wrong(
+			in,
+			"%s%s: matches nothing: the kernel keeps only %d bytes of a process's name",
+			exclude ? "--exclude comm=" : "--comm ", text, SELECT_COMM_MOST);
 	if (err)
 		return options__wrong(
 			in, "more than %d of --comm, --exe, --user, --cgroup and --exclude",
@@ -114,8 +113,8 @@ int options__set_service(struct option_input *in, int key, const char *arg)
 	case OPT_METRICS:
 		if (!metrics_server__is_address(arg))
 			return options__wrong(in,
-					      "--metrics %s: not PORT, ADDRESS:PORT with an "
-					      "address of numbers, or unix:PATH",
+					      "--metrics %s: not PORT, ADDRESS:PORT with a numeric "
+					      "address, or unix:PATH",
 					      arg);
 		o->metrics = arg;
 		return 0;

@@ -79,7 +79,8 @@ static int set_formats(struct option_input *in, const char *arg)
 		const struct export_format *format = export__find(name, len);
 
 		if (!format)
-			return options__wrong(in, "--format %.*s: no such format; there are %s",
+			return options__wrong(in,
+					      "--format %.*s: no such format; the formats are %s",
 					      (int)len, name, export__names().s);
 		for (size_t i = 0; i < o->n_formats; i++)
 			if (o->formats[i] == format)
@@ -192,7 +193,7 @@ static int add_archives(struct option_input *in, const char *dir)
 static int set_mode(struct option_input *in, enum mode mode)
 {
 	if (in->o->mode != MODE_SYSTEM)
-		return options__wrong(in, "only one of --list, --doctor, --replay and --diff");
+		return options__wrong(in, "use only one of --list, --doctor, --replay and --diff");
 	in->o->mode = mode;
 	return 0;
 }
@@ -202,7 +203,7 @@ static int set_freeze(struct option_input *in, const char *arg)
 	uint64_t ns = 0;
 
 	if (!options__parse_time(arg, &ns) || ns < 1000000 || ns > 10000000000ULL)
-		return options__wrong(in, "--freeze %s: a time from 1ms to 10s", arg);
+		return options__wrong(in, "--freeze %s: not a time from 1ms to 10s", arg);
 	in->o->freeze_ms = (int)(ns / 1000000);
 	return 0;
 }
@@ -254,7 +255,7 @@ int options__set_view(struct option_input *in, int key, const char *arg)
 static int set_host_name(struct option_input *in, const char *arg)
 {
 	if (!*arg || strlen(arg) > HOST_NAME_LENGTH)
-		return options__wrong(in, "--host-name: 1 to %d bytes", HOST_NAME_LENGTH);
+		return options__wrong(in, "--host-name: not 1 to %d bytes long", HOST_NAME_LENGTH);
 	in->o->output.host_name = arg;
 	return 0;
 }

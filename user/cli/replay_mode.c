@@ -120,22 +120,22 @@ static int take_window(void *ctx, struct picture *pic)
 static void warn(const struct replay_notes *notes, const char *name)
 {
 	if (!notes->complete)
-		log_warn("%s: was not finished: it is shown as far as it goes", name);
+		log_warn("%s: incomplete capture; showing what it has", name);
 	if (notes->damaged_blocks)
-		log_warn("%s: is damaged: what could not be read is left out", name);
+		log_warn("%s: damaged capture; leaving out what could not be read", name);
 	if (notes->refused_inputs)
-		log_warn("%s: some of its records contradict others, and are left out", name);
+		log_warn("%s: leaving out records that contradict others", name);
 	if (notes->no_room || notes->short_ahead)
-		log_warn("%s: is larger than this can take as a whole: \"missing\" in the report "
-			 "has what is left out",
+		log_warn("%s: too large to be replayed as a whole; \"missing\" in the report lists "
+			 "what is left out",
 			 name);
 	if (notes->too_far)
-		log_warn("%s: records that come too many windows after the others are left out: "
-			 "longer windows may have them",
+		log_warn("%s: leaving out records that come too many windows after the others; "
+			 "longer windows may include them",
 			 name);
 	if (notes->no_haskell_lanes)
-		log_warn("%s: was made without --lanes haskell: there are no lanes of Haskell "
-			 "threads to show",
+		log_warn("%s: made without --lanes haskell; there are no lanes of Haskell threads "
+			 "to show",
 			 name);
 }
 

@@ -147,7 +147,7 @@ static void open_metrics_again(struct service *sv)
 	metrics_server__free(sv->metrics);
 	sv->metrics = NULL;
 	if (open_metrics(sv))
-		log_warn("%s: it goes on without metrics, until it is read again",
+		log_warn("%s: continuing without metrics until it is reloaded",
 			 (*sv->options)->config_path);
 }
 
@@ -186,7 +186,7 @@ static bool go_back(struct service *sv)
 
 	if (!sv->before)
 		return false;
-	log_error("%s: no session can begin with it; the options before the reload are used again",
+	log_error("%s: no session can start with it; going back to the options before the reload",
 		  now->config_path);
 	use(sv, sv->before);
 	sv->before = NULL;
@@ -224,7 +224,9 @@ static bool is_usable(const struct service *sv, const struct options *o)
 		return named__has_or_finds(&sv->named, o) && can_write(o) &&
 		       !push__check(&o->push) && !push__check_queues(&o->push) &&
 		       can_read_archives(o);
-	log_error("%s: without windows, or with --save, it has to be started anew", o->config_path);
+	log_error("%s: a session without windows, or with --save, cannot be started by a reload: "
+		  "restart safescoped",
+		  o->config_path);
 	return false;
 }
 
@@ -250,12 +252,12 @@ static bool read_again(struct service *sv)
 		return false;
 	}
 	if (err || !is_usable(sv, next)) {
-		log_error("%s: not taken; it goes on with what was there before",
+		log_error("%s: not reloaded; keeping the previous configuration",
 			  (*sv->options)->config_path);
 		options__free(next);
 		return false;
 	}
-	log_info("%s: read again", next->config_path);
+	log_info("%s: reloaded", next->config_path);
 	options__free(sv->next);
 	sv->next = next;
 	return true;
@@ -335,7 +337,7 @@ static bool wait_for_removal(struct service *sv, bool was_off, bool *ret_waited)
 	}
 	*ret_waited = was_there;
 	if (was_there || was_off)
-		log_info("%s is not there: profiling goes on", (*sv->options)->off_path);
+		log_info("%s is gone: profiling resumes", (*sv->options)->off_path);
 	return true;
 }
 

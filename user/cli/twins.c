@@ -135,7 +135,7 @@ static struct twin *look_up(const struct twins *twins, const char *build_id)
 			continue;
 		if (is_of(twin, build_id))
 			return twin;
-		log_warn("%s: is of another build-id than its name says", path);
+		log_warn("%s: its build-id differs from the one in its name", path);
 		twin__free(twin);
 	}
 	return NULL;
@@ -251,12 +251,13 @@ void twins__report(const struct twins *twins)
 	if (!twins)
 		return;
 	if (twins->dir && twins->n && !twins->n_in_dir)
-		log_warn("--symbols-dir %s: it has no file with one of this session's build-ids",
+		log_warn("--symbols-dir %s: has no file with any of this session's build-ids",
 			 twins->dir);
 	if (twins->servers && twins->n > twins->n_in_dir && !twins->n_downloaded)
-		log_warn("debuginfod: no file with one of this session's build-ids came");
+		log_warn("debuginfod: no server provided a file with any of this session's "
+			 "build-ids");
 	if (twins->given && !twins->given_used)
 		log_warn("--symbols %s: no process of this session ran it: the build-ids differ; "
-			 "--force takes it anyway",
+			 "use --force to accept it anyway",
 			 twins->given_path);
 }
