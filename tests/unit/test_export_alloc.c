@@ -227,13 +227,13 @@ static void test_text(void **state)
 	(void)state;
 	/* in 410 µs */
 	assert_has(text, "Allocation: 15.0 MB, 36.6 GB a second; large objects 0.0 %");
-	assert_has(text, "by 3 samples, each of about 4.67 MB, which leaves shares uncertain by "
-			 "57.7 %; too few to rely on");
+	assert_has(text, "by 3 samples of about 4.67 MB each, so shares are uncertain by "
+			 "57.7 %; too few samples to rely on");
 	assert_has(text, "53.3");
 	assert_null(strstr(text, "no sample"));
 	assert_has(text, "8.00 MB");
 	assert_has(text, "10.0 MB live after the last of 1 major collection; at most 10.0 MB after "
-			 "one, and 30.0 MB between them, with what had died");
+			 "one, and 30.0 MB between them, including dead data");
 	assert_has(text, "█");
 	free(text);
 	text = render(kit.pic, "text", WEIGHT_CPU, true, &len);

@@ -30,9 +30,9 @@ static void test_came_off(void **state)
 	text = render(timeline__picture(kit.tl), "text", WEIGHT_CPU, false, &len);
 	assert_has(text, "Allocation: at least 9.00 MB");
 	assert_has(text, "in the first 200 µs, before the probes on collections came off "
-			 "(--max-overhead); what came after");
+			 "(--max-overhead); later allocation");
 	assert_has(text, "in the first 200 µs, before the probes on collections came off "
-			 "(--max-overhead); how it went on");
+			 "(--max-overhead); what came later");
 	/* the line ends here */
 	assert_has(text, "; 56 % of the\n  bytes have no sample");
 	assert_null(strstr(text, "a minute"));
@@ -131,7 +131,7 @@ static void test_began_unseen(void **state)
 	assert_int_equal(timeline__finish(kit.tl, END), 0);
 	text = render(timeline__picture(kit.tl), "text", WEIGHT_CPU, false, &len);
 	assert_has(text, "Allocation: at least 5.00 MB");
-	assert_has(text, "before the first collection that was seen is not counted");
+	assert_has(text, "before the first collection seen is not counted");
 	free(text);
 	check_exact(kit.pic, false);
 	timeline__free(kit.tl);

@@ -44,7 +44,7 @@ static void test_missed(void **state)
 	assert_non_null(strstr(text, "the program was paused for at least 10.0 µs"));
 	assert_non_null(strstr(text, "≥ 2"));
 	assert_non_null(strstr(
-		text, "3 more collections were not seen, by the runtime's own count: 40.0 %"));
+		text, "3 more collections were missed, by the runtime's own count: 40.0 %"));
 	free(text);
 	text = render(kit.pic, "json");
 	root = cJSON_Parse(text);

@@ -121,8 +121,8 @@ static void test_heap_and_samples(void **state)
 	text = render(&sketch, &opts);
 	assert_non_null(strstr(text, "major collections, −2.00 MB ± 1.00 MB a minute; at most"));
 	assert_non_null(strstr(text,
-			       "; 3 of these are the sampler's, where collections were over 50 "
-			       "ms apart: it prefers"));
+			       "; 3 of the samples are the sampler's, where collections were over "
+			       "50 ms apart: it favours"));
 	free(text);
 	target.heap.growth_error = 2.1e6;
 	text = render(&sketch, &opts);

@@ -385,7 +385,7 @@ static int print(const struct list *list, const struct options *options)
 	err = print_to(list, options, outfile__stream(out));
 	if (!err)
 		return outfile__commit(out);
-	log_error("%s: cannot be written: %s; nothing was left there", path, strerror(-err));
+	log_error("%s: cannot be written: %s; no file was left", path, strerror(-err));
 	outfile__abort(out);
 	return err;
 }

@@ -75,7 +75,7 @@ static inline struct alloc_part alloc__part_of(const struct picture *pic, uint32
 		snprintf(part.s, sizeof(part.s), "allocation: %.140s", alloc__part(first).s);
 	else if (n)
 		snprintf(part.s, sizeof(part.s),
-			 "allocation: of %u of %u processes, only until the probes on collections "
+			 "allocation: for %u of %u processes, only until the probes on collections "
 			 "came off (--max-overhead)",
 			 n, all);
 	return part;

@@ -192,7 +192,8 @@ void views__limit(struct views *views, const struct picture *pic, uint64_t budge
 	}
 	views->grain_ns = grain;
 	if (grain)
-		log_warn("%s: too many slices for a file that opens: those under %s are merged%s",
+		log_warn("%s: too many slices for a file that viewers can open: those under %s are "
+			 "merged%s",
 			 format, human__duration(grain).s, but);
 }
 

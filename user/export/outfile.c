@@ -215,7 +215,8 @@ static int open_destination(struct outfile *out, const char *path, int *ret_fd,
 		return -ENOMEM;
 	err = dir__open_of(out->path, out->owner, &out->dir, &out->base);
 	if (err == -EPERM)
-		*ret_advice = "a link on the way is another user's: name the directory itself";
+		*ret_advice =
+			"a link in the path belongs to another user: name the directory itself";
 	if (err)
 		return err;
 	if (fstatat(out->dir, out->base, &st, AT_SYMLINK_NOFOLLOW)) {
@@ -234,7 +235,7 @@ static int open_destination(struct outfile *out, const char *path, int *ret_fd,
 		*ret_advice = "it is a link: name the file itself, or `-` for standard output";
 		return -ELOOP;
 	}
-	*ret_advice = "it is no regular file: use `-` and a pipe or a redirection";
+	*ret_advice = "it is not a regular file: use `-` and a pipe or a redirection";
 	return -EINVAL;
 }
 
@@ -317,7 +318,7 @@ static int put_in_place(struct outfile *out)
 		return err;
 	if ((out->owner != (uid_t)-1 || out->group != (gid_t)-1) &&
 	    fchown(out->fd, out->owner, out->group))
-		log_warn("%s: stays with its present owner: %s", out->path, strerror(errno));
+		log_warn("%s: cannot change its owner: %s", out->path, strerror(errno));
 	err = close_stream(out);
 	if (err)
 		return err;
@@ -338,7 +339,7 @@ int outfile__commit(struct outfile *out)
 	if (!err)
 		err = out->device ? close_stream(out) : put_in_place(out);
 	if (err)
-		log_error("%s: not written: %s; nothing was left there", out->path, strerror(-err));
+		log_error("%s: not written: %s; no file was left", out->path, strerror(-err));
 	outfile__abort(out);
 	return err;
 }

@@ -16,38 +16,34 @@ static const struct {
 	const char *name, *label, *type, *help;
 	enum unit unit;
 } table[METRICS_VALUES] = {
-	[METRICS_TARGETS] = {"safescoped_targets", "", "gauge", "Processes that are profiled now.",
-			     PLAIN},
+	[METRICS_TARGETS] = {"safescoped_targets", "", "gauge",
+			     "Processes that are being profiled.", PLAIN},
 	[METRICS_TARGETS_STARTING] = {"safescoped_targets_starting", "", "gauge",
-				      "Of these, those whose runtime is not initialised yet.",
+				      "Profiled processes whose runtime is not initialised yet.",
 				      PLAIN},
 	[METRICS_TARGETS_JOINED] = {"safescoped_targets_joined_total", "", "counter",
-				    "Processes that were profiled so far.", PLAIN},
-	[METRICS_TARGETS_LEFT_OUT] =
-		{"safescoped_targets_left_out_total", "", "counter",
-		 "Processes that were not profiled because their user has as many as one may, or "
-		 "for want of file descriptors.",
-		 PLAIN},
+				    "Processes profiled so far.", PLAIN},
+	[METRICS_TARGETS_LEFT_OUT] = {"safescoped_targets_left_out_total", "", "counter",
+				      "Processes that were not profiled because their user had "
+				      "reached the limit, or because file descriptors ran out.",
+				      PLAIN},
 	[METRICS_TARGETS_MISSED] =
 		{"safescoped_targets_missed_total", "", "counter",
-		 "Processes of programs that are profiled that ended before they could be looked "
-		 "at.",
-		 PLAIN},
-	[METRICS_TARGETS_HIDDEN] = {"safescoped_targets_hidden", "", "gauge",
-				    "Processes that are profiled and have no series here: there "
-				    "are too many.",
-				    PLAIN},
+		 "Processes of profiled programs that ended before they could be examined.", PLAIN},
+	[METRICS_TARGETS_HIDDEN] =
+		{"safescoped_targets_hidden", "", "gauge",
+		 "Profiled processes without series here, because there are too many.", PLAIN},
 	[METRICS_RECORDS] = {"safescoped_records_total", "", "counter",
-			     "Records that the kernel side sent.", PLAIN},
+			     "Records sent by the kernel side.", PLAIN},
 	[METRICS_SAMPLES] = {"safescoped_samples_total", "", "counter",
 			     "Samples of threads of profiled processes.", PLAIN},
-	[METRICS_SAMPLE_EVERY] = {"safescoped_sample_every", "", "gauge",
-				  "One sample in so many is taken, to stay below --max-cpu.",
-				  PLAIN},
+	[METRICS_SAMPLE_EVERY] =
+		{"safescoped_sample_every", "", "gauge",
+		 "Only every Nth sample is taken, to stay below --max-cpu; this is N.", PLAIN},
 	[METRICS_PROBE_HITS] = {"safescoped_probe_hits_total", "", "counter",
-				"Hits of probes in profiled processes.", PLAIN},
+				"Probe hits in profiled processes.", PLAIN},
 	[METRICS_BPF_NS] = {"safescoped_bpf_seconds_total", "", "counter",
-			    "Estimated run time of the kernel side's programs.", NS},
+			    "Estimated run time of the BPF programs.", NS},
 	[METRICS_CPU_NS] = {"safescoped_cpu_seconds_total", "{process=\"daemon\"}", "counter",
 			    "CPU time of safescoped itself, and of its helper processes that have "
 			    "ended.",
@@ -64,13 +60,14 @@ static const struct {
 			     "Windows of the session that have ended.", PLAIN},
 	[METRICS_WINDOWS_DROPPED] =
 		{"safescoped_windows_dropped_total", "", "counter",
-		 "Windows of which a file could not be made, or a push not be queued.", PLAIN},
-	[METRICS_WINDOW_LAG_NS] =
-		{"safescoped_window_lag_seconds", "", "gauge",
-		 "How long ago the oldest window ended that is still being written (0: none is).",
-		 NS},
+		 "Windows for which a file could not be written or a push could not be queued.",
+		 PLAIN},
+	[METRICS_WINDOW_LAG_NS] = {"safescoped_window_lag_seconds", "", "gauge",
+				   "Time since the end of the oldest window that is still being "
+				   "written (0: there is none).",
+				   NS},
 	[METRICS_SWITCHED_OFF] = {"safescoped_switched_off", "", "gauge",
-				  "1 while the file of --off-file exists: nothing is profiled.",
+				  "1 while the file of --off-file exists and nothing is profiled.",
 				  PLAIN},
 };
 
@@ -102,26 +99,28 @@ static const struct {
 	enum unit unit;
 } groups[METRICS_GROUPS] = {
 	[METRICS_LOST] = {"safescoped_lost_total", "cause", "counter",
-			  "What was lost, by cause, as in the report.", PLAIN},
+			  "Losses by cause, as in the report.", PLAIN},
 	[METRICS_PUSH_DELIVERED] = {"safescoped_push_delivered_total", "url", "counter",
-				    "Requests that the server took.", PLAIN},
+				    "Requests accepted by the server.", PLAIN},
 	[METRICS_PUSH_FAILURES] = {"safescoped_push_failures_total", "url", "counter",
-				   "Attempts that did not succeed, and are made again.", PLAIN},
+				   "Failed attempts, which are retried.", PLAIN},
 	[METRICS_PUSH_REFUSED] = {"safescoped_push_refused_total", "url", "counter",
-				  "Requests that the server will never take: they are lost.",
-				  PLAIN},
+				  "Requests refused for good by the server: they are lost.", PLAIN},
 	[METRICS_PUSH_REJECTED] = {"safescoped_push_rejected_profiles_total", "url", "counter",
-				   "Profiles in delivered requests that the server did not take.",
+				   "Profiles in delivered requests that the server rejected.",
 				   PLAIN},
-	[METRICS_PUSH_DROPPED] =
-		{"safescoped_push_dropped_total", "url", "counter",
-		 "Requests that were the oldest when the queue was full: they are lost.", PLAIN},
+	[METRICS_PUSH_DROPPED] = {"safescoped_push_dropped_total", "url", "counter",
+				  "Requests dropped as the oldest in a full queue, or because they "
+				  "could not be opened: they are lost.",
+				  PLAIN},
 	[METRICS_PUSH_QUEUED] = {"safescoped_push_queued", "url", "gauge",
-				 "Requests that wait in the queue.", PLAIN},
+				 "Requests waiting in the queue.", PLAIN},
 	[METRICS_PUSH_QUEUED_BYTES] = {"safescoped_push_queued_bytes", "url", "gauge",
-				       "Their size on the disk.", PLAIN},
-	[METRICS_PUSH_LAG_NS] = {"safescoped_push_lag_seconds", "url", "gauge",
-				 "How long ago the oldest of them began (0: none waits).", NS},
+				       "Size on disk of the requests waiting in the queue.", PLAIN},
+	[METRICS_PUSH_LAG_NS] =
+		{"safescoped_push_lag_seconds", "url", "gauge",
+		 "Time since the oldest profile waiting in the queue began (0: there is none).",
+		 NS},
 };
 
 static void write_group(const struct metrics *m, enum metrics_group which, struct buf *out)

@@ -68,10 +68,11 @@ enum http_verdict http__answer(struct served *s, struct MHD_Connection *connecti
 	if (!strcmp(path, "/healthz"))
 		return turns(s) ? say(connection, MHD_HTTP_OK, "ok\n")
 				: say(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-				      "the session's loop does not turn\n");
+				      "the session's loop is stalled\n");
 	if (!strcmp(path, "/readyz"))
 		return turns(s) && s->ready ? say(connection, MHD_HTTP_OK, "ok\n")
 					    : say(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-						  "nothing is profiled now\n");
-	return say(connection, MHD_HTTP_NOT_FOUND, "there are /metrics, /healthz and /readyz\n");
+						  "nothing is being profiled\n");
+	return say(connection, MHD_HTTP_NOT_FOUND,
+		   "not found; available are /metrics, /healthz and /readyz\n");
 }

@@ -52,8 +52,7 @@ int metrics_server__open(const char *address, struct metrics_server **ret_server
 	how.fds = &s->listener.fd;
 	err = confine_peer__start(&how, serve__run, &s->listener.fd, &s->peer);
 	if (err) {
-		log_error("--metrics %s: its process cannot be started: %s", address,
-			  strerror(-err));
+		log_error("--metrics %s: cannot start its process: %s", address, strerror(-err));
 		metrics_server__free(s);
 		return err;
 	}

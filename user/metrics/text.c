@@ -311,49 +311,50 @@ static const struct family {
 	 "Processes that are profiled, or ended within the last five minutes; always 1.",
 	 write_info},
 	{"safescoped_gc_collections_total", "counter",
-	 "Garbage collections that ended, by the oldest generation that they collected (3: that "
-	 "one and all above).",
+	 "Finished garbage collections, by the oldest generation collected (3: that one and all "
+	 "above).",
 	 write_gc_count},
 	{"safescoped_gc_pause_seconds_total", "counter",
-	 "How long the program stood still in them, from all capabilities stopped to the end.",
+	 "Time the program was paused by garbage collections, from all capabilities stopped to the "
+	 "end.",
 	 write_gc_pause},
 	{"safescoped_gc_sync_seconds_total", "counter",
-	 "How long they waited for the capabilities to stop.", write_gc_sync},
+	 "Time garbage collections waited for the capabilities to stop.", write_gc_sync},
 	{"safescoped_allocated_bytes_total", "counter",
-	 "What Haskell threads allocated, as the runtime counts it at the ends of collections.",
+	 "Bytes allocated by Haskell threads, as counted by the runtime at the end of collections.",
 	 write_allocated},
 	{"safescoped_heap_live_bytes", "gauge",
-	 "What was live after the last collection, as the runtime counts it.", write_live},
+	 "Live bytes after the last collection, as counted by the runtime.", write_live},
 	{"safescoped_heap_held_bytes", "gauge",
-	 "What the heap held from the system after the last collection but one.", write_held},
+	 "Bytes the heap held from the system after the last collection but one.", write_held},
 	{"safescoped_haskell_threads", "gauge",
 	 "Haskell threads after the last major collection; 4096: that many or more.",
 	 write_haskell_threads},
 	{"safescoped_thread_seconds_total", "counter",
-	 "What OS threads did, all of a process added up, by state.", write_threads},
+	 "Time of all OS threads of a process, by state.", write_threads},
 	{"safescoped_capability_seconds_total", "counter",
-	 "What capabilities did, all of a process added up, by state.", write_caps},
+	 "Time of all capabilities of a process, by state.", write_caps},
 	{"safescoped_capability_wait_seconds_total", "counter",
-	 "How long OS threads waited for a capability, without the time in which they could run "
-	 "and had no CPU.",
+	 "Time OS threads waited for a capability, without the time they were runnable but had no "
+	 "CPU.",
 	 write_cap_wait},
 	{"safescoped_safe_call_capability_wait_seconds_total", "counter",
-	 "How long threads were off the CPU after safe calls that ended, until they had a "
-	 "capability: where CPUs are busy this may be more than "
-	 "safescoped_capability_wait_seconds_total, as they wait for a CPU meanwhile.",
+	 "Time threads were off the CPU after finished safe calls, until they had a capability: on "
+	 "busy CPUs this may be more than safescoped_capability_wait_seconds_total, as it includes "
+	 "waiting for a CPU.",
 	 write_call_waits},
 	{"safescoped_safe_call_seconds", "histogram",
-	 "Safe foreign calls that ended, by place: the busiest ones of a process, and the sum of "
-	 "all others.",
+	 "Finished safe foreign calls, by place: the busiest ones of a process, and the sum of all "
+	 "others.",
 	 write_calls},
 	{"safescoped_probes_off_seconds_total", "counter",
-	 "For how long the probes on safe calls were off, since they cost more than --max-overhead "
-	 "or safescoped was held up: calls of that time are not counted.",
+	 "Time the probes on safe calls were off because they cost more than --max-overhead or "
+	 "safescoped was held up: calls in that time are not counted.",
 	 write_probes_off},
 	{"safescoped_gc_probes_off_seconds_total", "counter",
-	 "For how long collections were not counted, since the probes on them cost more than "
-	 "--max-overhead and came off for good (then nothing is known of the heap, and of what is "
-	 "allocated a part at most), or there were more than a million in a window.",
+	 "Time collections were not counted, because the probes on them cost more than "
+	 "--max-overhead and came off for good (then nothing is known of the heap, and at most "
+	 "part of the allocation), or because there were more than a million in a window.",
 	 write_gc_off},
 	{"safescoped_run_queue_length", "gauge",
 	 "Haskell threads in the run queues of all capabilities, at the last tick of the program's "

@@ -369,8 +369,7 @@ static int write_file(const struct output *o, const struct outputs *all,
 	if (err && outfile__error(out))
 		err = outfile__error(out);
 	if (err)
-		log_error("%s: cannot be written: %s; nothing was left there", o->path,
-			  strerror(-err));
+		log_error("%s: cannot be written: %s; no file was left", o->path, strerror(-err));
 	else if (stop && stop(ctx))
 		err = -ECANCELED;
 	else

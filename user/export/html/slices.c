@@ -135,7 +135,8 @@ int html_slices__choose(struct html *h)
 		if (is_drawn(&h->lanes[i]))
 			drawn.v[n++] = *h->lanes[i].view;
 	drawn.n = n;
-	views__limit(&drawn, h->pic, MAX_BYTES, cost, "html", " in its lanes; its sums have all");
+	views__limit(&drawn, h->pic, MAX_BYTES, cost, "html",
+		     " in its lanes; its sums include all of them");
 	h->views.grain_ns = drawn.grain_ns;
 	free(drawn.v);
 	return 0;

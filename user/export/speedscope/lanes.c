@@ -380,7 +380,7 @@ static int prepare(struct speedscope *w, const struct export_opts *opts)
 		return err;
 	views__keep(&w->views, opts);
 	views__limit(&w->views, w->pic, MAX_BYTES, cost, "speedscope",
-		     " in the lanes in time order; sums have all");
+		     " in the lanes in time order; sums include all of them");
 	w->n_targets = picture__n_targets(w->pic);
 	w->process_frame = w->next_frame = w->n_frames;
 	if (w->n_targets > 1)

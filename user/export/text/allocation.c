@@ -24,37 +24,37 @@ static void put_quality(const struct text *t)
 	const struct pic_alloc *alloc = &t->target->alloc;
 
 	if (alloc->observed_ns)
-		fprintf(t->out, "  %s; what came after that is not known\n", alloc__part(alloc).s);
+		fprintf(t->out, "  %s; later allocation is not known\n", alloc__part(alloc).s);
 	else if (alloc__held_up_to_end(t->target))
-		fputs("  after the last collection that was seen the probes were off for a while; "
-		      "what was allocated from then on is not known\n",
+		fputs("  the probes were off for a while after the last collection seen; what was "
+		      "allocated from then on is not known\n",
 		      t->out);
 	if (alloc__began_unseen(t->target))
-		fputs("  what was allocated before the first collection that was seen is not "
-		      "counted\n",
+		fputs("  what was allocated before the first collection seen is not counted\n",
 		      t->out);
 	if (!alloc->samples) {
-		fputs("  no collection shows who allocated it\n", t->out);
+		fputs("  no collection shows which functions allocated it\n", t->out);
 		return;
 	}
-	fprintf(t->out, "  by %s %s, each of about %s, which leaves shares uncertain by %.1f %%",
+	fprintf(t->out, "  by %s %s of about %s each, so shares are uncertain by %.1f %%",
 		human__count(alloc->samples).s, plural(alloc->samples, "sample", "samples"),
 		human__bytes(alloc->sampled_bytes / alloc->samples).s, 100 * alloc__error(alloc));
 	if (alloc->tick_samples)
 		fprintf(t->out,
-			"; %s of these %s the sampler's, where collections were over 50 ms apart: "
-			"it prefers functions that take long",
+			"; %s of the samples %s the sampler's, where collections were over 50 ms "
+			"apart: it favours functions that take long",
 			human__count(alloc->tick_samples).s,
 			plural(alloc->tick_samples, "is", "are"));
 	if (alloc->samples < FEW_SAMPLES)
-		fputs("; too few to rely on: a smaller allocation area (-A1m) makes more", t->out);
+		fputs("; too few samples to rely on: a smaller allocation area (-A1m) gives more",
+		      t->out);
 	if (human__percent(alloc->unsampled_bytes, alloc->bytes) >= MANY_UNSAMPLED)
 		fprintf(t->out, "; %.0f %% of the bytes have no sample",
 			human__percent(alloc->unsampled_bytes, alloc->bytes));
 	if (human__percent(alloc->stopped_bytes, alloc->sampled_bytes) >= MANY_STOPPED)
 		fprintf(t->out,
-			"; %.0f %% of the bytes are of capabilities that others stopped, whose "
-			"functions are those that ran on next",
+			"; %.0f %% of the bytes are from capabilities stopped by others, and are "
+			"counted for the functions that ran on them next",
 			human__percent(alloc->stopped_bytes, alloc->sampled_bytes));
 	fputc('\n', t->out);
 }

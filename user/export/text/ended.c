@@ -36,6 +36,6 @@ int text__ended(const struct text *t)
 		table__cell(table, human__count(ended->gcs).s);
 		text__cell_duration(table, ended->gc_pause_ns);
 	}
-	return text__print(t, "Processes that ended before, by program", table, session->n_ended,
+	return text__print(t, "Processes that ended earlier, by program", table, session->n_ended,
 			   "programs");
 }

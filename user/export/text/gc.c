@@ -88,8 +88,8 @@ static int put_observed(const struct text *t)
 	const struct pic_gc *gc = &t->target->gc;
 
 	fprintf(t->out,
-		"  in the first %s, before the probes on them came off (--max-overhead), the "
-		"program was paused for %s, %.1f %% of that time\n",
+		"  in the first %s, before the probes on collections came off (--max-overhead), "
+		"the program was paused for %s, %.1f %% of that time\n",
 		human__duration(gc->observed_ns).s, human__duration(gc->observed_pause_ns).s,
 		human__percent(gc->observed_pause_ns, gc->observed_ns));
 	return t->target->n_gcs ? put_table(t) : 0;
@@ -101,12 +101,13 @@ static void put_missed(const struct text *t, uint64_t missed)
 
 	if (missed != PIC_GCS_UNKNOWN)
 		fprintf(t->out,
-			"  %s more %s not seen, by the runtime's own count: %.1f %% of all were\n",
+			"  %s more %s missed, by the runtime's own count: %.1f %% of all were "
+			"seen\n",
 			human__count(missed).s,
 			plural(missed, "collection was", "collections were"),
 			100 * gc__observed_share(target));
 	else if (target->calls_missed && !target->gc.before_known)
-		fputs("  collections before the probes on them were there are not counted\n",
+		fputs("  collections before the probes on them were attached are not counted\n",
 		      t->out);
 	else
 		fputs("  collections while the probes were off are not counted\n", t->out);
@@ -129,8 +130,8 @@ int text__gc(const struct text *t)
 		 human__duration(gc->pause_ns).s, human__percent(gc->pause_ns, t->wall_ns));
 	text__section(t, title);
 	if (gc->inferred) {
-		fputs("  inferred from the samples in the runtime: how many collections there "
-		      "were, and how long each, is not known\n",
+		fputs("  inferred from the samples in the runtime: the number of collections, and "
+		      "how long each took, are not known\n",
 		      t->out);
 		if (gc->observed_ns)
 			err = put_observed(t);
@@ -145,7 +146,7 @@ int text__gc(const struct text *t)
 	if (!err && missed)
 		put_missed(t, missed);
 	if (human__percent(gc->wait_ns, t->wall_ns) >= WAIT_SHOWN)
-		fprintf(t->out, "  threads slept for %s, all together, until collections ended\n",
+		fprintf(t->out, "  threads slept for %s in all until collections ended\n",
 			human__duration(gc->wait_ns).s);
 	return err;
 }

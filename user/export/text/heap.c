@@ -38,7 +38,7 @@ static void put_most(const struct text *t, const struct pic_heap *heap)
 	}
 	fprintf(t->out, "; at most %s after one", human__bytes(heap->most_major_bytes).s);
 	if (heap->most_live_bytes > heap->most_major_bytes)
-		fprintf(t->out, ", and %s between them, with what had died",
+		fprintf(t->out, ", and %s between them, including dead data",
 			human__bytes(heap->most_live_bytes).s);
 }
 
@@ -72,12 +72,12 @@ static void put_live(const struct text *t)
 	const struct pic_alloc *alloc = &t->target->alloc;
 
 	if (alloc->observed_ns)
-		fprintf(t->out, "  %s; how it went on is not known\n", alloc__part(alloc).s);
+		fprintf(t->out, "  %s; what came later is not known\n", alloc__part(alloc).s);
 	fprintf(t->out, "  %s live after the last", human__bytes(heap->last.live_bytes).s);
 	if (heap->majors)
 		put_majors(t);
 	else
-		fputs(" collection; none was a major one, and what has died is among it", t->out);
+		fputs(" collection; none was a major one, so this includes dead data", t->out);
 	/* if only the beginning was observed, growth is that of a program starting up */
 	if (heap->growth_known && !alloc->observed_ns)
 		put_growth(t, heap);
@@ -173,14 +173,14 @@ static void put_census_head(const struct text *t)
 	uint64_t start = t->session->start_ns, lost = c->unknown_bytes + c->gap_bytes;
 	uint64_t found = c->blocks_bytes + c->large_bytes + c->compact_bytes;
 
-	fprintf(t->out, "  Made of, %s into the session",
+	fprintf(t->out, "  What it is made of, %s into the session",
 		human__duration(c->at_ns - MIN(c->at_ns, start)).s);
 	if (c->walked_bytes < c->blocks_bytes)
-		fprintf(t->out, " (of %s of blocks, %s were looked at)",
+		fprintf(t->out, " (of %s of blocks, %s were examined)",
 			human__bytes(c->blocks_bytes).s, human__bytes(c->walked_bytes).s);
 	if (c->frozen_ns)
-		fprintf(t->out, ", while it was stopped for %s%s", human__duration(c->frozen_ns).s,
-			c->frozen_whole ? "" : ", and after that");
+		fprintf(t->out, ", while the process was stopped for %s%s",
+			human__duration(c->frozen_ns).s, c->frozen_whole ? "" : ", and after that");
 	if (c->pinned_bytes || c->mutable_bytes)
 		fprintf(t->out, "; %s of pinned objects, %s of mutable lists",
 			human__bytes(c->pinned_bytes).s, human__bytes(c->mutable_bytes).s);
@@ -188,13 +188,13 @@ static void put_census_head(const struct text *t)
 		fprintf(t->out, "; %.1f %% could not be identified",
 			human__percent(lost, c->walked_bytes + c->large_bytes));
 	if (c->compact_bytes)
-		fprintf(t->out, "; %s in compact regions are not looked into",
+		fprintf(t->out, "; %s in compact regions were not examined",
 			human__bytes(c->compact_bytes).s);
 	if (found + found / 10 < c->live_bytes)
-		fprintf(t->out, "; %s of %s that were live were found", human__bytes(found).s,
+		fprintf(t->out, "; %s of %s of live data were found", human__bytes(found).s,
 			human__bytes(c->live_bytes).s);
 	if (c->cut)
-		fputs("; not all blocks were found, as the program went on", t->out);
+		fputs("; not all blocks were found, as the program kept running", t->out);
 	fputs(":\n", t->out);
 }
 

@@ -36,8 +36,8 @@ int text__windows(const struct text *t)
 		else
 			table__cell(table, "");
 	}
-	return text__print(t, "What the program marked by START and STOP", table, target->n_windows,
-			   "windows");
+	return text__print(t, "What the program marked with START and STOP", table,
+			   target->n_windows, "windows");
 }
 
 /* ── heap ────────────────────────────────────────────────────────────────────────────────── */

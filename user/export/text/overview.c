@@ -222,7 +222,7 @@ static int put_processes(const struct text *t)
 	if (!err && shown < n)
 		fprintf(t->out, "  … and %zu more processes\n", n - shown);
 	if (!err && n < t->n_of)
-		fprintf(t->out, "  %zu more, of which no thread was seen\n", t->n_of - n);
+		fprintf(t->out, "  %zu more, with no thread seen\n", t->n_of - n);
 	bars__free(b);
 out:
 	free(v);

@@ -152,7 +152,7 @@ int text__threads(const struct text *t)
 	if (!err && merged)
 		fprintf(t->out,
 			"  short slices of %zu %s were merged in the profiles; these shares are "
-			"right\n",
+			"exact\n",
 			merged, plural(merged, "thread", "threads"));
 	return err;
 }

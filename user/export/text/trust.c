@@ -31,9 +31,9 @@ static void put_eventlog(const struct text *t)
 	if (e->damaged_bytes)
 		fprintf(t->out, "; %s damaged and left out", human__bytes(e->damaged_bytes).s);
 	if (!t->log_alone && e->offset_error_ns == UINT64_MAX)
-		fputs("; placed by its wall clock", t->out);
+		fputs("; aligned by its wall clock", t->out);
 	else if (!t->log_alone)
-		fprintf(t->out, "; its clock is known to %s",
+		fprintf(t->out, "; its clock is known to within %s",
 			human__duration(e->offset_error_ns).s);
 	for (size_t i = 0; i < ARRAY_SIZE(shares); i++) {
 		if (shares[i].share < 0)
@@ -67,7 +67,7 @@ static void put_found(const struct text *t)
 		fprintf(t->out, "Probes: attached in %s",
 			human__duration(target->attach_took_ns).s);
 	else
-		fputs("Probes: there before it began", t->out);
+		fputs("Probes: attached before it started", t->out);
 	fprintf(t->out, ", places found by %s", text__safe(t, usual));
 	for (size_t i = 0; i < ARRAY_SIZE(found); i++) {
 		const char *how = found[i].how;
@@ -120,7 +120,7 @@ static void put_shares(const struct text *t, const char *of, const struct pic_na
 static void put_names(const struct text *t)
 {
 	put_shares(t, "frames in stacks", &t->target->names);
-	put_shares(t, "samples, of what ran", &t->target->leaf_names);
+	put_shares(t, "innermost frames of samples", &t->target->leaf_names);
 }
 
 static void put_stacks(const struct text *t)
@@ -131,7 +131,7 @@ static void put_stacks(const struct text *t)
 		uint64_t n;
 	} flaws[] = {
 		{"with a gap in the middle", q->elided},
-		{"with C frames that are not known", q->gap},
+		{"with unknown C frames", q->gap},
 		{"truncated", q->truncated},
 	};
 	const char *comma = "\n  broken: ";
@@ -141,7 +141,7 @@ static void put_stacks(const struct text *t)
 			human__percent(q->complete + q->elided + q->gap, q->samples),
 			human__count(q->samples).s);
 	else
-		fputs("Stacks: no sample", t->out);
+		fputs("Stacks: no samples", t->out);
 	if (q->haskell_samples)
 		fprintf(t->out, ", %.1f %% of %s in Haskell code",
 			human__percent(q->haskell_complete, q->haskell_samples),
@@ -214,7 +214,8 @@ static void put_lost(const struct text *t)
 
 static void put_own(const struct text *t)
 {
-	fprintf(t->out, "safescoped itself: %s of CPU time, the attach included, and %s\n",
+	fprintf(t->out,
+		"safescoped itself: %s of CPU time, including the attach, and %s of memory\n",
 		human__duration(t->target->user_cpu_ns).s,
 		human__bytes(t->target->max_rss_bytes).s);
 }
@@ -252,7 +253,7 @@ static void put_common_cost(const struct text *t)
 		return;
 	fputs("Own cost: ", t->out);
 	if (t->session->bpf_ns_known)
-		fprintf(t->out, "%s in BPF for all of them, %.2f %% of one CPU; ",
+		fprintf(t->out, "%s in BPF for all processes, %.2f %% of one CPU; ",
 			human__duration(t->session->bpf_ns).s,
 			human__percent(t->session->bpf_ns, t->wall_ns));
 	put_own(t);
@@ -294,14 +295,14 @@ static void put_brief(const struct text *t)
 		fprintf(t->out, "Trust: %.1f %% of %s %s whole", human__percent(whole, samples),
 			human__count(samples).s, plural(samples, "stack is", "stacks are"));
 	else
-		fputs("Trust: there is no sample", t->out);
+		fputs("Trust: there are no samples", t->out);
 	if (samples && human__percent(without, cpu) >= 1)
 		fprintf(t->out, ", %.0f %% of the CPU time has no sample",
 			human__percent(without, cpu));
 	if (known && lost)
 		fprintf(t->out, ", %s records were lost", human__count(lost).s);
 	else
-		fputs(known ? ", nothing was lost" : ", what was lost is not known", t->out);
+		fputs(known ? ", nothing was lost" : ", losses are not known", t->out);
 	if (known)
 		fprintf(t->out, "; the probes cost %.2f %% of one CPU",
 			human__percent(cost, t->wall_ns));
