@@ -138,7 +138,7 @@ def test_queue_where_others_write(t, case):
              "writable before": "all/ours"}[case]
     before = all_below(shared)
     code, said = write("--replay", CAPTURE, "--push", "otlp+http://127.0.0.1:9", "--push-queue", shared / place)
-    check(code == 2 and "others may write there" in said, f"ended with {code}: {said}")
+    check(code == 2 and "others can write to it" in said, f"ended with {code}: {said}")
     check(not all_below(private), f"root's folder holds {all_below(private)}")
     check(all_below(shared) == before, f"it made {set(all_below(shared)) - set(before)}")
 

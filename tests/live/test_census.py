@@ -144,7 +144,7 @@ def test_incomplete(t, what):
         code = session.wait()
         heap = t.report().target().get("heap")
         check(code == 1 and not (heap and heap["census"]), f"ended with {code}: {heap}")
-        check(any("not complete (exit status 1)" in l for l in session.err.seen), f"it printed {session.err.seen}")
+        check(any("incomplete (exit status 1)" in l for l in session.err.seen), f"it printed {session.err.seen}")
         check(any("heap census" in m for m in t.report().target()["missing"]), f"{t.report().target()['missing']}")
         return
     _, report, _ = profile_run(t, "Census", 4, rts=("--nonmoving-gc",), options=("--heap-census", "--max-overhead", "100"))

@@ -185,7 +185,7 @@ def test_down_and_back(t):
     code, took = finish(session)
     check(code == 0 and took < 6, f"it ended with {code} after {took:.1f} s: {session.err.seen}")
     check(queued(t), "nothing is left")
-    check(any("what is not taken is kept" in l for l in session.err.seen), f"{session.err.seen}")
+    check(any("undelivered profiles are kept" in l for l in session.err.seen), f"{session.err.seen}")
     first = windows(folder)
     check(first[-1].json["session"]["pushes"][0]["failures"] > 0, "the report has no failures")
     collector.start()

@@ -318,13 +318,13 @@ def test_wrong_reload(t):
     with subprocess.Popen(["true"]) as process:
         gone = process.pid
     for text, why in ((s.config.read_text() + "windw 3\n", f"{s.config}:6: windw"), (f"save {t.dir / 'x.sscap'}\n", "without windows"),
-                      (s.config.read_text().replace(str(s.folder), f"{t.dir / 'none'}"), f"{t.dir / 'none'}: there is no such directory"),
+                      (s.config.read_text().replace(str(s.folder), f"{t.dir / 'none'}"), f"{t.dir / 'none'}: no such directory"),
                       (s.config.read_text() + f"push otlp+http://127.0.0.1:9\npush-headers {t.dir / 'none'}\n",
                        f"{t.dir / 'none'}: cannot be read"),
                       (s.config.read_text() + f"pid {gone}\n", f"pid {gone}: no such process"),
                       # a directory, but not one to write files in
                       (s.config.read_text().replace(str(s.folder), "/proc"), "cannot be written"),
-                      (s.config.read_text() + f"push otlp+http://127.0.0.1:9\npush-queue {queue}\n", "others may write there"),
+                      (s.config.read_text() + f"push otlp+http://127.0.0.1:9\npush-queue {queue}\n", "others can write to it"),
                       (s.config.read_text() + f"archives {t.dir / 'none'}\n", f"--archives {t.dir / 'none'}"),
                       (None, "cannot be read"), (s.config.read_text() + "# a word\n", "nothing has changed")):
         if text is None:

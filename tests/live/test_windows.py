@@ -133,7 +133,7 @@ def test_sums(t, way):
         done = subprocess.run([SAFESCOPED, "--replay", t.dir / "capture", "-q", "-f", "json", "-o", place, *options],
                               capture_output=True, text=True, timeout=120, check=False)
         check(done.returncode == 0, f"the replay ended with {done.returncode}: {done.stderr}")
-    for place, what in ((t.dir / "none", "there is no such directory"), (t.dir / "capture", "not a directory")):
+    for place, what in ((t.dir / "none", "no such directory"), (t.dir / "capture", "not a directory")):
         done = subprocess.run([SAFESCOPED, "--replay", t.dir / "capture", "--window", "0.7", "-f", "json", "-o", place],
                               capture_output=True, text=True, timeout=120, check=False)
         check(done.returncode == 2 and done.stderr.splitlines() ==

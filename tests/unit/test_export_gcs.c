@@ -43,8 +43,8 @@ static void test_missed(void **state)
 	text = render(timeline__picture(kit.tl), "text");
 	assert_non_null(strstr(text, "the program was paused for at least 10.0 µs"));
 	assert_non_null(strstr(text, "≥ 2"));
-	assert_non_null(strstr(
-		text, "3 more collections were missed, by the runtime's own count: 40.0 %"));
+	assert_non_null(
+		strstr(text, "3 more collections were missed, by the runtime's own count: 40.0 %"));
 	free(text);
 	text = render(kit.pic, "json");
 	root = cJSON_Parse(text);

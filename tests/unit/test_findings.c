@@ -292,7 +292,7 @@ static void test_bound_thread(void **state)
 	}
 	find(&t, &lane, 1, &found);
 	assert_int_equal(the_only(&found, "bound_thread")->ns, 50 * MS);
-	assert_says(&found.v[0], "was run 2 000 times a second");
+	assert_says(&found.v[0], "took turns with other threads 2 000 times a second");
 	picture__free(found.pic);
 	/* not the main OS thread */
 	lane.tid = 43;
@@ -348,7 +348,7 @@ static void test_black_holes_and_mvars(void **state)
 		naps[i].state = HS_BLOCKED_STM;
 	find(&t, lanes, 1, &found);
 	assert_says(the_only(&found, "blocked_in_stm"),
-		    "1 Haskell thread went to sleep in STM 6 000 times a second, 25.0 µs each");
+		    "1 Haskell thread went to sleep in STM 6 000 times a second, for 25.0 µs each");
 	picture__free(found.pic);
 }
 

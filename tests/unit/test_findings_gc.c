@@ -95,7 +95,7 @@ static void test_longest_of_its_own(void **state)
 	assert_int_equal(f->longest.start_ns, AT(300));
 	assert_int_equal(f->longest.end_ns, AT(400));
 	f = the_one(&found, "unsafe_call_held_up_gc");
-	assert_says(f, "GC waited 40.0 ms in 1 collection for capability 1, inside");
+	assert_says(f, "GC waited 40.0 ms in 1 collection for capability 1, held up by");
 	assert_int_equal(f->longest.start_ns, AT(100));
 	assert_int_equal(f->longest.end_ns, AT(140));
 	picture__free(found.pic);

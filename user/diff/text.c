@@ -26,33 +26,32 @@ static const struct section {
 	const char *more, *less;    /* printf formats for the name and the place */
 	enum unit { NS, COUNT, BYTES } unit;
 } sections[DIFF_SECTIONS] = {
-	[DIFF_FUNCTIONS] = {"Functions, by CPU time of their own", "function", "module",
-			    "slower: %s%s%s", "faster: %s%s%s", NS},
-	[DIFF_MODULES] = {"Modules, by CPU time of their own functions", "module", "",
+	[DIFF_FUNCTIONS] = {"Functions, by own CPU time", "function", "module", "slower: %s%s%s",
+			    "faster: %s%s%s", NS},
+	[DIFF_MODULES] = {"Modules, by their functions' own CPU time", "module", "",
 			  "slower: module %s%s%s", "faster: module %s%s%s", NS},
 	[DIFF_UNSAFE] = {"Unsafe calls, by CPU time", "function", "called from",
 			 "more time in unsafe calls of %s%s%s",
 			 "less time in unsafe calls of %s%s%s", NS},
-	[DIFF_CALLS] = {"Safe calls: how many", "function", "called from", "more calls of %s%s%s",
+	[DIFF_CALLS] = {"Safe calls: number", "function", "called from", "more calls of %s%s%s",
 			"fewer calls of %s%s%s", COUNT},
-	[DIFF_CALL_TIME] = {"Safe calls: the median of one's time", "function", "called from",
+	[DIFF_CALL_TIME] = {"Safe calls: median time per call", "function", "called from",
 			    "calls take longer: %s%s%s", "calls take less time: %s%s%s", NS},
-	[DIFF_CALL_CPU] = {"Safe calls: the CPU time of one", "function", "called from",
+	[DIFF_CALL_CPU] = {"Safe calls: CPU time per call", "function", "called from",
 			   "calls take more CPU time: %s%s%s", "calls take less CPU time: %s%s%s",
 			   NS},
-	[DIFF_GCS] = {"Collections: how many", "", "", "more collections%s%s%s",
+	[DIFF_GCS] = {"Collections: number", "", "", "more collections%s%s%s",
 		      "fewer collections%s%s%s", COUNT},
-	[DIFF_GC_CPU] = {"Collections: the CPU time of one", "", "",
+	[DIFF_GC_CPU] = {"Collections: CPU time per collection", "", "",
 			 "collections take more CPU time%s%s%s",
 			 "collections take less CPU time%s%s%s", NS},
-	[DIFF_GC_PAUSE] = {"Collections: the pause of one", "", "", "longer pauses%s%s%s",
+	[DIFF_GC_PAUSE] = {"Collections: pause per collection", "", "", "longer pauses%s%s%s",
 			   "shorter pauses%s%s%s", NS},
 	[DIFF_ALLOC] = {"Allocation", "", "", "more is allocated %s%s%s",
 			"less is allocated %s%s%s", BYTES},
-	[DIFF_ALLOC_FUNCTIONS] = {"Functions, by what they allocate themselves", "function",
-				  "module", "allocates more: %s%s%s", "allocates less: %s%s%s",
-				  BYTES},
-	[DIFF_ALLOC_MODULES] = {"Modules, by what their own functions allocate", "module", "",
+	[DIFF_ALLOC_FUNCTIONS] = {"Functions, by own allocation", "function", "module",
+				  "allocates more: %s%s%s", "allocates less: %s%s%s", BYTES},
+	[DIFF_ALLOC_MODULES] = {"Modules, by their functions' own allocation", "module", "",
 				"allocates more: module %s%s%s", "allocates less: module %s%s%s",
 				BYTES},
 };
@@ -264,7 +263,7 @@ static int put_head(FILE *out, const struct diff *d, const char *const names[2])
 		fprintf(out, "  %c  %s: %s at %u Hz, %s of CPU time%s\n", letters[side], name,
 			human__duration(reports[side]->duration_ns).s,
 			(unsigned)reports[side]->frequency_hz, human__duration(cpu_ns).s,
-			reports[side]->cut ? " (a part of it: it has too much)" : "");
+			reports[side]->cut ? " (only part of it: it is too large)" : "");
 		free(name);
 	}
 	return 0;
@@ -288,32 +287,32 @@ static int put_basis(FILE *out, const struct diff *d, const struct diff_pair *pa
 		fprintf(out, "\n%s: ", comm);
 	free(before);
 	if (!d->per)
-		fputs("for each second of A's CPU time\n", out);
+		fputs("per second of A's CPU time\n", out);
 	else if (!strcmp(d->per, "gc"))
-		fputs("for each collection\n", out);
+		fputs("per collection\n", out);
 	else
-		fprintf(out, "for each call of %s\n", per);
+		fprintf(out, "per call of %s\n", per);
 	if (pair->scale < 0.995 || pair->scale > 1.005)
 		fprintf(out,
 			"  the same work took B %.2f times the CPU time, by the median function\n",
 			pair->scale);
 	if (pair->load > LOAD_SHOWN)
-		fputs("  the machine was busier in one of them: little can be known of waiting and "
-		      "collecting\n",
+		fputs("  the machine was busier in one of them: waiting and collecting can hardly "
+		      "be compared\n",
 		      out);
 	if (pair->no_names)
-		fputs("  functions without a name are compared by module, or by file: they are at "
+		fputs("  functions without a name are compared by module or by file: they are at "
 		      "other places in another build\n",
 		      out);
 	for (int side = 0; side < 2; side++)
 		if ((side ? pair->b : pair->a)->calls_unsure >= UNSURE_SHOWN)
 			fprintf(out,
-				"  not all safe calls of %s were counted: how many there were is "
+				"  not all safe calls of %s were counted: their number is "
 				"estimated%s\n",
 				side ? "B" : "A",
-				per_call ? ", and so is all that is for each of them" : "");
+				per_call ? ", and so are all figures per call" : "");
 	if (pair->a->alloc_in_part || pair->b->alloc_in_part)
-		fprintf(out, "  allocation is not compared: only a part of it was seen in %s\n",
+		fprintf(out, "  allocation is not compared: only part of it was seen in %s\n",
 			!pair->b->alloc_in_part	  ? "A"
 			: !pair->a->alloc_in_part ? "B"
 						  : "both");

@@ -110,8 +110,8 @@ static const struct {
 				   "Profiles in delivered requests that the server rejected.",
 				   PLAIN},
 	[METRICS_PUSH_DROPPED] = {"safescoped_push_dropped_total", "url", "counter",
-				  "Requests dropped as the oldest in a full queue, or because they "
-				  "could not be opened: they are lost.",
+				  "Requests lost from the queue: dropped because it was full or "
+				  "they could not be opened, or removed by others.",
 				  PLAIN},
 	[METRICS_PUSH_QUEUED] = {"safescoped_push_queued", "url", "gauge",
 				 "Requests waiting in the queue.", PLAIN},

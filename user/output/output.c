@@ -155,7 +155,7 @@ int outputs__check(const struct output_opts *opts)
 	    place__is_directory(opts->path))
 		return 0;
 	log_error("%s: %s; windows need one for their files", opts->path,
-		  access(opts->path, F_OK) && errno == ENOENT ? "there is no such directory"
+		  access(opts->path, F_OK) && errno == ENOENT ? "no such directory"
 							      : "not a directory");
 	return -ENOTDIR;
 }
@@ -177,7 +177,7 @@ static int without_place(const struct output_opts *opts, int err)
 {
 	if (err == -ENOMEM || !opts->windows || !opts->place_may_come)
 		return err;
-	log_warn("it goes on, and tries again for each window");
+	log_warn("continuing; trying again for each window");
 	return 0;
 }
 
@@ -461,12 +461,12 @@ static void explain_partial(const struct outputs *outputs, const struct picture 
 		return;
 	for (size_t i = 0; i < n; i++)
 		lost |= picture__target(pic, i)->lost_share > 0;
-	log_warn("not complete (exit status 1): %s; %s",
+	log_warn("incomplete (exit status 1): %s; %s",
 		 lost ? "records were lost"
-		      : "something was lost, or asked for and could not be had",
+		      : "something was lost, or was requested but not available",
 		 has_format(outputs, &export_json)
 			 ? "\"lost\" and \"missing\" in the JSON report have the details"
-			 : "--format text or json has the details");
+			 : "use --format text or json for details");
 }
 
 int outputs__write(const struct outputs *outputs, const struct picture *pic,
@@ -511,8 +511,8 @@ static void note_rotated(struct outputs *outputs, int err)
 	const char *path = outputs->opts->path;
 
 	if (err && !outputs->old_stay)
-		log_error("%s: old windows cannot be removed: %s; of those after this one nothing "
-			  "is reported until they can",
+		log_error("%s: old windows cannot be removed: %s; not reporting it again until "
+			  "they can",
 			  path ? path : ".", strerror(-err));
 	outputs->old_stay = err != 0;
 }

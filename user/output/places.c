@@ -173,8 +173,8 @@ int output__may_replace(const char *path, const struct export_format *format)
 	if (!is_there_another(path, kind ? kind->begins : "safescoped capture",
 			      kind ? kind->has : ""))
 		return 0;
-	log_error("%s: is there already and is not a %s file of safescoped's; it is not replaced: "
-		  "choose another name, or remove it",
+	log_error("%s: already exists and is not a %s file by safescoped; not replacing it: choose "
+		  "another name, or remove it",
 		  path, format ? format->name : "capture");
 	return -EEXIST;
 }

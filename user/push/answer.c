@@ -29,7 +29,7 @@ static void read_success(const struct answer_body *body, struct sender_answer *a
 		    ? otlp__export_response__unpack(NULL, body->len, body->data)
 		    : NULL;
 	if (!r) {
-		answer__keep_text(a, "an answer that is not OTLP's", SIZE_MAX);
+		answer__keep_text(a, "an answer that is not OTLP", SIZE_MAX);
 		return;
 	}
 	if (r->partial_success) {

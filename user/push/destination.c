@@ -62,7 +62,7 @@ struct destination {
 static const char *status_text(const struct sender_answer *a, char *text, size_t size)
 {
 	if (a->outcome == SENDER_DIED)
-		snprintf(text, size, "the process that sends died");
+		snprintf(text, size, "the sending process died");
 	else if (a->outcome == SENDER_ANSWERED)
 		snprintf(text, size, "HTTP %u%s%s", a->status, *a->text ? ": " : "", a->text);
 	else
@@ -142,13 +142,13 @@ static void on_delivered(struct destination *d, const struct sender_answer *a)
 {
 	d->takes_others |= d->beside;
 	if (d->outage.reported && d->failed && !d->beside)
-		log_info("push to %s: it takes profiles again", d->url.shown);
+		log_info("push to %s: it accepts profiles again", d->url.shown);
 	d->delivered++;
 	if (a->rejected) {
 		on_rejected(d, a);
 	} else if (*a->text && !d->strange) {
 		d->strange = true;
-		log_warn("push to %s: taken, with: %s", d->url.shown, a->text);
+		log_warn("push to %s: accepted, with the message: %s", d->url.shown, a->text);
 	}
 	goes_on(d);
 	if (!queue__state(d->queue).n)
@@ -206,7 +206,7 @@ static void report_outage(struct destination *d, const char *why, uint64_t now)
 		return;
 	o->reported = true;
 	o->reported_ns = now;
-	log_warn("push to %s: %s; what is not taken is kept, and tried again", d->url.shown, why);
+	log_warn("push to %s: %s; undelivered profiles are kept and retried", d->url.shown, why);
 }
 
 static void on_failed(struct destination *d, const struct sender_answer *a, uint64_t now)
@@ -223,7 +223,7 @@ static void on_failed(struct destination *d, const struct sender_answer *a, uint
 	queue__let_go(d->queue, false);
 	status_text(a, why, sizeof(why));
 	report_outage(d, why, now);
-	log_verbose("push to %s: %s; again in %s", d->url.shown, why, human__duration(wait).s);
+	log_verbose("push to %s: %s; retrying in %s", d->url.shown, why, human__duration(wait).s);
 }
 
 static void take_answer(struct destination *d, const struct sender_answer *a, uint64_t now)
@@ -258,8 +258,8 @@ static void take_answers(struct destination *d, uint64_t now)
 			take_answer(d, &answer, now);
 			continue;
 		}
-		log_error("push to %s: the process that sends has ended; nothing is sent before "
-			  "the next session begins, and what is not taken is kept for it",
+		log_error("push to %s: the sending process has ended; nothing is sent until the "
+			  "next session begins, and undelivered profiles are kept for it",
 			  d->url.shown);
 		confine_peer__free(d->peer);
 		d->peer = NULL;
@@ -481,7 +481,7 @@ static int open_queue(struct destination *d, const struct push_opts *opts)
 	err = queue__open(path, bytes, PUSH_QUEUE_FILES, &d->queue);
 	if (!err || err == -ENOMEM || !opts->place_may_come)
 		return err;
-	log_warn("it goes on, and tries again for each window");
+	log_warn("the session continues; trying again for each window");
 	d->lost_queue = true;
 	return queue__open_later(path, bytes, PUSH_QUEUE_FILES, &d->queue);
 }
@@ -507,8 +507,7 @@ static int open_sender(struct destination *d, const struct push_opts *opts)
 	};
 	err = sender__start(&d->sending, &d->peer);
 	if (err)
-		log_error("push to %s: no process can be started: %s", d->url.shown,
-			  strerror(-err));
+		log_error("push to %s: cannot start a process: %s", d->url.shown, strerror(-err));
 	return err;
 }
 
@@ -551,7 +550,7 @@ static int open_files(struct destination *d, const struct push_to *to, const str
 
 	if (!err || err == -ENOMEM || !opts->place_may_come)
 		return err;
-	log_warn("push to %s: it goes on, and keeps what is to be sent until that can be read",
+	log_warn("push to %s: continuing; profiles are kept until that file can be read",
 		 d->url.shown);
 	return 0;
 }

@@ -16,7 +16,7 @@ int push_file__read(const char *path, size_t max, uid_t user, char **ret_text, s
 	fd__close(&fd);
 	if (err)
 		log_error("%s: cannot be read: %s", path,
-			  err == -EPERM ? "others may write it" : strerror(-err));
+			  err == -EPERM ? "others can write to it" : strerror(-err));
 	return err;
 }
 

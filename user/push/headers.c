@@ -69,11 +69,11 @@ static int parse(const char *path, struct push_headers *h)
 			continue;
 		/* does not print the line, which may be a secret */
 		if (!is_header(line)) {
-			log_error("%s: line %u is no header: Name: value", path, number);
+			log_error("%s: line %u is not a header (Name: value)", path, number);
 			return -EINVAL;
 		}
 		if (is_framing(line)) {
-			log_error("%s: line %u: %.*s: this header is made for each request", path,
+			log_error("%s: line %u: %.*s: this header is set for each request", path,
 				  number, (int)strcspn(line, ":"), line);
 			return -EINVAL;
 		}
@@ -98,7 +98,7 @@ int push_headers__read(const char *path, uid_t user, struct push_headers *ret_he
 	}
 	err = push_file__read(path, FILE_MAX, user, &h.text, &len);
 	if (!err && memchr(h.text, '\0', len)) {
-		log_error("%s: not text", path);
+		log_error("%s: not a text file", path);
 		err = -EINVAL;
 	}
 	if (!err)

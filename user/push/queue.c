@@ -96,10 +96,10 @@ static int open_directory(const char *path, int *ret_dir)
 static const char *why_not(int err)
 {
 	if (err == -EBUSY)
-		return "another session pushes from there; choose another place with --push-queue";
+		return "another session is using it; choose another place with --push-queue";
 	if (err == -EPERM)
-		return "others may write there, or on the way there; choose another place with "
-		       "--push-queue";
+		return "others can write to it, or to a directory above it; choose another place "
+		       "with --push-queue";
 	return strerror(-err);
 }
 
@@ -338,7 +338,7 @@ static int follow_name(struct queue *q)
 	q->dir = dir;
 	q->gone[0] = '\0';
 	q->removed += q->n - q->first - q->held;
-	log_warn("%s: was removed or replaced, with %zu files that were queued", q->path,
+	log_warn("%s: removed or replaced; %zu queued files are gone", q->path,
 		 q->n - q->first - q->held);
 	return 0;
 }
@@ -450,8 +450,8 @@ static void count_stuck(struct queue *q, uint64_t now, bool others)
 		return;
 	if (!remove_at(q, q->first)) {
 		q->dropped++;
-		log_warn("%s/%s: dropped: it cannot be opened, while others can be: %s", q->path,
-			 name, strerror(-q->why));
+		log_warn("%s/%s: dropped: it cannot be opened, but others can: %s", q->path, name,
+			 strerror(-q->why));
 	}
 	take_out(q, q->first);
 }

@@ -68,8 +68,8 @@ void queues__report_left(const struct push_opts *opts)
 		size_t n = *e->d_name == '.' ? 0 : count_left(dirfd(dir), e->d_name);
 
 		if (n)
-			log_warn("%s%s: %zu requests wait for a server to which nothing is pushed "
-				 "any more; if they are not wanted, remove them",
+			log_warn("%s%s: %zu requests are queued for a server that nothing is "
+				 "pushed to any more; remove them if they are not wanted",
 				 path, e->d_name, n);
 	}
 	if (dir)

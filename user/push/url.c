@@ -51,11 +51,11 @@ static bool is_port_zero(CURLU *u)
 static const char *judge(CURLU *u)
 {
 	if (has(u, CURLUPART_USER) || has(u, CURLUPART_PASSWORD))
-		return "credentials belong into a file of headers, not into a URL";
+		return "credentials belong in a file of headers, not in a URL";
 	if (is_port_zero(u))
-		return "nobody listens on port 0";
+		return "port 0 cannot be used";
 	if (has(u, CURLUPART_QUERY) || has(u, CURLUPART_FRAGMENT))
-		return "takes no query and no fragment";
+		return "cannot have a query or a fragment";
 	return NULL;
 }
 
@@ -91,8 +91,8 @@ int push_url__parse(const char *text, struct push_url *ret_url, const char **ret
 	CURLU *u;
 	int err;
 
-	*ret_why = "otlp+http://HOST, otlp+https://HOST, pyroscope+http://HOST or "
-		   "pyroscope+https://HOST is meant";
+	*ret_why = "must be otlp+http://HOST, otlp+https://HOST, pyroscope+http://HOST or "
+		   "pyroscope+https://HOST";
 	if (strncmp(http, "http://", 7) != 0 && strncmp(http, "https://", 8) != 0)
 		return -EINVAL;
 	u = curl_url();

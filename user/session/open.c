@@ -235,7 +235,7 @@ static int open_archives(struct session *s)
 
 	if (!err || err == -ENOMEM || !o->archives_may_lack)
 		return err;
-	log_warn("the session goes on without archives");
+	log_warn("the session continues without archives");
 	s->no_archives = true;
 	return 0;
 }

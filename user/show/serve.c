@@ -74,7 +74,8 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 	if (!is_path(path, s->start->path))
 		return say(connection, MHD_HTTP_NOT_FOUND, "nothing here\n");
 	if (!s->page)
-		return say(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "the session goes on\n");
+		return say(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+			   "the session is still running\n");
 	return MHD_queue_response(connection, MHD_HTTP_OK, s->page);
 }
 

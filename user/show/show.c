@@ -91,7 +91,7 @@ int show__open(struct show **ret_show)
 	if (!err)
 		err = start(s);
 	if (err) {
-		log_error("--open: nothing can be served: %s", strerror(-err));
+		log_error("--open: cannot serve the page: %s", strerror(-err));
 		show__free(s);
 		return err;
 	}
@@ -206,9 +206,8 @@ static void print_address(const struct show *s)
 		snprintf(host, sizeof(host), "HOST");
 	/* this is requested data, not a message, so -q does not suppress it */
 	fprintf(stderr,
-		"%s\n  from another host: ssh -N -L %u:127.0.0.1:%u %s, then the same address "
-		"there\n"
-		"  until Ctrl-C\n",
+		"%s\n  from another host: ssh -N -L %u:127.0.0.1:%u %s, then open the same address "
+		"there\n  serving until Ctrl-C\n",
 		s->address, s->port, s->port, host);
 	fflush(stderr);
 }

@@ -87,7 +87,7 @@ static int finish_alone(struct timeline *tl)
 static void warn_of_stacks(const struct timeline *tl)
 {
 	if (picture__stacks_left_out(tl->pic) || intake__stacks_full(tl->in))
-		log_warn("timeline: more different stacks than are kept; the rest is shown as one: "
+		log_warn("timeline: too many different stacks to keep; the rest are shown as one: "
 			 "lower --frequency or the duration");
 }
 
@@ -111,7 +111,7 @@ int timeline__finish(struct timeline *tl, uint64_t end_ns)
 		err = finish_alone(tl);
 	warn_of_stacks(tl);
 	if (!err && tl->spoilt) {
-		log_error("some of the time is missing, or there twice: %s", strerror(-tl->spoilt));
+		log_error("some time is missing, or is counted twice: %s", strerror(-tl->spoilt));
 		picture__edit_session(tl->pic)->exit_code = EXIT_PARTIAL;
 	}
 	return err;

@@ -238,7 +238,7 @@ static void put_functions(struct sheet *s, const struct top_process *p, size_t r
 	uint32_t n = alloc ? p->n_allocators : p->n_functions;
 	size_t wide;
 
-	put_title(s, alloc ? " self %  total %  top functions, by what they allocate"
+	put_title(s, alloc ? " self %  total %  top functions, by allocation"
 			   : " self %  total %  top functions, by CPU time");
 	for (uint32_t i = 0; i < n && room > 0; i++, room--) {
 		const struct top_function *f = &list[i];
@@ -341,12 +341,12 @@ static void put_head(struct sheet *s)
 static void put_help(struct sheet *s)
 {
 	static const char *const keys[] = {
-		"q, Ctrl-C       leave",
+		"q, Ctrl-C       quit",
 		"up, down, k, j  select a process",
 		"c s g a n       sort by CPU, safe calls, collections, allocation, name",
-		"space, f        freeze, and go on",
+		"space, f        freeze, and resume",
 		"w               write a report of the next part of the session",
-		">               the next part at once (of a replay)",
+		">               show the next part at once (in a replay)",
 		"h, ?            this page",
 	};
 

@@ -226,7 +226,7 @@ static void take_key(struct screen *s, int key)
 	case 'w':
 		__atomic_store_n(s->wanted, true, __ATOMIC_RELEASE);
 		snprintf(s->view.message, sizeof(s->view.message),
-			 " the next part is written, too, when it is over");
+			 " the next part will be written as well when it ends");
 		break;
 	case 'h':
 	case '?':
