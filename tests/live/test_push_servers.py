@@ -338,7 +338,7 @@ def test_bad_headers(t, line):
     file = t.dir / "headers"
     file.write_text(f"Fine: x\n{line}{SECRET}\n")
     pushed = Pushed(t, ("otlp+http://127.0.0.1:1", "--push-headers", file))
-    check(pushed.code == 2 and "line 2 is no header" in pushed.said, f"{pushed.code}: {pushed.said}")
+    check(pushed.code == 2 and "line 2 is not a header" in pushed.said, f"{pushed.code}: {pushed.said}")
     check(SECRET not in pushed.said, "the line is shown")
 
 

@@ -445,7 +445,7 @@ def test_new_credentials(t):
     child = s.child()
     headers.write_text("X-Scope-OrgID: no header\nhere\n")
     s.session.signal(signal.SIGHUP)
-    check(s.session.err.until("line 2 is no header", 30) is not None, f"it printed {s.session.err.seen}")
+    check(s.session.err.until("line 2 is not a header", 30) is not None, f"it printed {s.session.err.seen}")
     headers.write_text("X-Scope-OrgID: new\n")
     s.session.signal(signal.SIGHUP)
     deadline = time.monotonic() + 60 * SLOWNESS

@@ -317,7 +317,7 @@ static void test_gc_share_major(void **state)
 	find(&t, lanes, 1, &found);
 	assert_says(the_only(&found, "gc_share"),
 		    "30 collections of the youngest generation averaging 1.00 ms");
-	assert_says(the_only(&found, "gc_share"), "30 major ones of 9.00 ms");
+	assert_says(the_only(&found, "gc_share"), "30 major ones averaging 9.00 ms");
 	assert_says(the_only(&found, "gc_share"), "fewer of them by +RTS -F4");
 	assert_null(strstr(found.v[0].text, "-A64m"));
 	picture__free(found.pic);

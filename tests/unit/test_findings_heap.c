@@ -167,7 +167,7 @@ static void test_growth(void **state)
 	find(&t, busy(), 1, &found);
 	f = the_only(&found, "heap_grows");
 	assert_says(f, "grows by 600 MB a minute (± 100 MB)");
-	assert_says(f, "190 MB in the end");
+	assert_says(f, "190 MB at the end");
 	picture__free(found.pic);
 	/* growth is not significant */
 	t.heap.growth_error = 600e6;

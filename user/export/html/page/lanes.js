@@ -68,7 +68,7 @@ function arrangeRows() {
 	laneRows = [];
 	processesInOrder().forEach(addProcess);
 	if (quiet.length && addHead("housekeeping", "housekeeping: " + counted(quiet.length, "OS thread", "OS threads") +
-		" that mostly wait for something to do", true))
+		" that mostly wait for work", true))
 		quiet.forEach(function (lane) { addRow({height: ROW, lane: lane, named: true}); });
 	putLabels();
 }
@@ -366,7 +366,7 @@ function paintCurve(g, row, y, width) {
 const MOST_ARROWS = 60;
 
 function sayArrows(shown, more) {
-	const calls = "safe calls that came back on another capability than they left";
+	const calls = "safe calls that came back on a different capability from the one they left";
 	const text = more ? "Not drawn: " + count(more) + " " + calls + "; zoom in" :
 		shown ? "Lines from capability to capability: " + calls : "";
 	if (byId("arrows").textContent !== text)

@@ -63,7 +63,7 @@ function putLegend() {
 		swatch.setAttribute("aria-hidden", "true");
 		make("span", button, f[1]);
 		button.setAttribute("aria-pressed", "true");
-		button.title = "click: leave it out, or take it in again";
+		button.title = "click: hide it, or show it again";
 		button.onclick = function () { toggleFace(face); };
 	}
 }
@@ -89,9 +89,9 @@ function putDropped() {
 		out.push(counted(left.curves, "curve", "curves"));
 	const merged = data.lanes.filter(function (lane) { return lane.lanes && !lane.id && lane.id !== 0 && lane.counted; });
 	if (merged.length)
-		out.push("of some lanes there are sums only");
-	byId("dropped").textContent = out.length ? "What is not drawn here: " + out.join("; ") +
-		". Sums have all of it." : "All slices are here: nothing was left out.";
+		out.push("only sums of some lanes");
+	byId("dropped").textContent = out.length ? "Not drawn here: " + out.join("; ") +
+		". Sums include all of it." : "All slices are here; nothing was left out.";
 }
 
 /*
@@ -99,7 +99,7 @@ function putDropped() {
  * time.
  */
 function allocated(sums) {
-	return " About " + bytes(sums.n_bytes) + " were allocated meanwhile, by what was sampled there" +
+	return " About " + bytes(sums.n_bytes) + " were allocated in that time, judging by samples" +
 		(view.range && sums.grain ? ", to about " + duration(sums.grain) : "") + ".";
 }
 
@@ -113,8 +113,8 @@ function putBasis(sums) {
 	if (view.range)
 		text = duration(view.range[1] - view.range[0]) + " from " + moment(view.range[0], 1) + ", " + lanes + states +
 			": " + counted(sums.slices, "slice", "slices") + " and " + counted(sums.n_samples, "sample", "samples") +
-			" within it. Times are exact where slices end at events, else as exact as the samples are; calls too short " +
-			"for a slice of their own are in the slices around them.";
+			" within it. Times are exact where slices end at events, otherwise as exact as the samples; calls too short " +
+			"for a slice of their own are part of the slices around them.";
 	if (!nothingIsSelected() && anyAllocated())
 		text += allocated(sums);
 	byId("basis").textContent = text;

@@ -4,7 +4,7 @@
 function gcText(gc) {
 	return "collection" + (gc[3] === null ? "" : " " + count(gc[3])) + (gc[4] >= 0 ? " of generation " + gc[4] : "") +
 		" from " + moment(gc[0], 1) + ", " + duration(gc[1] - gc[0]) + (gc[2] === null ? "" :
-		"; before that " + duration(gc[2]) + " of waiting for the capabilities" + (gc[6] < 0 ? "" : ", longest for capability " + gc[6]));
+		"; before that " + duration(gc[2]) + " of waiting for capabilities" + (gc[6] < 0 ? "" : ", longest for capability " + gc[6]));
 }
 
 function gcAt(gcs, ns) {
@@ -108,7 +108,7 @@ function putCapability(list, lane, no, end) {
 	for (let tries = 0, next = sliceAt(lane, end); next && tries < 4; tries++) {
 		const cap = look(next.chunk.look[next.i], LOOK.cap);
 		if (cap >= 0) {
-			putPair(list, "capability", cap + ", which it got then");
+			putPair(list, "capability", cap + ", which it got afterwards");
 			return;
 		}
 		next = sliceAt(lane, next.chunk.start[next.i + 1]);
@@ -141,7 +141,7 @@ function putOthers(list, lane, start, end) {
 	putPair(list, "on a CPU meanwhile", others.length ? others.slice(0, MOST_OTHERS).map(function (o) {
 		return o.name + " for " + duration(o.ns);
 	}).join(", ") + (others.length > MOST_OTHERS ? ", and " + counted(others.length - MOST_OTHERS, "other", "others") : "") :
-		"no thread of what was profiled");
+		"no profiled thread");
 }
 
 function runs(slice) {
@@ -166,8 +166,8 @@ function putTaker(list, lane, start) {
 	}
 	const taker = threads.find(function (l) { return l !== lane && l.bins && startsAt(l, start); });
 	const all = threads.every(function (l) { return l.bins && !l.merged; });
-	putPair(list, "preempted by", taker ? laneName(taker) : all ? "no thread of what was profiled" :
-		"not known: not all threads have all of their slices here");
+	putPair(list, "preempted by", taker ? laneName(taker) : all ? "no profiled thread" :
+		"not known: some threads do not have all of their slices here");
 }
 
 function showSlice() {
@@ -182,7 +182,7 @@ function showSlice() {
 	putPair(list, "lane", laneName(lane));
 	putPair(list, "from", exactly(start) + " (" + moment(start, 1) + ")");
 	putPair(list, "to", exactly(end) + " (" + moment(end, 1) + ")");
-	putPair(list, "takes", exactly(end - start));
+	putPair(list, "duration", exactly(end - start));
 	putPair(list, "boundaries", look(no, LOOK.exact) ? "events: exact" :
 		"samples, or slices that were merged: known to about the time between two samples");
 	putPair(list, "samples in it", count(chunk.samples[slice.i]));
@@ -198,7 +198,7 @@ function showSlice() {
 		putOthers(list, lane, start, end);
 	}
 	const nodes = stackOf(look(no, LOOK.node));
-	make("h3", body, nodes.length ? "Stack, the leaf first" : "No stack is known");
+	make("h3", body, nodes.length ? "Stack, innermost frame first" : "No stack is known");
 	const stack = make("ol", body);
 	for (const node of nodes) {
 		const frame = details.frames[details.frame[node]];

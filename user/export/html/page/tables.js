@@ -120,7 +120,7 @@ function putTable(parent, table) {
 		};
 	}
 	if (table.more)
-		make("p", place, "… and " + count(table.more) + " more, which are in the JSON report", "left-out");
+		make("p", place, "… and " + count(table.more) + " more, listed in the JSON report", "left-out");
 }
 
 /* ── what lanes did ── */
