@@ -109,7 +109,7 @@
 	const bar = document.getElementById("bar"), canvas = make("canvas", document.getElementById("graph"));
 	canvas.tabIndex = 0;
 	canvas.setAttribute("role", "img");
-	canvas.setAttribute("aria-label", "differential flame graph; the same is in the text below");
+	canvas.setAttribute("aria-label", "differential flame graph; the text below has the same");
 
 	function draw() {
 		const width = Math.max(canvas.parentNode.clientWidth, 300), g = canvas.getContext("2d");
@@ -175,9 +175,9 @@
 	}
 
 	const side = make("select", bar), find = make("input", bar), whole = make("button", bar, "whole");
-	make("option", side, "as wide as B").value = "b";
-	make("option", side, "as wide as A").value = "a";
-	side.setAttribute("aria-label", "whose times or bytes are the widths");
+	make("option", side, "width by B").value = "b";
+	make("option", side, "width by A").value = "a";
+	side.setAttribute("aria-label", "whose times or bytes the widths show");
 	find.type = "search";
 	find.placeholder = "find functions";
 	find.setAttribute("aria-label", "find functions");

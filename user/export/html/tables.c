@@ -179,7 +179,7 @@ static void put_allocators(struct table_out *t, const struct picture *pic,
 	};
 	char title[192];
 
-	snprintf(title, sizeof(title), "What allocates, by samples of allocation%s%.140s",
+	snprintf(title, sizeof(title), "Allocation, by samples of allocation%s%.140s",
 		 alloc->observed_ns ? ", " : "", alloc__part(alloc).s);
 	begin(t, "allocation", title);
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)

@@ -134,7 +134,7 @@ function paintRuler() {
 			Math.max(xOf(view.range[1], width) - xOf(view.range[0], width), 1), 4);
 		g.globalAlpha = 1;
 	}
-	byId("ruler-label").textContent = duration(view.to - view.from) + " in view; drag: select";
+	byId("ruler-label").textContent = duration(view.to - view.from) + " in view; drag to select";
 }
 
 function paintTimeline() {

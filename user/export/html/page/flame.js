@@ -107,7 +107,7 @@ function describe(node) {
 	if (node < 0) {
 		flame.look.textContent = found.text
 			? "found: " + weighted(flame.found) + ", " + percent(flame.found, whole)
-			: weighted(whole) + " in all; click a frame: zoom";
+			: weighted(whole) + " in all; click a frame to zoom";
 		return;
 	}
 	const frame = details.frames[details.frame[node]];

@@ -99,7 +99,7 @@ function putLabel(row, i) {
 		if (row.curve)
 			make("div", row.label, "up to " + amount(row.curve.max, row.curve.unit));
 	}
-	row.label.title = (row.lane ? laneName(row.lane) + ": " + duration(row.lane.wall) + "; click: select it" :
+	row.label.title = (row.lane ? laneName(row.lane) + ": " + duration(row.lane.wall) + "; click to select it" :
 		row.label.textContent);
 	row.label.style.top = row.top + "px";
 	row.label.style.height = row.height + "px";

@@ -63,7 +63,7 @@ function putLegend() {
 		swatch.setAttribute("aria-hidden", "true");
 		make("span", button, f[1]);
 		button.setAttribute("aria-pressed", "true");
-		button.title = "click: hide it, or show it again";
+		button.title = "click to hide it, or to show it again";
 		button.onclick = function () { toggleFace(face); };
 	}
 }

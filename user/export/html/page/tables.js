@@ -215,7 +215,7 @@ function functionTable(sums) {
 }
 
 function allocationTable(sums) {
-	return {id: "allocation-selected", title: "What allocates, by samples of allocation",
+	return {id: "allocation-selected", title: "Allocation, by samples of allocation",
 		columns: [["function", "text"], ["module", "text"], ["allocated, itself", "bytes"], ["allocated, with what it calls", "bytes"],
 			["samples, itself", "count"], ["samples, with what it calls", "count"]],
 		rows: sums.n_bytes ? functionsOf(sums.bytes, sums.bytes_samples, allocatorOf).map(functionRow) : []};
