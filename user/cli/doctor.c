@@ -159,7 +159,7 @@ static void report_kernel(struct doctor *d, const struct kernel_features *f)
 	report(d, f->btf, NEEDED, "BTF", "%s",
 	       f->btf ? "/sys/kernel/btf/vmlinux"
 		      : "no /sys/kernel/btf/vmlinux; needs a kernel built with "
-			"CONFIG_DEBUG_INFO_BTF, as every distribution's is since 2021");
+			"CONFIG_DEBUG_INFO_BTF, as every distribution's has been since 2021");
 	report(d, f->ringbuf, NEEDED, "ring buffer", "%s",
 	       f->ringbuf ? "BPF_MAP_TYPE_RINGBUF"
 	       : can_try  ? kernel__ringbuf_advice(f)
@@ -172,7 +172,8 @@ static void report_kernel(struct doctor *d, const struct kernel_features *f)
 	       !f->perf_event && can_try ? kernel__perf_advice(f) : "");
 	report(d, f->sched, NEEDED, "tracepoints", "%s",
 	       f->sched	 ? "sched_switch, sched_wakeup, sched_process_fork, _exec and _exit"
-	       : can_try ? "the kernel's BTF lacks the scheduler's; needs Linux 6.1 or later"
+	       : can_try ? "the kernel's BTF lacks the scheduler's tracepoints; needs Linux 6.1 or "
+			   "later"
 			 : untried);
 	report(d, !locked, NEEDED, "lockdown", "%s%s",
 	       f->lockdown[0] ? f->lockdown : "none (not built in)",

@@ -20,15 +20,19 @@ const char *argp_program_version = "safescoped " SAFESCOPED_VERSION;
 static const char doc[] =
 	"Shows where every moment of a running Haskell program went: Haskell functions with their "
 	"real stacks, safe and unsafe foreign calls, waiting for a capability, GC, blocked, idle. "
-	"Attaches to running programs compiled by GHC, unmodified.\vFormats: speedscope, folded, "
-	"json, text, chrome, pprof, html, otlp. PATH of -o is a directory, a stem "
-	"(PATH.speedscope.json, PATH.folded, ...; a suffix that it already has is not added again) "
-	"or - for standard output (one format); with --window a directory or -.\n\nExit codes: 0 "
-	"complete, 1 finished but something was lost or something requested is missing, 2 failed, "
-	"64 wrong usage.\n\nExamples:\n  safescoped --pid 1234 -d 10\n  safescoped -p 1234,1235 -F "
-	"887 -f speedscope,folded,text -o out/\n  safescoped -d 60 -f json -o host.json\n  "
-	"safescoped -e prog.eventlog --from 'START load' --to 10s\n  safescoped -- hledger -f "
-	"big.journal balance";
+	"Attaches to running, unmodified programs compiled by GHC.\v"
+	"Formats: speedscope, folded, json, text, chrome, pprof, html, otlp. PATH of -o is a "
+	"directory, a stem (PATH.speedscope.json, PATH.folded, ...; a suffix that it already has "
+	"is not added again) or - for standard output (one format); with --window a directory or "
+	"-.\n\n"
+	"Exit codes: 0 complete, 1 finished but something was lost or something requested is "
+	"missing, 2 failed, 64 wrong usage.\n\n"
+	"Examples:\n"
+	"  safescoped --pid 1234 -d 10\n"
+	"  safescoped -p 1234,1235 -F 887 -f speedscope,folded,text -o out/\n"
+	"  safescoped -d 60 -f json -o host.json\n"
+	"  safescoped -e prog.eventlog --from 'START load' --to 10s\n"
+	"  safescoped -- hledger -f big.journal balance";
 
 static const char args_doc[] =
 	"\n-- COMMAND [ARG...]\n--eventlog FILE\n--replay FILE\n--diff A B\n--list\n--doctor";

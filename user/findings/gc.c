@@ -114,9 +114,7 @@ static const char *hint(struct finder *f, const struct pic_gc *gc, const struct 
 	return known && !minor ? major_hint(f) : "";
 }
 
-/* ": 7 442 of the youngest generation averaging 4.08 ms, 55 major ones averaging 4.46 ms, longest
- * …"
- */
+/* ": 7 442 of the youngest generation averaging 4.08 ms, 55 major ones averaging 4.46 ms, …" */
 static const char *pauses(struct finder *f, const struct pic_gc *gc, const struct kinds *k)
 {
 	const char *longest = finding__text(f, "longest %s", human__duration(gc->max_pause_ns).s);
@@ -268,8 +266,8 @@ static void look_for_spin(struct finder *f, const struct spin *spin)
 				     human__count(spin->sync_samples).s);
 	finding__add(f, "gc_spin", spin->ns, spinning[most],
 		     "Threads of the parallel collector spun without work for about %s: %s of %s "
-		     "in garbage collection%s, most in %s; a single collector thread (or fewer of "
-		     "them: -qn) leaves that CPU time to the program: %s",
+		     "in garbage collection%s, most in %s; a single collector thread (or fewer "
+		     "threads: -qn) leaves that CPU time to the program: %s",
 		     human__duration(spin->ns).s, human__count(spin->samples).s,
 		     finding__counted(spin->all_samples, "sample", "samples").s, sync,
 		     spinning[most], finding__rts(f, "-qg"));
