@@ -85,7 +85,7 @@ def test_no_place_when_it_is_switched_on(t, how):
     check(session.err.until("windows are written again", 30 * SLOWNESS) is not None, f"it printed {session.err.seen}")
     session.signal(signal.SIGTERM)
     check(session.wait() == 1 and windows(folder), f"safescoped ended so: {session.err.seen}")
-    check(sum("continuing; trying again" in line for line in session.err.seen) == 1, f"it printed {session.err.seen}")
+    check(sum("continues; trying again" in line for line in session.err.seen) == 1, f"it printed {session.err.seen}")
 
 
 def gone_when_it_is_switched_on(t, target, place, options):

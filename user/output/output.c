@@ -177,7 +177,7 @@ static int without_place(const struct output_opts *opts, int err)
 {
 	if (err == -ENOMEM || !opts->windows || !opts->place_may_come)
 		return err;
-	log_warn("continuing; trying again for each window");
+	log_warn("the session continues; trying again for each window");
 	return 0;
 }
 
