@@ -465,7 +465,7 @@ int ahead__joined(struct ahead *ahead, struct intake *in, pid_t pid)
 {
 	size_t no = ahead->n_targets++;
 
-	ahead_known__give(&ahead->known, no, in, pid, ahead->end_ns ? 0 : ahead->latest_ns);
+	ahead_known__give(&ahead->known, no, in, pid, ahead->end_ns ?: ahead->latest_ns);
 	return ahead_living__give(&ahead->living, &ahead->room, no, in, pid);
 }
 

@@ -108,8 +108,8 @@ bool intake__does_look_ahead(const struct intake *in);
  * Not refused after intake__close.
  */
 int intake__known_ahead(struct intake *in, pid_t pid, bool calls_missed, uint32_t capabilities);
-/* As intake__known_ahead: the time of the target's last record, which is its end or that of an
- * unfinished capture. */
+/* As intake__known_ahead: the target's end, or the session's; of an unfinished capture, the time of
+ * its last record. */
 int intake__ends_ahead(struct intake *in, pid_t pid, uint64_t ns);
 /* The capture ends before the final call counters were read of the processes still running at its
  * end. */

@@ -78,7 +78,8 @@ static void count_quality(struct pic_quality *q, const struct wire_stack *head, 
 /*
  * For a thread that the kernel side has no room for, and that is known only where it is sampled: if
  * it had run since its last record, there would be more samples. So it was off the CPU up to `end`,
- * for an unknown reason.
+ * for an unknown reason. The interval has the same start in all windows, since what it is was found
+ * out in the first of them.
  */
 static int keep_unseen(struct intake *in, struct seen *s, struct seen_thread *th, uint64_t end)
 {
@@ -92,7 +93,7 @@ static int keep_unseen(struct intake *in, struct seen *s, struct seen_thread *th
 	int err;
 
 	last = MAX(last, th->last_ns);
-	start = last ? last + in->period_ns / 2 : MAX(th->start_ns, s->pub->attach_ns);
+	start = last ? last + in->period_ns / 2 : MAX(th->start_ns, s->joined_ns);
 	ev.t0 = start;
 	if (!in->period_ns || start >= end || end - start <= (INTAKE_SILENCE - 1) * in->period_ns)
 		return 0;

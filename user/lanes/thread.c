@@ -256,6 +256,15 @@ static uint64_t short_cpu(const struct thread_lane *lane)
 	return shorts->wall_ns - off;
 }
 
+/*
+ * Whether the short calls of a part that ends with the session or at a cut are as short_cpu() has
+ * them. The counts of a thread with an entry may come after the cut; one without an entry has none.
+ */
+static bool counts_shorts(const struct lanes *l, const struct seen_thread *th)
+{
+	return !l->goes_on || th->shorts.known || th->only_sampled;
+}
+
 /* The same, as counted by the kernel side by time t. */
 static uint64_t short_cpu_by(const struct seen_thread *th, uint64_t t)
 {
@@ -329,7 +338,7 @@ static int build_part(struct lanes *l, struct thread_lane *lane, uint64_t end, b
 		mutator__learn(&b.mutator, lane->seen, &b.covers);
 		err = walk(&b, end, last_part);
 	}
-	if (!err && last_part && !(l->goes_on && !lane->seen->shorts.known))
+	if (!err && last_part && counts_shorts(l, lane->seen))
 		err = thread__book_shorts(l, lane, short_cpu(lane));
 	else if (!err)
 		err = thread__book_shorts(l, lane, short_cpu_by(lane->seen, end));
