@@ -165,12 +165,10 @@ static size_t first_look(const struct ahead_living *living, size_t no)
 	return search__first(living->n, i, living->v[i].no >= no);
 }
 
-/* Whether the sign is needed: a look of its target exists, and there is a cut between its signs. */
-static bool is_needed(const struct ahead_living *living, const struct living_sign *sign)
+/* Whether the sign is needed: there is a cut between it and the thread's first one. */
+static bool is_needed(const struct living_sign *sign)
 {
-	size_t i = first_look(living, sign->key.no);
-
-	return sign->first != sign->last && i < living->n && living->v[i].no == sign->key.no;
+	return sign->first != sign->last;
 }
 
 int ahead_living__looked(struct ahead_living *living)
@@ -180,12 +178,12 @@ int ahead_living__looked(struct ahead_living *living)
 
 	array__sort(living->v, living->n, sizeof(*living->v), by_no);
 	for (sign = living->signs; sign; sign = sign->hh.next)
-		n += is_needed(living, sign);
+		n += is_needed(sign);
 	living->seen = malloc((n + 1) * sizeof(*living->seen));
 	if (!living->seen)
 		return -ENOMEM;
 	for (sign = living->signs; sign; sign = sign->hh.next)
-		if (is_needed(living, sign))
+		if (is_needed(sign))
 			living->seen[living->n_seen++] = (struct living_seen){
 				.no = sign->key.no, .tso = sign->key.tso, .ns = sign->ns};
 	array__sort(living->seen, living->n_seen, sizeof(*living->seen), by_thread);

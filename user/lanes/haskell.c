@@ -98,6 +98,7 @@ int haskell__copy(const struct haskell *h, struct haskell **ret_copy)
 		lane->cursor = h->v[i]->cursor;
 		lane->waits = h->v[i]->waits;
 		lane->unsure = h->v[i]->unsure;
+		lane->ran_unseen = h->v[i]->ran_unseen;
 		lane->last_cap = h->v[i]->last_cap;
 		lane->idle_ns = h->v[i]->idle_ns;
 		lane->ready_ns = h->v[i]->ready_ns;
@@ -156,6 +157,7 @@ static int put_claim(void *ctx, const struct claim *c, uint64_t end)
 	if (s.cap != NO_CAP)
 		b->lane->last_cap = s.cap;
 	b->lane->waits = HS_UNKNOWN;
+	b->lane->ran_unseen = false;
 	return haskell__put(b, c, &s);
 }
 
@@ -170,6 +172,31 @@ static void notes_of(const struct haskell *h, uint64_t tso, struct haskell_build
 	b->n_notes = to - from;
 }
 
+/* Puts what follows the thread's last piece. */
+static int go_on(struct haskell_builder *b, uint64_t until)
+{
+	struct haskell_lane *lane = b->lane;
+	uint8_t waits;
+	uint64_t end = haskell__end_of(b, until, &waits);
+	int err;
+
+	lane->waits = waits;
+	err = end > *b->cursor ? haskell__put_gap(b, end, NULL) : 0;
+	*b->cursor = MAX(*b->cursor, end);
+	lane->unsure = b->unsure && end < until && waits != HS_RUNNABLE;
+	if ((end < until && !lane->unsure) || b->at_last != HS_UNKNOWN)
+		lane->waits = (uint8_t)b->at_last;
+	if (err || *b->cursor >= until || !haskell__is_seen_later(b, until))
+		return err;
+	/* without the cut, the time up to its next piece would be a gap in its lane */
+	lane->ran_unseen |= waits == HS_RUNNABLE;
+	lane->waits = HS_UNKNOWN;
+	lane->unsure = false;
+	err = haskell__put_unknown(b, until);
+	*b->cursor = until;
+	return err;
+}
+
 static int advance_one(struct lanes *l, struct haskell_lane *lane, const struct claim *v, size_t n,
 		       uint64_t until, bool last)
 {
@@ -181,17 +208,8 @@ static int advance_one(struct lanes *l, struct haskell_lane *lane, const struct 
 	b.cursor = &walk.cursor;
 	notes_of(l->haskell, lane->tso, &b);
 	err = claims__walk(&walk, v, n, until);
-	if (!err && last) {
-		uint8_t waits;
-		uint64_t end = haskell__end_of(&b, until, &waits);
-
-		lane->waits = waits;
-		err = end > walk.cursor ? haskell__put_gap(&b, end, NULL) : 0;
-		walk.cursor = MAX(walk.cursor, end);
-		lane->unsure = b.unsure && end < until && waits != HS_RUNNABLE;
-		if ((end < until && !lane->unsure) || b.at_last != HS_UNKNOWN)
-			lane->waits = (uint8_t)b.at_last;
-	}
+	if (!err && last)
+		err = go_on(&b, until);
 	lane->cursor = walk.cursor;
 	return err;
 }

@@ -76,6 +76,8 @@ static enum haskell_state state_in_gap(struct haskell_builder *b, uint64_t end,
 	enum haskell_state otherwise = next ? (enum haskell_state)next->before : HS_UNKNOWN;
 	const struct tso_note *note;
 
+	if (b->lane->ran_unseen)
+		return HS_UNKNOWN;
 	/* unchanged since the cut */
 	if (b->lane->waits != HS_UNKNOWN)
 		return (enum haskell_state)b->lane->waits;
@@ -154,6 +156,18 @@ int haskell__put_gap(void *ctx, uint64_t end, const struct claim *next)
 	return err;
 }
 
+int haskell__put_unknown(struct haskell_builder *b, uint64_t end)
+{
+	static const struct claim nobody = {.class = LEDGER_CLASSES};
+	const struct pic_slice s = {.start_ns = *b->cursor,
+				    .end_ns = end,
+				    .tso = b->lane->tso,
+				    .cap = NO_CAP,
+				    .state = HS_UNKNOWN};
+
+	return haskell__put(b, &nobody, &s);
+}
+
 /* ── after the last piece ────────────────────────────────────────────────────────────────── */
 
 /* What the thread waits for, by a look into its memory at the end; HS_UNKNOWN: for nothing, or
@@ -191,6 +205,13 @@ static uint64_t waits_until(struct haskell_builder *b, enum haskell_state state,
 	}
 	/* a thread that was ready has run again, and may have ended, unseen */
 	return state == HS_RUNNABLE ? ready_until(b, end) : end;
+}
+
+bool haskell__is_seen_later(const struct haskell_builder *b, uint64_t end)
+{
+	const struct tso_info *info = seen__tso(b->l->seen, b->lane->tso);
+
+	return b->l->goes_on && info && info->seen_ns > end;
 }
 
 uint64_t haskell__end_of(struct haskell_builder *b, uint64_t end, uint8_t *ret_waits)

@@ -16,8 +16,9 @@ struct haskell_lane {
 	 * cannot have been ready any more (UINT64_MAX: not yet). */
 	uint64_t idle_ns, ready_ns;
 	uint64_t start_ns, cursor;
-	uint8_t waits; /* enum haskell_state at the last cut, the cursor; HS_UNKNOWN: unknown */
-	bool unsure;   /* it may still be waiting: the next window's look shows it */
+	uint8_t waits;	 /* enum haskell_state at the last cut, the cursor; HS_UNKNOWN: unknown */
+	bool unsure;	 /* it may still be waiting: the next window's look shows it */
+	bool ran_unseen; /* before the last cut: what it does is unknown until its next piece */
 	struct slices slices;
 };
 
@@ -35,6 +36,10 @@ struct haskell_builder {
 int haskell__put(struct haskell_builder *b, const struct claim *c, const struct pic_slice *s);
 /* Puts the gap from the cursor to `end`, where `next` begins; NULL: it is not seen again. */
 int haskell__put_gap(void *ctx, uint64_t end, const struct claim *next);
+/* Puts the time from the cursor to `end`, in which nothing is known of the thread. */
+int haskell__put_unknown(struct haskell_builder *b, uint64_t end);
+/* Whether a record beyond the cut at `end` shows the thread, as a replay knows ahead. */
+bool haskell__is_seen_later(const struct haskell_builder *b, uint64_t end);
 /* Where the thread's lane ends: where the thread did, or with the session if it is known what the
  * thread waits for. */
 uint64_t haskell__end_of(struct haskell_builder *b, uint64_t end, uint8_t *ret_waits);
