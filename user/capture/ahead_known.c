@@ -76,9 +76,10 @@ int ahead_known__look(struct ahead_known *known, size_t no, const struct intake_
 void ahead_known__give(const struct ahead_known *known, size_t no, struct intake *in, pid_t pid,
 		       uint64_t last_ns)
 {
+	bool exits;
+
 	if (no < known->n)
 		intake__known_ahead(in, pid, known->v[no].calls_missed, known->v[no].capabilities);
-	if (no < known->n && known->v[no].end_ns)
-		last_ns = known->v[no].end_ns;
-	intake__ends_ahead(in, pid, last_ns);
+	exits = no < known->n && known->v[no].end_ns;
+	intake__ends_ahead(in, pid, exits ? known->v[no].end_ns : last_ns, exits);
 }

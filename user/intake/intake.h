@@ -109,8 +109,8 @@ bool intake__does_look_ahead(const struct intake *in);
  */
 int intake__known_ahead(struct intake *in, pid_t pid, bool calls_missed, uint32_t capabilities);
 /* As intake__known_ahead: the target's end, or the session's; of an unfinished capture, the time of
- * its last record. */
-int intake__ends_ahead(struct intake *in, pid_t pid, uint64_t ns);
+ * its last record. `exits`: it is the target's. */
+int intake__ends_ahead(struct intake *in, pid_t pid, uint64_t ns, bool exits);
 /* The capture ends before the final call counters were read of the processes still running at its
  * end. */
 void intake__calls_uncounted(struct intake *in);

@@ -333,13 +333,14 @@ bool intake__does_look_ahead(const struct intake *in)
 	return in->looks_ahead;
 }
 
-int intake__ends_ahead(struct intake *in, pid_t pid, uint64_t ns)
+int intake__ends_ahead(struct intake *in, pid_t pid, uint64_t ns, bool exits)
 {
 	struct seen *s = intake__find(in, pid);
 
 	if (!s)
 		return -ENOENT;
 	s->ahead_ns = ns;
+	s->exits_ahead = exits;
 	return 0;
 }
 

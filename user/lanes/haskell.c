@@ -176,16 +176,22 @@ static void notes_of(const struct haskell *h, uint64_t tso, struct haskell_build
 static int go_on(struct haskell_builder *b, uint64_t until)
 {
 	struct haskell_lane *lane = b->lane;
+	int err = haskell__leave_holes(b, until);
+	uint64_t end;
 	uint8_t waits;
-	uint64_t end = haskell__end_of(b, until, &waits);
-	int err;
 
+	if (err)
+		return err;
+	end = haskell__end_of(b, until, &waits);
 	lane->waits = waits;
-	err = end > *b->cursor ? haskell__put_gap(b, end, NULL) : 0;
-	*b->cursor = MAX(*b->cursor, end);
 	lane->unsure = b->unsure && end < until && waits != HS_RUNNABLE;
-	if ((end < until && !lane->unsure) || b->at_last != HS_UNKNOWN)
+	/* the next look tells */
+	b->lost = b->lost && !lane->unsure;
+	err = end > *b->cursor ? haskell__put_wait(b, end, NULL) : 0;
+	*b->cursor = MAX(*b->cursor, end);
+	if ((end < until && !lane->unsure) || b->at_last != HS_UNKNOWN || b->lost)
 		lane->waits = (uint8_t)b->at_last;
+	lane->ran_unseen |= b->lost && b->at_last == HS_UNKNOWN;
 	if (err || *b->cursor >= until || !haskell__is_seen_later(b, until))
 		return err;
 	/* without the cut, the time up to its next piece would be a gap in its lane */

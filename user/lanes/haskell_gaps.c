@@ -76,7 +76,7 @@ static enum haskell_state state_in_gap(struct haskell_builder *b, uint64_t end,
 	enum haskell_state otherwise = next ? (enum haskell_state)next->before : HS_UNKNOWN;
 	const struct tso_note *note;
 
-	if (b->lane->ran_unseen)
+	if (b->lane->ran_unseen || b->lost)
 		return HS_UNKNOWN;
 	/* unchanged since the cut */
 	if (b->lane->waits != HS_UNKNOWN)
@@ -121,10 +121,9 @@ static bool next_gc(const struct haskell_builder *b, uint64_t at, uint64_t end, 
 	return sampled;
 }
 
-int haskell__put_gap(void *ctx, uint64_t end, const struct claim *next)
+int haskell__put_wait(struct haskell_builder *b, uint64_t end, const struct claim *next)
 {
 	static const struct claim nobody = {.class = LEDGER_CLASSES};
-	struct haskell_builder *b = ctx;
 	enum haskell_state state = state_in_gap(b, end, next);
 	uint64_t at = *b->cursor, ready = UINT64_MAX;
 	int err = 0;
@@ -154,6 +153,47 @@ int haskell__put_gap(void *ctx, uint64_t end, const struct claim *next)
 		err = haskell__put(b, &nobody, &s);
 	}
 	return err;
+}
+
+/* The first note of a stop after which the thread goes on, at or after `ns`; NULL: none up to
+ * `end`. */
+static const struct tso_note *next_stop(const struct haskell_builder *b, uint64_t ns, uint64_t end)
+{
+	for (size_t i = 0; i < b->n_notes && b->notes[i].ns <= end; i++)
+		if (b->notes[i].ns >= ns && !b->notes[i].ended &&
+		    b->notes[i].why != WIRE_TSO_UNKNOWN)
+			return &b->notes[i];
+	return NULL;
+}
+
+int haskell__leave_holes(struct haskell_builder *b, uint64_t end)
+{
+	const struct tso_note *stop;
+	int err = 0;
+
+	while (!err) {
+		bool before = b->lane->waits == HS_BLOCKED_BLACKHOLE;
+
+		stop = next_stop(b, *b->cursor, end);
+		if (stop && !before) {
+			before = haskell_state__blocked(stop->why) == HS_BLOCKED_BLACKHOLE;
+			stop = next_stop(b, stop->ns + 1, end);
+		}
+		if (!stop || !before)
+			break;
+		err = haskell__put_wait(b, stop->ns, NULL);
+		*b->cursor = MAX(*b->cursor, stop->ns);
+		b->lane->waits = HS_UNKNOWN;
+	}
+	return err;
+}
+
+int haskell__put_gap(void *ctx, uint64_t end, const struct claim *next)
+{
+	struct haskell_builder *b = ctx;
+	int err = haskell__leave_holes(b, end);
+
+	return err ? err : haskell__put_wait(b, end, next);
 }
 
 int haskell__put_unknown(struct haskell_builder *b, uint64_t end)
@@ -189,12 +229,42 @@ static uint64_t stopped_last(const struct haskell_builder *b)
 	return 0;
 }
 
+bool haskell__is_seen_later(const struct haskell_builder *b, uint64_t end)
+{
+	const struct tso_info *info = seen__tso(b->l->seen, b->lane->tso);
+
+	return b->l->goes_on && info && info->seen_ns > end;
+}
+
+/*
+ * Whether a thread that was seen in a black hole at since_ns is still in it at `end`. A black hole
+ * lasts for as long as a value is evaluated, which is milliseconds as a rule; then the thread runs
+ * on, and may wait for something else, unseen.
+ */
+static bool is_lost(struct haskell_builder *b, uint64_t since_ns, uint64_t end)
+{
+	enum haskell_state found = looked(b, since_ns, end);
+	const struct seen *seen = b->l->seen;
+
+	if (found == HS_BLOCKED_BLACKHOLE || haskell__is_seen_later(b, end))
+		return false;
+	/* of a program that ends there is no look; it may end as soon as the value is there */
+	if (seen->looked_ns < since_ns && (seen->ended || seen->exits_ahead))
+		return false;
+	/* a replay shows what later looks found, which need not be so as early as this */
+	if (!intake__does_look_ahead(b->l->in))
+		b->at_last = found;
+	return true;
+}
+
 /* Until when a thread seen in that state at since_ns stays in it, as far as is known. */
 static uint64_t waits_until(struct haskell_builder *b, enum haskell_state state, uint64_t since_ns,
 			    uint64_t end)
 {
 	if (state == HS_RUNNABLE)
 		b->at_last = looked(b, since_ns, end);
+	else if (state == HS_BLOCKED_BLACKHOLE)
+		b->lost = is_lost(b, since_ns, end);
 	if (b->at_last != HS_UNKNOWN)
 		return end;
 	b->unsure = b->l->seen->looked_ns < since_ns;
@@ -205,13 +275,6 @@ static uint64_t waits_until(struct haskell_builder *b, enum haskell_state state,
 	}
 	/* a thread that was ready has run again, and may have ended, unseen */
 	return state == HS_RUNNABLE ? ready_until(b, end) : end;
-}
-
-bool haskell__is_seen_later(const struct haskell_builder *b, uint64_t end)
-{
-	const struct tso_info *info = seen__tso(b->l->seen, b->lane->tso);
-
-	return b->l->goes_on && info && info->seen_ns > end;
 }
 
 uint64_t haskell__end_of(struct haskell_builder *b, uint64_t end, uint8_t *ret_waits)

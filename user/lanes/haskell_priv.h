@@ -30,12 +30,18 @@ struct haskell_builder {
 	size_t n_notes, note;
 	uint64_t *cursor;
 	enum haskell_state at_last; /* at the end of a gap at whose start it was ready */
+	bool lost;		    /* it was in a black hole, and need not be any more */
 	bool unsure;		    /* no look has come since it was seen to wait */
 };
 
 int haskell__put(struct haskell_builder *b, const struct claim *c, const struct pic_slice *s);
 /* Puts the gap from the cursor to `end`, where `next` begins; NULL: it is not seen again. */
 int haskell__put_gap(void *ctx, uint64_t end, const struct claim *next);
+/* The same, of a gap in which the thread waits only once. */
+int haskell__put_wait(struct haskell_builder *b, uint64_t end, const struct claim *next);
+/* Puts the gap from the cursor as far as the thread's notes up to `end` show that it has left a
+ * black hole and run on. */
+int haskell__leave_holes(struct haskell_builder *b, uint64_t end);
 /* Puts the time from the cursor to `end`, in which nothing is known of the thread. */
 int haskell__put_unknown(struct haskell_builder *b, uint64_t end);
 /* Whether a record beyond the cut at `end` shows the thread, as a replay knows ahead. */
