@@ -550,7 +550,7 @@ static int open_files(struct destination *d, const struct push_to *to, const str
 
 	if (!err || err == -ENOMEM || !opts->place_may_come)
 		return err;
-	log_warn("push to %s: continuing; profiles are kept until that file can be read",
+	log_warn("push to %s: the session continues; profiles are kept until that file can be read",
 		 d->url.shown);
 	return 0;
 }
