@@ -391,7 +391,7 @@ struct seen {
 	uint64_t left_out; /* records dropped */
 	uint64_t blind_ns; /* time of the first of them, after which nothing is known; 0: none */
 	uint64_t ahead_ns; /* intake__ends_ahead; 0: unknown */
-	bool exits_ahead;  /* then */
+	bool exits_ahead;  /* the process exits at ahead_ns */
 
 	struct seen_thread *threads, *thread_list;
 	size_t n_threads;

@@ -78,8 +78,8 @@ static void count_quality(struct pic_quality *q, const struct wire_stack *head, 
 /*
  * For a thread that the kernel side has no room for, and that is known only where it is sampled: if
  * it had run since its last record, there would be more samples. So it was off the CPU up to `end`,
- * for an unknown reason. The interval has the same start in all windows, since what it is was found
- * out in the first of them.
+ * for an unknown reason. The interval starts at the same time in all windows, so that each of them
+ * finds the same state for it.
  */
 static int keep_unseen(struct intake *in, struct seen *s, struct seen_thread *th, uint64_t end)
 {

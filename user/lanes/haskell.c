@@ -185,7 +185,7 @@ static int go_on(struct haskell_builder *b, uint64_t until)
 	end = haskell__end_of(b, until, &waits);
 	lane->waits = waits;
 	lane->unsure = b->unsure && end < until && waits != HS_RUNNABLE;
-	/* the next look tells */
+	/* the next look shows it */
 	b->lost = b->lost && !lane->unsure;
 	err = end > *b->cursor ? haskell__put_wait(b, end, NULL) : 0;
 	*b->cursor = MAX(*b->cursor, end);

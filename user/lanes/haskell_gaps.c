@@ -237,8 +237,8 @@ bool haskell__is_seen_later(const struct haskell_builder *b, uint64_t end)
 }
 
 /*
- * Whether a thread that was seen in a black hole at since_ns is still in it at `end`. A black hole
- * lasts for as long as a value is evaluated, which is milliseconds as a rule; then the thread runs
+ * True if a thread that was seen in a black hole at since_ns may have left it by `end`. A black
+ * hole lasts until a value is evaluated, which takes milliseconds as a rule; then the thread runs
  * on, and may wait for something else, unseen.
  */
 static bool is_lost(struct haskell_builder *b, uint64_t since_ns, uint64_t end)
@@ -248,10 +248,10 @@ static bool is_lost(struct haskell_builder *b, uint64_t since_ns, uint64_t end)
 
 	if (found == HS_BLOCKED_BLACKHOLE || haskell__is_seen_later(b, end))
 		return false;
-	/* of a program that ends there is no look; it may end as soon as the value is there */
+	/* a program that ends is not looked at; it may end as soon as the value is there */
 	if (seen->looked_ns < since_ns && (seen->ended || seen->exits_ahead))
 		return false;
-	/* a replay shows what later looks found, which need not be so as early as this */
+	/* a replay has what later looks found, which may not have been true yet */
 	if (!intake__does_look_ahead(b->l->in))
 		b->at_last = found;
 	return true;

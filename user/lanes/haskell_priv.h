@@ -30,7 +30,7 @@ struct haskell_builder {
 	size_t n_notes, note;
 	uint64_t *cursor;
 	enum haskell_state at_last; /* at the end of a gap at whose start it was ready */
-	bool lost;		    /* it was in a black hole, and need not be any more */
+	bool lost;		    /* it was in a black hole, and may have left it */
 	bool unsure;		    /* no look has come since it was seen to wait */
 };
 

@@ -257,8 +257,8 @@ static uint64_t short_cpu(const struct thread_lane *lane)
 }
 
 /*
- * Whether the short calls of a part that ends with the session or at a cut are as short_cpu() has
- * them. The counts of a thread with an entry may come after the cut; one without an entry has none.
+ * True if short_cpu() is right for a part that ends with the session or at a cut. The kernel side's
+ * counts of a thread with an entry may come only after the cut; a thread without an entry has none.
  */
 static bool counts_shorts(const struct lanes *l, const struct seen_thread *th)
 {
