@@ -31,7 +31,7 @@
 
 #define LONG_MS 60000
 
-enum answer { HAS_IT, HAS_NOT, HAS_IT_LATER, HANGS };
+enum answer { HAS_IT, HAS_NOT, HAS_IT_LATER, HANGS, BREAKS_OFF, COMPRESSES };
 
 struct world {
 	char cache[64], url[64], id[41], path[PATH_MAX];
@@ -47,7 +47,7 @@ static void on_later(int signo)
 	is_later = 1;
 }
 
-static void send_file(int to, const char *path)
+static void send_file(int to, const char *path, const char *header)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char buf[65536], head[128];
@@ -56,14 +56,33 @@ static void send_file(int to, const char *path)
 
 	if (fd < 0 || fstat(fd, &st))
 		_exit(1);
-	n = snprintf(head, sizeof(head), "HTTP/1.1 200 OK\r\nContent-Length: %lld\r\n\r\n",
-		     (long long)st.st_size);
+	n = snprintf(head, sizeof(head), "HTTP/1.1 200 OK\r\nContent-Length: %lld\r\n%s\r\n",
+		     (long long)st.st_size, header);
 	if (write(to, head, (size_t)n) != n)
 		_exit(1);
 	while ((n = read(fd, buf, sizeof(buf))) > 0)
 		if (write(to, buf, (size_t)n) != n)
 			break;
 	close(fd);
+}
+
+/* Twice the file, of a length that was to be even more. */
+static void send_too_much(int to, const char *path)
+{
+	static const char head[] = "HTTP/1.1 200 OK\r\nContent-Length: 2000000000\r\n\r\n";
+	char buf[65536];
+	ssize_t n;
+
+	if (write(to, head, sizeof(head) - 1) != sizeof(head) - 1)
+		_exit(1);
+	for (int i = 0; i < 2; i++) {
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+		while ((n = read(fd, buf, sizeof(buf))) > 0)
+			if (write(to, buf, (size_t)n) != n)
+				break;
+		close(fd);
+	}
 }
 
 /* Each connection is one request, whose first line must ask for `id`. */
@@ -90,7 +109,11 @@ static void serve(int listener, enum answer answer, const char *id, const char *
 			pause();
 		if ((answer == HAS_IT || (answer == HAS_IT_LATER && is_later)) &&
 		    strncmp(request, want, strlen(want)) == 0)
-			send_file(to, path);
+			send_file(to, path, "");
+		else if (answer == COMPRESSES && strncmp(request, want, strlen(want)) == 0)
+			send_file(to, path, "Content-Encoding: gzip\r\n");
+		else if (answer == BREAKS_OFF)
+			send_too_much(to, path);
 		else if (write(to, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", 45) != 45)
 			_exit(1);
 		close(to);
@@ -307,6 +330,67 @@ static void hangs(void **state)
 	finish(&w);
 }
 
+/* The first server hangs, sends another program or something that is no program, or breaks off; the
+ * second one has the file. */
+static void another_server(void **state)
+{
+	static const struct {
+		enum answer answer;
+		const char *path;
+		int timeout_ms;
+	} firsts[] = {{HANGS, "", 6000},
+		      {HAS_IT, "/bin/cat", LONG_MS},
+		      {HAS_IT, "/etc/passwd", LONG_MS},
+		      {BREAKS_OFF, "/proc/self/exe", LONG_MS}};
+	char self[PATH_MAX] = "", first_url[64];
+	struct debuginfod_opts opts = {.n = 2, .none_ms = LONG_MS};
+	struct world w;
+
+	(void)state;
+	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	for (size_t i = 0; i < ARRAY_SIZE(firsts); i++) {
+		pid_t first;
+
+		begin(&w, firsts[i].answer, firsts[i].path, LONG_MS);
+		debuginfod__free(w.debuginfod);
+		first = w.server;
+		strcpy(first_url, w.url);
+		start_server(&w, HAS_IT, self);
+		opts.urls[0] = first_url;
+		opts.urls[1] = w.url;
+		opts.cache = w.cache;
+		opts.timeout_ms = firsts[i].timeout_ms;
+		assert_int_equal(debuginfod__new(&opts, &w.debuginfod), 0);
+		assert_int_equal(find(&w, w.id), 0);
+		assert_true(same_bytes(w.path, self));
+		stop_server(&w);
+		w.server = first;
+		stop_server(&w);
+		finish(&w);
+	}
+}
+
+/* A proxy that compresses what it was not asked to. */
+static void compressed(void **state)
+{
+	char self[PATH_MAX] = "", gz[] = "/tmp/safescoped-gz-XXXXXX", command[2 * PATH_MAX];
+	struct world w;
+	int fd = mkstemp(gz);
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	snprintf(command, sizeof(command), "gzip -c %s >%s", self, gz);
+	assert_int_equal(system(command), 0);
+	begin(&w, COMPRESSES, gz, LONG_MS);
+	assert_int_equal(find(&w, w.id), 0);
+	assert_true(same_bytes(w.path, self));
+	stop_server(&w);
+	finish(&w);
+	assert_int_equal(unlink(gz), 0);
+}
+
 /* A waiting caller returns if another event comes first. */
 static void let_go(void **state)
 {
@@ -499,13 +583,14 @@ static void urls(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(downloads),	cmocka_unit_test(downloads_meanwhile),
-		cmocka_unit_test(shares),	cmocka_unit_test(has_not),
-		cmocka_unit_test(another),	cmocka_unit_test(hangs),
-		cmocka_unit_test(let_go),	cmocka_unit_test(urls),
-		cmocka_unit_test(trims),	cmocka_unit_test(trims_later),
-		cmocka_unit_test(has_it_later), cmocka_unit_test(not_ours),
-		cmocka_unit_test(swapped),	cmocka_unit_test(removed),
+		cmocka_unit_test(downloads),	  cmocka_unit_test(downloads_meanwhile),
+		cmocka_unit_test(shares),	  cmocka_unit_test(has_not),
+		cmocka_unit_test(another),	  cmocka_unit_test(hangs),
+		cmocka_unit_test(let_go),	  cmocka_unit_test(urls),
+		cmocka_unit_test(trims),	  cmocka_unit_test(trims_later),
+		cmocka_unit_test(has_it_later),	  cmocka_unit_test(not_ours),
+		cmocka_unit_test(swapped),	  cmocka_unit_test(removed),
+		cmocka_unit_test(another_server), cmocka_unit_test(compressed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

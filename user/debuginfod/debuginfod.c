@@ -39,6 +39,8 @@ struct want {
 	uint64_t number;	   /* requests are served in this order */
 	uint64_t over_ns;	   /* when it was completed */
 	bool reported;		   /* its failure was printed */
+	uint32_t skip;		   /* bit i: server i sent something else … */
+	int sent_err;		   /* … with this error */
 };
 
 struct debuginfod {
@@ -50,7 +52,9 @@ struct debuginfod {
 	struct want *wants;
 	size_t n, cap;
 	bool asking;		 /* wants[at] has been requested */
-	bool came;		 /* it was downloaded completely, and must be kept */
+	bool came;		 /* it was downloaded completely, and must be kept: */
+	uint64_t came_bytes;	 /* this many bytes … */
+	uint32_t came_from;	 /* … from this server */
 	struct keeping *keeping; /* the copy in progress */
 	size_t at;		 /* the last one requested */
 	uint64_t numbers;
@@ -190,7 +194,7 @@ static int cache_of(struct debuginfod *d)
 
 static int ask(struct debuginfod *d, const struct want *w)
 {
-	struct download_task task = {.kind = w->kind};
+	struct download_task task = {.kind = w->kind, .skip = w->skip};
 
 	memcpy(task.build_id, w->build_id, sizeof(task.build_id));
 	if (ftruncate(d->file, 0) < 0)
@@ -279,9 +283,14 @@ static void finish(struct debuginfod *d, struct want *w, int err, const char *te
 	/* an executable built without -g still has its symbols */
 	if ((err == -ENOENT || err == -ENODATA) && w->kind == DEBUGINFOD_DEBUGINFO) {
 		w->kind = DEBUGINFOD_EXECUTABLE;
+		w->skip = 0;
 		return;
 	}
-	end_want(d, w, err == -ENODATA ? -ENOENT : err);
+	if (err == -ENODATA)
+		err = -ENOENT;
+	if (err == -ENOENT && w->sent_err)
+		err = w->sent_err;
+	end_want(d, w, err);
 	if (w->err == -ENOENT)
 		log_verbose("debuginfod: no server has symbols for %s", w->build_id);
 	else if (err && !w->reported)
@@ -296,12 +305,29 @@ static void finish(struct debuginfod *d, struct want *w, int err, const char *te
 static int begin_keeping(struct debuginfod *d, const struct want *w)
 {
 	struct stat st;
+	uint64_t size;
 
 	if (fstat(d->file, &st) < 0)
 		return -errno;
+	/* a server that broke off may have sent more than the one after it */
+	size = MIN((uint64_t)st.st_size, d->came_bytes);
 	d->all_bytes += (uint64_t)st.st_size;
-	return keep__begin(d->file, (uint64_t)st.st_size, cache_of(d), w->build_id,
-			   debuginfod_kind__name(w->kind), &d->keeping);
+	return keep__begin(d->file, size, cache_of(d), w->build_id, debuginfod_kind__name(w->kind),
+			   &d->keeping);
+}
+
+/* What came is not the file that was asked for, or is not usable: another server may have it. */
+static bool is_another(int err)
+{
+	return err == -EBADMSG || err == -ENODATA || err == -ENOEXEC || err == -EMEDIUMTYPE ||
+	       err == -EINVAL || err == -EFBIG;
+}
+
+/* Notes what the server has sent. False: it was the last one. */
+static bool may_ask_others(const struct debuginfod *d, struct want *w)
+{
+	w->skip |= 1U << d->came_from;
+	return w->skip != (1U << d->opts.n) - 1;
 }
 
 /* Keeps one part per turn; without time to read it, a later turn does so. */
@@ -314,7 +340,12 @@ static void keep(struct debuginfod *d, struct want *w)
 	if (err == -EAGAIN || err == -EBUSY)
 		return;
 	end_keeping(d);
-	finish(d, w, err, "");
+	if (!is_another(err) || !may_ask_others(d, w)) {
+		finish(d, w, err, "");
+		return;
+	}
+	w->sent_err = err == -ENODATA ? w->sent_err : err;
+	d->asking = d->came = false;
 }
 
 /* -EAGAIN: nothing yet; -EPIPE: the peer is gone, or sent something invalid. */
@@ -324,7 +355,7 @@ static int take_news(struct debuginfod *d, struct download_news *news)
 
 	if (err == -EAGAIN)
 		return err;
-	if (err || news->err > 0 || news->err < -4095)
+	if (err || news->err > 0 || news->err < -4095 || news->server >= d->opts.n)
 		return -EPIPE;
 	news->text[sizeof(news->text) - 1] = '\0';
 	return 0;
@@ -359,6 +390,8 @@ static void take_all(struct debuginfod *d)
 			report(d, w, &news);
 		} else {
 			d->came = !news.err;
+			d->came_bytes = news.bytes;
+			d->came_from = news.server;
 			if (news.err)
 				finish(d, w, news.err, news.text);
 			return;
@@ -521,6 +554,8 @@ static void try_again(struct debuginfod *d, struct want *w)
 	    (w->err ? time__monotonic_ns() - w->over_ns < pause : !is_gone(d, w)))
 		return;
 	w->kind = DEBUGINFOD_DEBUGINFO;
+	w->skip = 0;
+	w->sent_err = 0;
 	w->err = -EAGAIN;
 	w->number = ++d->numbers;
 }

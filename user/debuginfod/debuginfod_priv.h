@@ -18,11 +18,13 @@ enum debuginfod_kind { DEBUGINFOD_DEBUGINFO = 0, DEBUGINFOD_EXECUTABLE };
 struct download_task {
 	char build_id[BUILD_ID_MAX];
 	uint32_t kind; /* enum debuginfod_kind */
+	uint32_t skip; /* bit i: do not ask server i, which sent something else */
 };
 
 struct download_news {
-	int32_t done; /* the task is over */
-	int32_t err;  /* its result, if it is over */
+	int32_t done;	 /* the task is over */
+	int32_t err;	 /* its result, if it is over */
+	uint32_t server; /* the one that sent the file */
 	uint64_t bytes, total;
 	char text[160]; /* error message */
 };

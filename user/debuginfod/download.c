@@ -15,12 +15,16 @@
 #define CONNECT_TIMEOUT_MS 10000L
 #define MAX_REDIRECTS	   5L
 #define NEWS_EVERY_NS	   500000000ULL
+/* A server that sends less than this while others could be asked hangs: as for debuginfod's client
+ * library. */
+#define LEAST_BYTES 102400L
 
 struct download {
 	const struct debuginfod_opts *opts;
 	CURL *curl;
 	int out, file;
 	uint64_t at, told_ns, until_ns;
+	uint32_t hung; /* bit i: server i let the last request to it time out */
 	char error[CURL_ERROR_SIZE];
 };
 
@@ -82,7 +86,9 @@ static int set_options(struct download *d)
 	SET(CURLOPT_FOLLOWLOCATION, 1L);
 	SET(CURLOPT_MAXREDIRS, MAX_REDIRECTS);
 	SET(CURLOPT_NOSIGNAL, 1L);
-	SET(CURLOPT_CONNECTTIMEOUT_MS, MIN((long)d->opts->timeout_ms, CONNECT_TIMEOUT_MS));
+	/* whatever curl can decode: a proxy may compress without being asked to, and the file is
+	 * kept as it comes */
+	SET(CURLOPT_ACCEPT_ENCODING, "");
 #if LIBCURL_VERSION_NUM >= 0x075500
 	SET(CURLOPT_PROTOCOLS_STR, "http,https");
 	SET(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
@@ -93,9 +99,27 @@ static int set_options(struct download *d)
 	return bad ? -ENOMEM : 0;
 }
 
-/* -ENOENT: this server does not have it. */
+/*
+ * Sets the time limits of one request: all that is left if the server sends the file, but no more
+ * than its part if it hangs and `others` have not been asked yet.
+ */
+static bool set_times(struct download *d, uint64_t now, size_t others)
+{
+	long left_ms = (long)((d->until_ns - now) / 1000000ULL) + 1;
+	long part_ms = left_ms / (long)(others + 1);
+	long part_s = others ? MAX(part_ms / 1000, 1L) : 0;
+	bool bad = false;
+
+	SET(CURLOPT_TIMEOUT_MS, left_ms);
+	SET(CURLOPT_CONNECTTIMEOUT_MS, MAX(MIN(part_ms, CONNECT_TIMEOUT_MS), 1L));
+	SET(CURLOPT_LOW_SPEED_TIME, part_s);
+	SET(CURLOPT_LOW_SPEED_LIMIT, part_s ? MAX(LEAST_BYTES / part_s, 1L) : 0);
+	return !bad;
+}
+
+/* -ENOENT: this server does not have it. `others`: how many can be asked after it. */
 static int from_one(struct download *d, const char *server, const struct download_task *task,
-		    struct download_news *news)
+		    size_t others, struct download_news *news)
 {
 	char url[DEBUGINFOD_URL_MAX + BUILD_ID_MAX + 32];
 	uint64_t now = time__monotonic_ns();
@@ -112,9 +136,7 @@ static int from_one(struct download *d, const char *server, const struct downloa
 		 debuginfod_kind__name((enum debuginfod_kind)task->kind));
 	d->at = 0;
 	d->error[0] = '\0';
-	if (curl_easy_setopt(d->curl, CURLOPT_URL, url) != CURLE_OK ||
-	    curl_easy_setopt(d->curl, CURLOPT_TIMEOUT_MS,
-			     (long)((d->until_ns - now) / 1000000ULL) + 1) != CURLE_OK)
+	if (curl_easy_setopt(d->curl, CURLOPT_URL, url) != CURLE_OK || !set_times(d, now, others))
 		return -ENOMEM;
 	code = curl_easy_perform(d->curl);
 	curl_easy_getinfo(d->curl, CURLINFO_RESPONSE_CODE, &status);
@@ -127,19 +149,39 @@ static int from_one(struct download *d, const char *server, const struct downloa
 	return code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -EIO;
 }
 
+/* Those that hung come last, so that they do not hold up each file. Returns their number. */
+static size_t order(const struct download *d, const struct download_task *task,
+		    uint32_t ret_servers[DEBUGINFOD_MAX_URLS])
+{
+	size_t n = 0;
+
+	for (int hung = 0; hung < 2; hung++)
+		for (uint32_t i = 0; i < d->opts->n; i++)
+			if (!(task->skip >> i & 1) && (int)(d->hung >> i & 1) == hung)
+				ret_servers[n++] = i;
+	return n;
+}
+
 static void from_all(struct download *d, const struct download_task *task,
 		     struct download_news *news)
 {
+	uint32_t servers[DEBUGINFOD_MAX_URLS];
+	size_t n;
+
 	news->done = 1;
 	news->err = -ENOENT;
 	d->until_ns = time__monotonic_ns() +
 		      (uint64_t)d->opts->timeout_ms * 1000000ULL * machine__slowness();
-	for (size_t i = 0; i < d->opts->n; i++) {
-		int err = from_one(d, d->opts->urls[i], task, news);
+	n = order(d, task, servers);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t no = servers[i];
+		int err = from_one(d, d->opts->urls[no], task, n - i - 1, news);
 
+		d->hung = err == -ETIMEDOUT ? d->hung | 1U << no : d->hung & ~(1U << no);
 		/* a server that failed may have had the file */
 		if (err != -ENOENT)
 			news->err = err;
+		news->server = no;
 		if (!err)
 			break;
 	}
