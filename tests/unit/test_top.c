@@ -118,6 +118,39 @@ static void test_open_calls(void **state)
 	free(frame);
 }
 
+/* What was not counted, as the probes were off, is not shown as 0 a second. */
+static void test_not_counted(void **state)
+{
+	struct pic_call call = {
+		.function = "usleep", .caller = "", .calls = 1, .wall_ns = MS, .observed_share = 0};
+	struct pic_target target = lanes.targets[0];
+	struct sketch sketch = lanes;
+	struct top_frame *frame;
+
+	(void)state;
+	target.calls = &call;
+	target.n_calls = 1;
+	target.unsafe_calls = NULL;
+	target.n_unsafe_calls = 0;
+	target.gc = (struct pic_gc){.known = true, .inferred = true, .pause_ns = MS};
+	target.probes_paused_ns = lanes.session.end_ns - lanes.session.start_ns;
+	sketch.targets = &target;
+	sketch.n_targets = 1;
+	frame = frame_of(&sketch);
+	assert_non_null(
+		strstr(line_with(frame, "collections: "), ": – a second, paused for at most "));
+	assert_non_null(strstr(line_with(frame, "4242 service"), " –     – "));
+	assert_non_null(strstr(line_with(frame, "  usleep"), "        – "));
+	/* for a part of the time */
+	target.probes_paused_ns /= 2;
+	call.observed_share = 0.5;
+	free(frame);
+	frame = frame_of(&sketch);
+	assert_non_null(strstr(line_with(frame, "4242 service"), " ≥ "));
+	assert_non_null(strstr(line_with(frame, "  usleep"), "≥ "));
+	free(frame);
+}
+
 /* What comes through the pipe is a valid frame, or is rejected. */
 static void test_check(void **state)
 {
@@ -307,9 +340,10 @@ static void test_sorts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_frame), cmocka_unit_test(test_open_calls),
-		cmocka_unit_test(test_check), cmocka_unit_test(test_all_sizes),
-		cmocka_unit_test(test_help),  cmocka_unit_test(test_sorts),
+		cmocka_unit_test(test_frame),	    cmocka_unit_test(test_open_calls),
+		cmocka_unit_test(test_check),	    cmocka_unit_test(test_all_sizes),
+		cmocka_unit_test(test_not_counted), cmocka_unit_test(test_help),
+		cmocka_unit_test(test_sorts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

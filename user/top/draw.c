@@ -84,6 +84,15 @@ static void number(struct sheet *s, size_t columns, const char *fmt, double v)
 	put(s, text, columns, true);
 }
 
+/* A number per second, as far as it was counted. */
+static void counted(struct sheet *s, size_t columns, double v, uint8_t seen)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%s%.0f", seen == TOP_SEEN_SOME ? "≥ " : "", v);
+	put(s, seen == TOP_SEEN_NONE ? "–" : text, columns, true);
+}
+
 /* n per second. */
 static double rate(const struct top_frame *frame, uint64_t n)
 {
@@ -170,8 +179,8 @@ static void put_process(struct sheet *s, const struct top_process *p, bool selec
 	gap(s);
 	put(s, p->comm, 16, false);
 	number(s, 6, "%.1f", rate(frame, p->cpu_ns) / 1e7);
-	number(s, 9, "%.0f", rate(frame, p->calls));
-	number(s, 6, "%.0f", rate(frame, p->gcs));
+	counted(s, 9, rate(frame, p->calls), p->calls_seen);
+	counted(s, 6, rate(frame, p->gcs), p->gcs_seen);
 	number(s, 8, "%.1f", rate(frame, p->gc_ns) / 1e7);
 	put(s, p->alloc_known ? human__bytes(p->alloc_rate).s : "–", 9, true);
 	gap(s);
@@ -271,7 +280,7 @@ static void put_calls(struct sheet *s, const struct top_process *p, size_t room)
 		if (!begin(s, ""))
 			return;
 		if (c->safe)
-			number(s, 9, "%.0f", rate(frame, c->n));
+			counted(s, 9, rate(frame, c->n), c->seen);
 		else
 			put(s, "unsafe", 9, true);
 		put(s,
@@ -291,14 +300,16 @@ static void put_calls(struct sheet *s, const struct top_process *p, size_t room)
 static void put_gc(struct sheet *s, const struct top_process *p)
 {
 	const struct top_frame *frame = s->view->frame;
-	char line[160];
+	bool unknown = p->gcs_seen == TOP_SEEN_NONE;
+	char line[256], text[32];
 
 	put_title(s, "garbage collection");
 	if (!begin(s, ""))
 		return;
+	snprintf(text, sizeof(text), "%.0f", rate(frame, p->gcs));
 	snprintf(line, sizeof(line),
-		 "  collections: %.0f a second, paused for %.1f %% of the time, %s each%s%s",
-		 rate(frame, p->gcs), rate(frame, p->gc_ns) / 1e7,
+		 "  collections: %s a second, paused for %s%.1f %% of the time, %s each%s%s",
+		 unknown ? "–" : text, unknown ? "at most " : "", rate(frame, p->gc_ns) / 1e7,
 		 p->gcs ? human__duration(p->gc_ns / p->gcs).s : "–",
 		 p->live_bytes ? "; live: " : "",
 		 p->live_bytes ? human__bytes(p->live_bytes).s : "");

@@ -7,6 +7,9 @@
 #include "export/calls.h"
 #include "top_priv.h"
 
+/* Of less of the window no count is shown. */
+#define LEAST_SEEN 0.01
+
 /* Global, as a process has only one screen. */
 static struct {
 	bool *wanted; /* in memory shared by both processes */
@@ -99,9 +102,17 @@ static void take_allocation(struct top_process *p, const struct picture *pic,
 	}
 }
 
+static enum top_seen seen_of(bool exact, double share)
+{
+	if (exact)
+		return TOP_SEEN_ALL;
+	return share < LEAST_SEEN ? TOP_SEEN_NONE : TOP_SEEN_SOME;
+}
+
 static void take_safe(struct top_call *to, const struct pic_call *from)
 {
 	to->safe = true;
+	to->seen = seen_of(from->exact || from->observed_share >= 1, from->observed_share);
 	copy(to->function, sizeof(to->function), from->function);
 	copy(to->caller, sizeof(to->caller), from->caller);
 	to->n = from->calls;
@@ -142,6 +153,14 @@ static void take_calls(struct top_process *p, const struct pic_target *t)
 	}
 }
 
+static double calls_share(const struct picture *pic, const struct pic_target *t)
+{
+	const struct pic_session *session = picture__session(pic);
+	uint64_t wall = session->end_ns - session->start_ns;
+
+	return wall ? 1 - (double)MIN(t->probes_paused_ns, wall) / (double)wall : 1;
+}
+
 static int take_process(struct top_process *p, const struct picture *pic,
 			const struct pic_target *t)
 {
@@ -162,7 +181,9 @@ static int take_process(struct top_process *p, const struct picture *pic,
 		if (__builtin_add_overflow(p->call_ns, call__ns(&t->calls[i]), &p->call_ns))
 			p->call_ns = UINT64_MAX;
 	}
+	p->calls_seen = seen_of(!t->probes_paused_ns, calls_share(pic, t));
 	p->gcs = t->gc.count;
+	p->gcs_seen = t->gc.inferred ? TOP_SEEN_NONE : TOP_SEEN_ALL;
 	p->gc_ns = t->gc.pause_ns;
 	take_calls(p, t);
 	take_allocation(p, pic, t);

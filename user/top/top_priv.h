@@ -22,9 +22,13 @@ struct top_function {
 	uint64_t self, total; /* ns of CPU time, or allocated bytes */
 };
 
+/* How much of what is counted was counted: nothing while its probes are off (--max-overhead). */
+enum top_seen { TOP_SEEN_ALL, TOP_SEEN_SOME, TOP_SEEN_NONE };
+
 struct top_call {
 	char function[64], caller[96];
 	bool safe;
+	uint8_t seen;	   /* enum top_seen, of the calls */
 	uint64_t n;	   /* finished calls; for unsafe calls, which are not counted, samples */
 	uint64_t ended_ns; /* the time of finished calls; UINT64_MAX: not known */
 	uint64_t total_ns; /* including those still open */
@@ -36,12 +40,13 @@ struct top_process {
 	int32_t pid;
 	uint32_t threads;
 	uint64_t cpu_ns;
-	uint64_t states_ns[ST_MAX]; /* of its threads, except housekeeping ones */
-	uint64_t calls, call_ns;    /* safe calls */
-	uint64_t gcs, gc_ns;	    /* collections, and their pauses */
-	bool alloc_known;	    /* allocation is known, from collections */
-	uint64_t alloc_rate;	    /* bytes per second, from one collection to another */
-	uint64_t alloc_bytes;	    /* the total that `allocators` have shares of */
+	uint64_t states_ns[ST_MAX];   /* of its threads, except housekeeping ones */
+	uint64_t calls, call_ns;      /* safe calls */
+	uint8_t calls_seen, gcs_seen; /* enum top_seen, of `calls` and `gcs` */
+	uint64_t gcs, gc_ns;	      /* collections, and their pauses */
+	bool alloc_known;	      /* allocation is known, from collections */
+	uint64_t alloc_rate;	      /* bytes per second, from one collection to another */
+	uint64_t alloc_bytes;	      /* the total that `allocators` have shares of */
 	uint64_t live_bytes; /* after the last major collection, or the last one if none was major;
 				0: not known */
 	uint32_t n_functions, n_calls, n_allocators;
@@ -60,7 +65,7 @@ struct top_frame {
 	struct top_process processes[TOP_PROCESSES];
 };
 
-#define TOP_MAGIC 0x33706f745f737373ULL
+#define TOP_MAGIC 0x34706f745f737373ULL
 
 /* Validates what came through the pipe, and terminates its strings. False: it is not a frame. */
 bool top_frame__check(struct top_frame *frame);
