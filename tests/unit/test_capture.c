@@ -245,20 +245,38 @@ static size_t find_block(const char *data, size_t size, unsigned n)
 	return (size_t)(at - data);
 }
 
+static uint64_t cpu_of(const struct replay *r, uint64_t *ret_unknown)
+{
+	const struct pic_lanes *threads =
+		&picture__target(replay__picture(r), 0)->lanes[LANE_THREAD];
+	uint64_t ns = 0;
+
+	*ret_unknown = 0;
+	for (size_t i = 0; i < threads->n; i++) {
+		ns += threads->v[i].cpu_ns;
+		*ret_unknown += threads->v[i].states_ns[ST_UNKNOWN];
+	}
+	return ns;
+}
+
 /* A damaged block in the middle, in its bytes or its header, is left out; the rest is restored. */
 static void test_damaged(void **state)
 {
 	static const size_t where[] = {4, 17, 60};
 	struct kit kit;
+	struct replay *r;
+	uint64_t cpu_ns, unknown_ns, gap_ns;
 	size_t size;
 	char *data;
 
 	(void)state;
 	record(&kit, 3000, true);
 	data = load(&size);
+	assert_int_equal(read_bytes(data, size, &r), 0);
+	cpu_ns = cpu_of(r, &unknown_ns);
+	replay__free(r);
 	for (size_t i = 0; i < ARRAY_SIZE(where); i++) {
 		size_t at = find_block(data, size, 1) + where[i];
-		struct replay *r;
 
 		data[at] ^= 1;
 		assert_int_equal(read_bytes(data, size, &r), 0);
@@ -267,6 +285,9 @@ static void test_damaged(void **state)
 		assert_int_equal(picture__session(replay__picture(r))->exit_code, 1);
 		assert_string_equal(picture__target(replay__picture(r), 0)->missing[1],
 				    "the capture is damaged: 1 of its blocks are left out");
+		/* nobody ran for the time of the lost records */
+		assert_true(cpu_of(r, &gap_ns) < cpu_ns);
+		assert_true(gap_ns > unknown_ns);
 		replay__free(r);
 		data[at] ^= 1;
 	}

@@ -138,9 +138,9 @@ static int add_snapshot(struct replay *r, const struct intake_input *in)
 
 static int add_record(struct replay *r, const struct intake_input *in)
 {
-	const struct wire_hdr *h = in->data;
-	struct wire_thread_event begin;
 	const void *data = in->data;
+	const struct wire_hdr *h = data;
+	struct wire_thread_event begin;
 	int err;
 
 	if (in->size < sizeof(*h))
@@ -151,9 +151,10 @@ static int add_record(struct replay *r, const struct intake_input *in)
 		data = &begin;
 		err = replay_windows__begin(&r->windows, r->tl, &begin);
 	}
-	if (err)
-		return err;
-	err = intake__record(r->in, data, in->size);
+	if (!err && h->ns <= MAX_TIME)
+		err = replay__fill_gap(r, in);
+	if (!err)
+		err = intake__record(r->in, data, in->size);
 	if (!err && h->ns < MAX_TIME) {
 		r->last_ns = MAX(r->last_ns, h->ns);
 		has_come_to(r, r->last_ns, false);
@@ -460,14 +461,14 @@ static int take_blocks(struct replay *r, FILE *in)
 	int err;
 
 	while (!(err = blocks__next(&blocks, &c.in, &c.left))) {
+		replay__note_lost(r, blocks.lost);
 		err = take_block(r, &c, &d);
 		if (err)
 			break;
 	}
 	r->notes.no_room += r->after_records ? 0 : c.n_left_out;
 	r->notes.damaged_blocks = blocks.lost;
-	/* blocks after the last good one cannot be counted; if the file was truncated there, it is
-	 * not damage */
+	/* blocks at the end cannot be counted; if the file was truncated, it is not damage */
 	if (blocks.damaged && !blocks.lost && r->notes.complete)
 		r->notes.damaged_blocks = UINT64_MAX;
 	blocks__free(&blocks);
@@ -583,6 +584,7 @@ void replay__free(struct replay *r)
 	fd__close(&r->log.fd);
 	free(r->targets);
 	replay__free_calls(r);
+	replay__free_gaps(r);
 	strtab__free(r->strings);
 	free(r);
 }

@@ -23,6 +23,7 @@ struct log_bytes {
 };
 
 struct counted_site;
+struct gap_thread;
 
 struct replay {
 	struct timeline *tl;
@@ -42,6 +43,12 @@ struct replay {
 	struct replay_hooks hooks;
 	struct replay_windows windows;
 	struct counted_site *sites; /* replay_calls.c */
+	struct {
+		uint64_t blocks;  /* lost so far */
+		uint64_t n;	  /* places at which blocks are missing, so far … */
+		uint64_t from_ns; /* … and the latest time before the last one */
+		struct gap_thread *threads;
+	} gaps; /* replay_gaps.c */
 	struct log_bytes log;
 	uint64_t log_bytes; /* of all logs */
 	bool finished;
@@ -83,6 +90,14 @@ int replay__counters(struct replay *r, const struct wire_site_key *key,
  * their records. -ENOMEM. */
 int replay__count_calls(struct replay *r);
 void replay__free_calls(struct replay *r);
+
+/* ── replay_gaps.c: the time for which a damaged capture has no records ──────────────────── */
+
+/* Call before a block is taken; `blocks`: how many were lost before it. */
+void replay__note_lost(struct replay *r, uint64_t blocks);
+/* Call before a record is taken, whose header is complete. -ENOMEM. */
+int replay__fill_gap(struct replay *r, const struct intake_input *in);
+void replay__free_gaps(struct replay *r);
 
 /* ── replay_looks.c: TI_CENSUS and TI_LIVING; as the intake's functions, and -EBADMSG ────── */
 

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * replay_gaps: what a damaged capture lacks of each thread. A thread runs from one off-CPU interval
+ * to the next: without the records of a block it would seem to have run all the time. As nothing is
+ * known of that time, it becomes an off-CPU interval of which nothing else is known, as on the
+ * kernel side when the ring is full (lost.bpf.h).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "base/hash.h"
+#include "replay_priv.h"
+
+#define MAX_THREADS 65536
+
+struct gap_thread {
+	UT_hash_handle hh;
+	pid_t tid;
+	uint64_t n_gaps;  /* how many there were before its latest record */
+	uint64_t last_ns; /* the time of that record */
+};
+
+static int find(struct replay *r, pid_t tid, struct gap_thread **ret_thread)
+{
+	struct gap_thread *th;
+
+	HASH_FIND(hh, r->gaps.threads, &tid, sizeof(tid), th);
+	*ret_thread = th;
+	if (th || HASH_COUNT(r->gaps.threads) >= MAX_THREADS)
+		return 0;
+	th = calloc(1, sizeof(*th));
+	if (!th)
+		return -ENOMEM;
+	th->tid = tid;
+	th->n_gaps = r->gaps.n;
+	*ret_thread = th;
+	return HASH_INSERT(r->gaps.threads, tid, sizeof(th->tid), th);
+}
+
+/* When the thread was on the CPU, by this record, after a time that is unknown; 0: not known. */
+static uint64_t running_at(const struct intake_input *in)
+{
+	const struct wire_hdr *h = in->data;
+	struct wire_off off;
+
+	if (h->type == WIRE_SAMPLE)
+		return h->ns;
+	if (h->type != WIRE_OFF || in->size < sizeof(off))
+		return 0;
+	memcpy(&off, in->data, sizeof(off));
+	return off.out_ns;
+}
+
+static int fill(struct replay *r, const struct wire_hdr *h, uint64_t from, uint64_t to)
+{
+	struct wire_off off = {.h = *h};
+
+	off.h.type = WIRE_OFF;
+	off.h.size = sizeof(off);
+	off.h.ns = to;
+	off.out_ns = from;
+	off.prev_state = 1; /* TASK_INTERRUPTIBLE */
+	off.syscall = WIRE_NO_SYSCALL;
+	off.rts.where = WIRE_WHERE_UNKNOWN;
+	/* nor is it like the intervals before and after it */
+	off.rts.flags = WIRE_RTS_NO_ENTRY;
+	return intake__record(r->in, &off, sizeof(off));
+}
+
+void replay__note_lost(struct replay *r, uint64_t blocks)
+{
+	if (blocks <= r->gaps.blocks)
+		return;
+	r->gaps.blocks = blocks;
+	r->gaps.n++;
+	r->gaps.from_ns = r->last_ns;
+}
+
+int replay__fill_gap(struct replay *r, const struct intake_input *in)
+{
+	const struct wire_hdr *h = in->data;
+	uint64_t to = running_at(in), from;
+	struct gap_thread *th;
+	bool after_gap;
+	int err;
+
+	if (!to && h->type != WIRE_THREAD_NEW)
+		return 0;
+	err = find(r, (pid_t)h->tid, &th);
+	if (err || !th)
+		return err;
+	after_gap = th->n_gaps != r->gaps.n && h->type != WIRE_THREAD_NEW;
+	from = MAX(r->gaps.from_ns, th->last_ns);
+	th->n_gaps = r->gaps.n;
+	th->last_ns = h->ns;
+	if (!after_gap || to <= from)
+		return 0;
+	/* what is refused leaves the thread as it was */
+	err = fill(r, h, from, to);
+	return err == -ENOMEM ? err : 0;
+}
+
+void replay__free_gaps(struct replay *r)
+{
+	HASH_FREE(r->gaps.threads);
+}
