@@ -47,7 +47,8 @@ static void on_later(int signo)
 	is_later = 1;
 }
 
-static void send_file(int to, const char *path, const char *header)
+/* `more`: how many bytes too many it announces. */
+static void send_file(int to, const char *path, const char *header, long long more)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char buf[65536], head[128];
@@ -57,32 +58,13 @@ static void send_file(int to, const char *path, const char *header)
 	if (fd < 0 || fstat(fd, &st))
 		_exit(1);
 	n = snprintf(head, sizeof(head), "HTTP/1.1 200 OK\r\nContent-Length: %lld\r\n%s\r\n",
-		     (long long)st.st_size, header);
+		     (long long)st.st_size + more, header);
 	if (write(to, head, (size_t)n) != n)
 		_exit(1);
 	while ((n = read(fd, buf, sizeof(buf))) > 0)
 		if (write(to, buf, (size_t)n) != n)
 			break;
 	close(fd);
-}
-
-/* Twice the file, of a length that was to be even more. */
-static void send_too_much(int to, const char *path)
-{
-	static const char head[] = "HTTP/1.1 200 OK\r\nContent-Length: 2000000000\r\n\r\n";
-	char buf[65536];
-	ssize_t n;
-
-	if (write(to, head, sizeof(head) - 1) != sizeof(head) - 1)
-		_exit(1);
-	for (int i = 0; i < 2; i++) {
-		int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-		while ((n = read(fd, buf, sizeof(buf))) > 0)
-			if (write(to, buf, (size_t)n) != n)
-				break;
-		close(fd);
-	}
 }
 
 /* Each connection is one request, whose first line must ask for `id`. */
@@ -109,11 +91,12 @@ static void serve(int listener, enum answer answer, const char *id, const char *
 			pause();
 		if ((answer == HAS_IT || (answer == HAS_IT_LATER && is_later)) &&
 		    strncmp(request, want, strlen(want)) == 0)
-			send_file(to, path, "");
+			send_file(to, path, "", 0);
 		else if (answer == COMPRESSES && strncmp(request, want, strlen(want)) == 0)
-			send_file(to, path, "Content-Encoding: gzip\r\n");
+			send_file(to, path, "Content-Encoding: gzip\r\n", 0);
 		else if (answer == BREAKS_OFF)
-			send_too_much(to, path);
+			for (int i = 0; i < 2; i++)
+				send_file(to, path, "", 2000000000);
 		else if (write(to, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", 45) != 45)
 			_exit(1);
 		close(to);
@@ -342,52 +325,59 @@ static void another_server(void **state)
 		      {HAS_IT, "/bin/cat", LONG_MS},
 		      {HAS_IT, "/etc/passwd", LONG_MS},
 		      {BREAKS_OFF, "/proc/self/exe", LONG_MS}};
-	char self[PATH_MAX] = "", first_url[64];
-	struct debuginfod_opts opts = {.n = 2, .none_ms = LONG_MS};
-	struct world w;
+	char self[PATH_MAX] = "";
+	struct world first, w;
 
 	(void)state;
 	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
 	for (size_t i = 0; i < ARRAY_SIZE(firsts); i++) {
-		pid_t first;
+		const struct debuginfod_opts opts = {.urls = {first.url, w.url},
+						     .n = 2,
+						     .cache = w.cache,
+						     .timeout_ms = firsts[i].timeout_ms,
+						     .none_ms = LONG_MS};
 
-		begin(&w, firsts[i].answer, firsts[i].path, LONG_MS);
+		begin(&first, firsts[i].answer, firsts[i].path, LONG_MS);
+		begin(&w, HAS_IT, self, LONG_MS);
 		debuginfod__free(w.debuginfod);
-		first = w.server;
-		strcpy(first_url, w.url);
-		start_server(&w, HAS_IT, self);
-		opts.urls[0] = first_url;
-		opts.urls[1] = w.url;
-		opts.cache = w.cache;
-		opts.timeout_ms = firsts[i].timeout_ms;
 		assert_int_equal(debuginfod__new(&opts, &w.debuginfod), 0);
 		assert_int_equal(find(&w, w.id), 0);
 		assert_true(same_bytes(w.path, self));
-		stop_server(&w);
-		w.server = first;
+		stop_server(&first);
+		finish(&first);
 		stop_server(&w);
 		finish(&w);
 	}
 }
 
-/* A proxy that compresses what it was not asked to. */
+/* Whether the file that downloads are written to takes up no space. */
+static bool file_is_empty(void)
+{
+	return system("for f in /proc/$PPID/fd/*; do case $(readlink $f) in *.download-*) "
+		      "test ! -s $f || exit 1; esac; done") == 0;
+}
+
+/* A proxy that compresses what it was not asked to, and more than can be written in time. */
 static void compressed(void **state)
 {
-	char self[PATH_MAX] = "", gz[] = "/tmp/safescoped-gz-XXXXXX", command[2 * PATH_MAX];
-	struct world w;
+	static const char *const sources[] = {"cat /proc/$PPID/exe", "head -c 400M /dev/zero"};
+	char gz[] = "/tmp/safescoped-gz-XXXXXX", command[128];
 	int fd = mkstemp(gz);
+	struct world w;
 
 	(void)state;
 	assert_true(fd >= 0);
 	close(fd);
-	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
-	snprintf(command, sizeof(command), "gzip -c %s >%s", self, gz);
-	assert_int_equal(system(command), 0);
-	begin(&w, COMPRESSES, gz, LONG_MS);
-	assert_int_equal(find(&w, w.id), 0);
-	assert_true(same_bytes(w.path, self));
-	stop_server(&w);
-	finish(&w);
+	for (int bomb = 0; bomb < 2; bomb++) {
+		snprintf(command, sizeof(command), "%s | gzip -1 >%s", sources[bomb], gz);
+		assert_int_equal(system(command), 0);
+		begin(&w, COMPRESSES, gz, bomb ? 100 : LONG_MS);
+		assert_int_equal(find(&w, w.id), bomb ? -ETIMEDOUT : 0);
+		assert_true(bomb || same_bytes(w.path, "/proc/$PPID/exe"));
+		assert_true(file_is_empty());
+		stop_server(&w);
+		finish(&w);
+	}
 	assert_int_equal(unlink(gz), 0);
 }
 

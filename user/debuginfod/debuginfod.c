@@ -280,6 +280,9 @@ static void ask_next(struct debuginfod *d)
 static void finish(struct debuginfod *d, struct want *w, int err, const char *text)
 {
 	d->asking = d->came = false;
+	/* the space on the disk; if this fails, the next request tries it again */
+	if (ftruncate(d->file, 0) < 0)
+		log_debug("debuginfod: %s", strerror(errno));
 	/* an executable built without -g still has its symbols */
 	if ((err == -ENOENT || err == -ENODATA) && w->kind == DEBUGINFOD_DEBUGINFO) {
 		w->kind = DEBUGINFOD_EXECUTABLE;

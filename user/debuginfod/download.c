@@ -38,7 +38,8 @@ static size_t take_bytes(char *data, size_t size, size_t n, void *ctx)
 	struct download *d = ctx;
 	size_t len = size * n, done = 0;
 
-	if (len > DEBUGINFOD_MAX_FILE - d->at)
+	/* curl looks at the time only after many of these, which compressed are gigabytes */
+	if (len > DEBUGINFOD_MAX_FILE - d->at || time__monotonic_ns() >= d->until_ns)
 		return 0;
 	while (done < len) {
 		ssize_t put = pwrite(d->file, data + done, len - done, (off_t)(d->at + done));
@@ -146,7 +147,8 @@ static int from_one(struct download *d, const char *server, const struct downloa
 		return -ENOENT;
 	snprintf(news->text, sizeof(news->text), "%.*s: %s", 80, server,
 		 d->error[0] ? d->error : curl_easy_strerror(code));
-	return code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -EIO;
+	return code == CURLE_OPERATION_TIMEDOUT || time__monotonic_ns() >= d->until_ns ? -ETIMEDOUT
+										       : -EIO;
 }
 
 /* Those that hung come last, so that they do not hold up each file. Returns their number. */
