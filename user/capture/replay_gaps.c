@@ -18,7 +18,7 @@
 struct gap_thread {
 	UT_hash_handle hh;
 	pid_t tid;
-	uint64_t n_gaps;  /* how many there were before its latest record */
+	uint64_t n_gaps;  /* gaps in the capture before the thread's latest record */
 	uint64_t last_ns; /* the time of that record */
 };
 
@@ -39,7 +39,7 @@ static int find(struct replay *r, pid_t tid, struct gap_thread **ret_thread)
 	return HASH_INSERT(r->gaps.threads, tid, sizeof(th->tid), th);
 }
 
-/* When the thread was on the CPU, by this record, after a time that is unknown; 0: not known. */
+/* The first time at which the record shows the thread on the CPU; 0: it does not show it there. */
 static uint64_t running_at(const struct intake_input *in)
 {
 	const struct wire_hdr *h = in->data;
@@ -64,7 +64,7 @@ static int fill(struct replay *r, const struct wire_hdr *h, uint64_t from, uint6
 	off.prev_state = 1; /* TASK_INTERRUPTIBLE */
 	off.syscall = WIRE_NO_SYSCALL;
 	off.rts.where = WIRE_WHERE_UNKNOWN;
-	/* nor is it like the intervals before and after it */
+	/* its state must not be guessed from those of its neighbours */
 	off.rts.flags = WIRE_RTS_NO_ENTRY;
 	return intake__record(r->in, &off, sizeof(off));
 }
@@ -97,7 +97,7 @@ int replay__fill_gap(struct replay *r, const struct intake_input *in)
 	th->last_ns = h->ns;
 	if (!after_gap || to <= from)
 		return 0;
-	/* what is refused leaves the thread as it was */
+	/* a record that the intake refuses leaves the thread as it was */
 	err = fill(r, h, from, to);
 	return err == -ENOMEM ? err : 0;
 }

@@ -319,7 +319,8 @@ static int begin_keeping(struct debuginfod *d, const struct want *w)
 			   &d->keeping);
 }
 
-/* What came is not the file that was asked for, or is not usable: another server may have it. */
+/* True if what was received is not the requested file, or is unusable: another server may have it.
+ */
 static bool is_another(int err)
 {
 	return err == -EBADMSG || err == -ENODATA || err == -ENOEXEC || err == -EMEDIUMTYPE ||

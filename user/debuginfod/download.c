@@ -101,8 +101,8 @@ static int set_options(struct download *d)
 }
 
 /*
- * Sets the time limits of one request: all that is left if the server sends the file, but no more
- * than its part if it hangs and `others` have not been asked yet.
+ * Sets the time limits of one request. A server that sends the file may use all the time that is
+ * left; one that hangs may use its share only, as `others` are still to be asked.
  */
 static bool set_times(struct download *d, uint64_t now, size_t others)
 {

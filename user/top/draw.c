@@ -84,7 +84,7 @@ static void number(struct sheet *s, size_t columns, const char *fmt, double v)
 	put(s, text, columns, true);
 }
 
-/* A number per second, as far as it was counted. */
+/* A rate per second, marked if it was counted for only a part of the time, or not at all. */
 static void counted(struct sheet *s, size_t columns, double v, uint8_t seen)
 {
 	char text[32];

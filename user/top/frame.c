@@ -7,7 +7,7 @@
 #include "export/calls.h"
 #include "top_priv.h"
 
-/* Of less of the window no count is shown. */
+/* No count is shown if calls were counted for less than this share of the window. */
 #define LEAST_SEEN 0.01
 
 /* Global, as a process has only one screen. */
