@@ -9,10 +9,10 @@ from collections import Counter
 
 
 class Event:
-    __slots__ = ("time", "id", "cap", "data", "variable")
+    __slots__ = ("time", "id", "cap", "data", "variable", "at")
 
-    def __init__(self, time, number, cap, data, variable):
-        self.time, self.id, self.cap, self.data, self.variable = time, number, cap, data, variable
+    def __init__(self, time, number, cap, data, variable, at):
+        self.time, self.id, self.cap, self.data, self.variable, self.at = time, number, cap, data, variable, at
 
     def u16(self, at):
         return struct.unpack_from(">H", self.data, at)[0]
@@ -28,6 +28,7 @@ class Event:
 
 
 CREATE_THREAD, RUN_THREAD, STOP_THREAD, THREAD_RUNNABLE, GC_START, GC_END = 0, 1, 2, 3, 9, 10
+GC_GLOBAL_SYNC = 54
 BLOCK_MARKER, USER_MSG, USER_MARKER = 18, 19, 58
 HEAP_SIZE, COST_CENTRE, PROF_SAMPLE, PROF_BEGIN = 50, 161, 167, 168
 HEAP_SAMPLE_BEGIN = 162
@@ -65,7 +66,7 @@ def read(path):
             block_end = at + length
         elif at >= block_end:
             cap = 0xffff
-        events.append(Event(time, number, cap, raw[body:body + size], variable))
+        events.append(Event(time, number, cap, raw[body:body + size], variable, at))
         at = body + size
     events.sort(key=lambda e: e.time)
     return first, events

@@ -521,5 +521,47 @@ def test_log_of_a_killed_program(t):
     check(any("no end mark" in m for m in target["missing"]), f"missing: {target['missing']}")
 
 
+def cut_buffers(log, events, times):
+    """The log as if each capability's buffer had been written up to its time only: {capability: time}."""
+    raw = log.read_bytes()
+    blocks = sorted((e for e in events if e.id == truth.BLOCK_MARKER), key=lambda e: e.at)
+    out = bytearray(raw[:blocks[0].at])
+    for marker in blocks:
+        end, until = marker.at + marker.u32(0), times[marker.cap]
+        block = bytearray(raw[marker.at:end])
+        late = [e.at for e in events if marker.at < e.at < end and e.time > until]
+        if late:
+            block = block[:min(late) - marker.at]
+        struct.pack_into(">IQ", block, 10, len(block), min(marker.u64(4), until))
+        if marker.time <= until:
+            out += block
+    return bytes(out)
+
+
+def test_log_with_an_early_buffer(t):
+    """A program was killed when one capability had written its buffer long ago: what that one did afterwards is
+    unknown, and the collections that it led since are missed, as the other capability's part of them shows."""
+    ran = Run(t.dir / "logs", "Lanes", ("busy", 1), "thr_l", ("-N2", "-A256k"))
+    _, events = truth.read(ran.log)
+    late = max(e.time for e in events) * 9 // 10
+    early = late // 4
+    leaders = Counter(e.cap for e in events if e.id == truth.GC_GLOBAL_SYNC and early < e.time <= late)
+    cap = leaders.most_common(1)[0][0]
+    path = t.dir / "early.eventlog"
+    path.write_bytes(cut_buffers(ran.log, events, {1 - cap: late, cap: early, 0xffff: late}))
+    target = report(t, path).target()
+    check(not target["eventlog"]["damaged_bytes"], f"{target['eventlog']['damaged_bytes']} bytes damaged: the test is wrong")
+    unknown = [lane["states"]["unknown"] for lane in lanes(target, "capability")]
+    check(abs(unknown[cap] - (late - early)) < 1e7 and unknown[1 - cap] < 1e7,
+          f"unknown {unknown} ns, want {late - early} of capability {cap}")
+    gcs = sum(e.id == truth.GC_END and e.cap == 1 - cap and e.time <= late for e in events)
+    led = gcs - leaders[cap]
+    got = target["gc"]
+    check(abs(got["count"] - led) <= 1 and abs(got["count"] + got["missed"] - gcs) <= 1 and not got["exact"],
+          f"{got}, but {led} of {gcs} have their leader's part")
+    whole = report(t, ran.log).target()["gc"]
+    check(whole["exact"] and not whole["missed"], f"the whole log: {whole}")
+
+
 if __name__ == "__main__":
     run(globals(), kernel=False)

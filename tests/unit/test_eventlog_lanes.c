@@ -356,6 +356,53 @@ static void t_many_threads(void **state)
 	w_free(&w);
 }
 
+/* A program that is killed has written its buffers up to different times. What its capabilities did
+ * after that is unknown, and so is what threads did that were last on one of them. */
+static void t_cut_off(void **state)
+{
+	const struct el_sched_opts opts = {.thread_lanes = 10};
+	struct eventlog *log = log_new();
+	struct writer w = {0};
+	struct el_sched *s;
+	const struct el_thread *t;
+
+	(void)state;
+	w_header(&w);
+	w_block(&w, 0, 1);
+	w_event(&w, EL_RUN_THREAD, 100, "w", 1);
+	w_event(&w, EL_STOP_THREAD, 5000, "whw", 1, EL_STOP_MVAR, 0);
+	w_event(&w, EL_CREATE_THREAD, 5100, "w", 4);
+	w_event(&w, EL_MIGRATE_THREAD, 5200, "wh", 4, 7);
+	w_block_end(&w, 9000);
+	w_block(&w, 1, 1);
+	w_event(&w, EL_RUN_THREAD, 200, "w", 2);
+	w_event(&w, EL_STOP_THREAD, 300, "whw", 2, EL_STOP_FOREIGN_CALL, 0);
+	w_event(&w, EL_RUN_THREAD, 400, "w", 3);
+	w_block_end(&w, 1000);
+	assert_int_equal(el_sched__new(&opts, &s), 0);
+	assert_int_equal(el_sched__attach(s, log), 0);
+	log_read(log, &w);
+	for (uint16_t cap = 0; cap < 8; cap++)
+		el_sched__cut(s, cap, eventlog__cap_reaches(log, cap));
+	assert_int_equal(el_sched__finish(s, 8000), 0);
+	assert_int_equal(el_sched__cap(s, 0)->state_ns[CS_UNKNOWN], 0);
+	assert_int_equal(el_sched__cap(s, 1)->state_ns[CS_HASKELL], 100 + 600);
+	assert_int_equal(el_sched__cap(s, 1)->state_ns[CS_UNKNOWN], 7000);
+	assert_int_equal(el_sched__find_thread(s, 1)->state_ns[HS_BLOCKED_MVAR], 3000);
+	t = el_sched__find_thread(s, 2);
+	assert_int_equal(t->state, HS_SAFE_CALL);
+	assert_int_equal(t->state_ns[HS_SAFE_CALL], 700);
+	assert_int_equal(t->state_ns[HS_UNKNOWN], 7000);
+	assert_int_equal(el_sched__find_thread(s, 3)->state_ns[HS_RUNNING], 600);
+	/* its new capability has no buffer at all */
+	t = el_sched__find_thread(s, 4);
+	assert_int_equal(t->state_ns[HS_RUNNABLE], 100);
+	assert_int_equal(t->state_ns[HS_UNKNOWN], 2800);
+	el_sched__free(s);
+	eventlog__free(log);
+	w_free(&w);
+}
+
 static void t_window(void **state)
 {
 	struct el_window win = {.from = 450, .to = 950};
@@ -413,7 +460,7 @@ int main(void)
 		cmocka_unit_test(t_u64map),    cmocka_unit_test(t_lane_merges),
 		cmocka_unit_test(t_lane_room), cmocka_unit_test(t_lane_order),
 		cmocka_unit_test(t_sched),     cmocka_unit_test(t_many_threads),
-		cmocka_unit_test(t_window),
+		cmocka_unit_test(t_cut_off),   cmocka_unit_test(t_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

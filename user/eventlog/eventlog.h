@@ -102,6 +102,10 @@ int eventlog__finish(struct eventlog *log);
 
 const struct eventlog_stats *eventlog__stats(const struct eventlog *log);
 
+/* Up to when the log has the events of a capability: the end of the last block of its buffer; 0:
+ * there is none. */
+uint64_t eventlog__cap_reaches(const struct eventlog *log, uint16_t cap);
+
 /* ── where a log comes from ──────────────────────────────────────────────────────────────── */
 
 struct el_input;

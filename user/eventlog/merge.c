@@ -475,6 +475,13 @@ static int cursor_turn(struct eventlog *log, struct cursor *c, uint64_t limit)
 	}
 }
 
+uint64_t eventlog__cap_reaches(const struct eventlog *log, uint16_t cap)
+{
+	const struct cursor *c = cap < CAPS_MAX ? log->cursors[cap] : NULL;
+
+	return c ? c->last_end : 0;
+}
+
 /* No block that is still to come can have an event before this time. */
 static uint64_t safe_time(const struct eventlog *log)
 {

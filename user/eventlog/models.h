@@ -75,7 +75,7 @@ struct el_thread {
 	uint32_t tid;
 	uint16_t cap; /* last seen on */
 	bool finished;
-	uint8_t state;	     /* enum haskell_state at the end; HS_UNKNOWN if finished */
+	uint8_t state;	     /* enum haskell_state, the last one logged; HS_UNKNOWN if finished */
 	uint64_t start, end; /* first and last time it is mentioned; `end` is its finish */
 	uint64_t since;	     /* when `state` began */
 	uint64_t state_ns[HS_MAX];
@@ -128,6 +128,9 @@ struct el_sched;
 int el_sched__new(const struct el_sched_opts *opts, struct el_sched **ret_s);
 void el_sched__free(struct el_sched *s);
 int el_sched__attach(struct el_sched *s, struct eventlog *log);
+/* Call before el_sched__finish if the log was cut off: what happened on the capability after `time`
+ * was not written, and is unknown. */
+void el_sched__cut(struct el_sched *s, uint16_t cap, uint64_t time);
 /* Call after the end of the log: closes what is open at `end` (0: at the last event seen). */
 int el_sched__finish(struct el_sched *s, uint64_t end);
 struct el_sched_info el_sched__info(const struct el_sched *s);

@@ -490,6 +490,36 @@ int el_sched__attach(struct el_sched *s, struct eventlog *log)
 	return eventlog__subscribe(log, ids, ARRAY_SIZE(ids), on_event, s);
 }
 
+/* Up to when it is known what happened on a capability. */
+static uint64_t known_until(const struct el_sched *s, uint16_t cap, uint64_t end)
+{
+	uint64_t cut = cap < SCHED_CAPS ? s->cut_after[cap] : 0;
+
+	return cut ? MIN(cut, end) : end;
+}
+
+static int finish_cap(struct el_sched *s, struct sched_cap *c, uint64_t end)
+{
+	uint64_t known = known_until(s, c->pub.cap, end);
+	int err = known < end ? cap_goes(s, c, CS_UNKNOWN, known, 0) : 0;
+
+	return err ? err : cap_goes(s, c, CS_IDLE, end, 0);
+}
+
+/* Its last state was logged by the capability that it was on, which would have logged the next. */
+static int finish_thread(struct el_sched *s, struct sched_thread *t, uint64_t end)
+{
+	uint64_t known = known_until(s, t->pub.cap, end);
+	uint8_t last = t->pub.state;
+	int err = 0;
+
+	if (!t->pub.finished && known < end)
+		err = thread_goes(s, t, HS_UNKNOWN, known);
+	if (!t->pub.finished && !err)
+		err = thread_goes(s, t, last, end);
+	return err || !t->lane ? err : lane_err(s, lane__end(t->lane));
+}
+
 int el_sched__finish(struct el_sched *s, uint64_t end)
 {
 	int err = 0;
@@ -500,16 +530,10 @@ int el_sched__finish(struct el_sched *s, uint64_t end)
 	 * for as many */
 	s->opts.thread_lanes *= 2;
 	for (size_t i = 0; i < s->n_caps && !err; i++)
-		err = cap_goes(s, s->caps[i], CS_IDLE, end, 0);
+		err = finish_cap(s, s->caps[i], end);
 	for (size_t i = 0; i < s->n_caps && !err; i++)
 		err = lane_err(s, lane__end(&s->caps[i]->lane));
-	for (size_t i = 0; i < s->n_threads && !err; i++) {
-		struct sched_thread *t = sched__thread_at(s, i);
-
-		if (!t->pub.finished)
-			err = thread_goes(s, t, t->pub.state, end);
-		if (!err && t->lane)
-			err = lane_err(s, lane__end(t->lane));
-	}
+	for (size_t i = 0; i < s->n_threads && !err; i++)
+		err = finish_thread(s, sched__thread_at(s, i), end);
 	return err;
 }

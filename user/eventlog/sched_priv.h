@@ -90,6 +90,9 @@ struct el_sched {
 	struct u64map by_tid;
 	struct el_gc *all_gcs;
 	size_t gcs_cap;
+	/* by capability, in a log that was cut off: what came later was not written; 0: all of it
+	 * was */
+	uint64_t cut_after[SCHED_CAPS];
 };
 
 /* A slice of a capability's lane, without its times. */

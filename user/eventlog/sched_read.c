@@ -232,6 +232,13 @@ void el_sched__free(struct el_sched *s)
 	free(s);
 }
 
+void el_sched__cut(struct el_sched *s, uint16_t cap, uint64_t time)
+{
+	/* 0 has another meaning */
+	if (cap < SCHED_CAPS)
+		s->cut_after[cap] = MAX(time, (uint64_t)1);
+}
+
 struct el_sched_info el_sched__info(const struct el_sched *s)
 {
 	struct el_sched_info info = s->info;

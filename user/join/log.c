@@ -191,6 +191,17 @@ static void fill_cost(struct log_build *b)
 	b->pub->cost_known = true;
 }
 
+/* In a log that was cut off: the collections whose leader had not written its part of the log, but
+ * in which another capability took part. There may be more. */
+static uint64_t gcs_without_leader(const struct log_build *b, const struct el_sched_info *info)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < info->n_caps && !b->in.stats->ended; i++)
+		most = MAX(most, el_sched__cap(b->in.sched, i)->gcs);
+	return most - MIN(most, info->gcs);
+}
+
 static void fill_gc_sums(struct log_build *b)
 {
 	const struct eventlog_stats *stats = b->in.stats;
@@ -201,6 +212,7 @@ static void fill_gc_sums(struct log_build *b)
 	info = el_sched__info(b->in.sched);
 	b->pub->gc.known = true;
 	b->pub->gc.count = info.gcs;
+	b->pub->gc.missed = gcs_without_leader(b, &info);
 	b->pub->gc.pause_ns = info.gc_pause_ns;
 	b->pub->gc.max_pause_ns = info.gc_max_pause_ns;
 }

@@ -283,8 +283,13 @@ bool log_models__hold(const struct log_models *m, struct logs_held *held)
 int log_models__finish(struct log_models *m)
 {
 	uint64_t end = log_models__stats(m)->last_time;
-	int err = el_sched__finish(m->sched, end);
+	int err;
 
+	/* A program that ends writes all its buffers; one that is killed, or runs on, may have
+	 * written some of them long ago. */
+	for (uint16_t cap = 0; cap < EL_CAPS_MAX && !log_models__stats(m)->ended; cap++)
+		el_sched__cut(m->sched, cap, eventlog__cap_reaches(m->log, cap));
+	err = el_sched__finish(m->sched, end);
 	if (!err)
 		err = el_profile__finish(m->profile);
 	return err ? err : el_annot__finish(m->annot, end);
