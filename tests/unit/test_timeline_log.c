@@ -418,6 +418,28 @@ static void t_report(void **state)
 	cctree__free(tree);
 }
 
+/* Events that were read but did not fit into a model are lost, too. */
+static void t_lost_share(void **state)
+{
+	struct writer w = {0};
+	struct kit k = {0};
+
+	(void)state;
+	w_header(&w);
+	w_block(&w, EL_CAP_GLOBAL, 1);
+	for (unsigned i = 1; i <= 20; i++)
+		w_event(&w, EL_PROF_SAMPLE_COST_CENTRE, i * MS, "wlb", i % 2 ? 0 : 5000, 1ul, 0);
+	w_block_end(&w, 21 * MS);
+	w_end(&w);
+	kit_read(&k, &w);
+	assert_int_equal(k.log.left_out, 10);
+	assert_int_equal(k.target->eventlog.damaged_bytes, 0);
+	assert_int_equal(k.target->eventlog.events, 21);
+	assert_true(k.target->lost_share > 0.47 && k.target->lost_share < 0.48);
+	kit_free(&k);
+	w_free(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -425,6 +447,7 @@ int main(void)
 		cmocka_unit_test(t_gc_waits),	cmocka_unit_test(t_hide),
 		cmocka_unit_test(t_calls),	cmocka_unit_test(t_cut_everywhere),
 		cmocka_unit_test(t_merged),	cmocka_unit_test(t_report),
+		cmocka_unit_test(t_lost_share),
 	};
 
 	return cmocka_run_group_tests_name("timeline_log", tests, NULL, NULL);

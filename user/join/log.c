@@ -177,6 +177,10 @@ static int fill_losses(struct log_build *b)
 			err = picture__set_lost(b->pic, pub, losses[i].cause, losses[i].n);
 	if (stats && stats->bytes_in)
 		pub->lost_share = (double)stats->lost_bytes / (double)stats->bytes_in;
+	/* what did not fit is, as a rule, an event each */
+	if (stats && stats->events)
+		pub->lost_share += (double)b->in.left_out / (double)stats->events;
+	pub->lost_share = MIN(pub->lost_share, 1);
 	return err;
 }
 
