@@ -250,9 +250,14 @@ static void t_sched(void **state)
 
 /* ── more threads than are kept ──────────────────────────────────────────────────────────── */
 
-#define MANY	300000
-#define WANTED	1000 /* the last ones */
-#define TURN_NS 10000
+#define MANY	  300000
+#define KEPT	  (1u << 18)
+#define WANTED	  1000 /* the last ones */
+#define TURN_NS	  10000
+#define LONG_TID  (MANY + 1)
+#define LONG_NS	  9800 /* of the thread that ran longest, before the others, */
+#define IDLE_NS	  100  /* and the time between it and them */
+#define LONG_ENDS (TURN_NS - IDLE_NS)
 
 /*
  * As written by a server that forks a thread per request: one after the other, each runs for 5 us,
@@ -265,6 +270,8 @@ static void write_many(struct writer *w)
 	memset(label, 'r', 100);
 	w_header(w);
 	w_block(w, 0, 1);
+	w_event(w, EL_RUN_THREAD, LONG_ENDS - LONG_NS, "w", LONG_TID);
+	w_event(w, EL_STOP_THREAD, LONG_ENDS, "whw", LONG_TID, EL_STOP_FINISHED, 0);
 	for (uint32_t i = 1; i <= MANY; i++) {
 		uint64_t at = (uint64_t)i * TURN_NS;
 
@@ -325,10 +332,17 @@ static void t_many_threads(void **state)
 	write_many(&w);
 	s = read_many(&w, NULL);
 	c = el_sched__cap(s, 0);
-	assert_int_equal(c->runs, 2ull * MANY);
-	assert_int_equal(c->state_ns[CS_HASKELL], 8000ull * MANY);
-	assert_int_equal(c->state_ns[CS_IDLE], 2000ull * MANY);
+	assert_int_equal(c->runs, 2ull * MANY + 1);
+	assert_int_equal(c->state_ns[CS_HASKELL], 8000ull * MANY + LONG_NS);
+	assert_int_equal(c->state_ns[CS_IDLE], 2000ull * MANY + IDLE_NS);
 	assert_int_equal(el_sched__info(s).odd, 0);
+	/* those that ran less than others give way */
+	assert_int_equal(el_sched__info(s).n_threads, KEPT);
+	assert_int_equal(el_sched__info(s).n_given_up, MANY + 1 - KEPT);
+	assert_non_null(el_sched__find_thread(s, LONG_TID));
+	assert_non_null(el_sched__find_thread(s, MANY));
+	assert_int_equal(el_sched__find_thread(s, MANY)->state_ns[HS_RUNNING], 8000);
+	assert_int_equal(el_sched__find_thread(s, MANY)->safe_calls, 1);
 	el_sched__free(s);
 
 	s = read_many(&w, &late);

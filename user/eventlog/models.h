@@ -103,7 +103,8 @@ struct el_gc {
 
 struct el_sched_info {
 	size_t n_caps, n_threads;
-	size_t n_lanes;				    /* threads that have a lane */
+	size_t n_lanes;	   /* threads that have a lane */
+	size_t n_given_up; /* threads that ended and ran little, beyond what is kept */
 	uint64_t gcs, gc_pause_ns, gc_max_pause_ns; /* of the capability that led each GC */
 	size_t n_gcs;				    /* the number in el_sched__gc: the first ones */
 	uint64_t odd;				    /* events that contradict what was known */

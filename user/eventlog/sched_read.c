@@ -56,12 +56,19 @@ void sched__drop_label(struct el_sched *s, struct sched_thread *t)
 
 /* ── those that ended ────────────────────────────────────────────────────────────────────── */
 
+static bool may_give_way(const struct sched_thread *t)
+{
+	return t->pub.finished && !t->lane;
+}
+
 static bool is_over(const struct el_sched *s, const struct sched_thread *t)
 {
 	uint64_t start = t->pub.start, end = t->pub.end;
 
-	return s->opts.window && t->pub.finished && !t->lane &&
-	       !el_window__clip(s->opts.window, &start, &end);
+	if (!may_give_way(t))
+		return false;
+	return (s->opts.window && !el_window__clip(s->opts.window, &start, &end)) ||
+	       (s->crowded && t->pub.state_ns[HS_RUNNING] <= s->gives_way_ns);
 }
 
 static bool is_unsure(const struct el_sched *s, const struct sched_thread *t)
@@ -99,6 +106,7 @@ static struct sched_thread *pop(const struct el_sched *s, struct thread_list *li
 
 void sched__over(struct el_sched *s, struct sched_thread *t)
 {
+	s->n_ended++;
 	if (is_over(s, t)) {
 		sched__drop_label(s, t);
 		push(&s->over, t);
@@ -137,6 +145,50 @@ int sched__begin_lane(struct el_sched *s, struct sched_thread *t)
 	return 0;
 }
 
+static size_t list_over(struct el_sched *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_threads; i++) {
+		struct sched_thread *t = sched__thread_at(s, i);
+
+		if (!is_over(s, t))
+			continue;
+		n++;
+		push(&s->over, t);
+	}
+	return n;
+}
+
+/*
+ * A server has more threads in its life than there are places, and a reader wants those that ran
+ * longest. Of the ones that ended, those that ran less than the average give way; all of them if
+ * these are few, as looking for them takes long.
+ */
+static void crowd(struct el_sched *s)
+{
+	unsigned __int128 sum = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_threads; i++) {
+		const struct sched_thread *t = sched__thread_at(s, i);
+
+		if (!may_give_way(t))
+			continue;
+		n++;
+		sum += t->pub.state_ns[HS_RUNNING];
+	}
+	s->n_ended = 0;
+	if (!n)
+		return;
+	s->crowded = true;
+	s->gives_way_ns = (uint64_t)(sum / n);
+	if (list_over(s) >= s->n_threads / 16)
+		return;
+	s->gives_way_ns = UINT64_MAX;
+	list_over(s);
+}
+
 /* Finds a place for a new thread, by its number. NULL: there is none. */
 static struct sched_thread *place(struct el_sched *s, uint32_t tid)
 {
@@ -146,9 +198,16 @@ static struct sched_thread *place(struct el_sched *s, uint32_t tid)
 		/* only now, since GHC posts wakeups of threads that have just ended */
 		t = pop(s, &s->over, is_over);
 		if (!t) {
+			/* looking for them takes long: only when there can be many */
+			if (s->n_ended >= THREADS_MAX / 16)
+				crowd(s);
+			t = pop(s, &s->over, is_over);
+		}
+		if (!t) {
 			s->info.dropped++;
 			return NULL;
 		}
+		s->info.n_given_up += t->inside || !s->opts.window;
 		if (u64map__put(&s->by_tid, tid, u64map__get(&s->by_tid, t->pub.tid)))
 			return NULL;
 		u64map__del(&s->by_tid, t->pub.tid);

@@ -347,7 +347,7 @@ static int fill_lanes(struct log_build *b, const struct el_thread *const *added,
 int elog__haskell(struct log_build *b)
 {
 	const struct pic_lanes own = b->pub->lanes[LANE_HASKELL];
-	size_t all = b->in.sched ? el_sched__info(b->in.sched).n_threads : 0, n;
+	size_t all = b->in.sched ? el_sched__info(b->in.sched).n_threads : 0, n, given_up;
 	const struct el_thread **added;
 	int err = 0;
 
@@ -359,11 +359,12 @@ int elog__haskell(struct log_build *b)
 	if (own.n)
 		qsort((void *)own.v, own.n, sizeof(*own.v), by_tso);
 	n = find_added(b, &own, added);
+	given_up = el_sched__info(b->in.sched).n_given_up;
 	if (n > LANES_MAX)
 		err = picture__add_missing(
 			b->pic, b->pub,
-			"%zu Haskell threads: only the %u that ran longest have lanes", n,
-			LANES_MAX);
+			"%zu Haskell threads: only the %u that ran longest have lanes",
+			n + given_up, LANES_MAX);
 	if (!err)
 		err = fill_lanes(b, added, MIN(n, (size_t)LANES_MAX), &own);
 	free(added);
