@@ -102,8 +102,8 @@ int eventlog__finish(struct eventlog *log);
 
 const struct eventlog_stats *eventlog__stats(const struct eventlog *log);
 
-/* Up to when the log has the events of a capability: the end of the last block of its buffer; 0:
- * there is none. */
+/* The end of the last block of a capability's buffer, up to which the log has its events; 0: it has
+ * no block. */
 uint64_t eventlog__cap_reaches(const struct eventlog *log, uint16_t cap);
 
 /* ── where a log comes from ──────────────────────────────────────────────────────────────── */

@@ -490,7 +490,7 @@ int el_sched__attach(struct el_sched *s, struct eventlog *log)
 	return eventlog__subscribe(log, ids, ARRAY_SIZE(ids), on_event, s);
 }
 
-/* Up to when it is known what happened on a capability. */
+/* The end of what is known of a capability, in a log that ends at `end`. */
 static uint64_t known_until(const struct el_sched *s, uint16_t cap, uint64_t end)
 {
 	uint64_t cut = cap < SCHED_CAPS ? s->cut_after[cap] : 0;
@@ -506,7 +506,8 @@ static int finish_cap(struct el_sched *s, struct sched_cap *c, uint64_t end)
 	return err ? err : cap_goes(s, c, CS_IDLE, end, 0);
 }
 
-/* Its last state was logged by the capability that it was on, which would have logged the next. */
+/* The thread's last state lasts until its capability, which would have logged the next one, has no
+ * more events. */
 static int finish_thread(struct el_sched *s, struct sched_thread *t, uint64_t end)
 {
 	uint64_t known = known_until(s, t->pub.cap, end);

@@ -85,19 +85,17 @@ struct el_sched {
 	size_t n_threads, label_bytes;
 	size_t n_lanes; /* of threads */
 	/* Threads that ended, in that order: */
-	struct thread_list over;   /* without a part in the window, or crowded out: their places can
-				    * be   reused */
+	struct thread_list over;   /* not in the window, or given up: their places can be reused */
 	struct thread_list unsure; /* within the margin of the window: their lanes can be reused */
 	struct u64map by_tid;
-	/* there are more threads than places: of those that ended, who ran for this long at most
-	 * gives way */
+	/* there are more threads than places: those that ended and ran for this long at most are
+	 * given up */
 	bool crowded;
 	uint64_t gives_way_ns;
-	size_t n_ended; /* threads, since the last look for those that give way */
+	size_t n_ended; /* threads that ended since crowd() last looked for some to give up */
 	struct el_gc *all_gcs;
 	size_t gcs_cap;
-	/* by capability, in a log that was cut off: what came later was not written; 0: all of it
-	 * was */
+	/* by capability, in a log that was cut off: later events were not written; 0: all were */
 	uint64_t cut_after[SCHED_CAPS];
 };
 

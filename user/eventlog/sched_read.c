@@ -161,9 +161,9 @@ static size_t list_over(struct el_sched *s)
 }
 
 /*
- * A server has more threads in its life than there are places, and a reader wants those that ran
- * longest. Of the ones that ended, those that ran less than the average give way; all of them if
- * these are few, as looking for them takes long.
+ * A server may start more threads in its life than there are places; those that ran longest are of
+ * interest. Of the threads that ended, those that ran less than the average are given up, or all if
+ * these are few, since looking for them takes long.
  */
 static void crowd(struct el_sched *s)
 {
@@ -198,7 +198,7 @@ static struct sched_thread *place(struct el_sched *s, uint32_t tid)
 		/* only now, since GHC posts wakeups of threads that have just ended */
 		t = pop(s, &s->over, is_over);
 		if (!t) {
-			/* looking for them takes long: only when there can be many */
+			/* takes long: only once many have ended */
 			if (s->n_ended >= THREADS_MAX / 16)
 				crowd(s);
 			t = pop(s, &s->over, is_over);

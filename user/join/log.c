@@ -177,7 +177,7 @@ static int fill_losses(struct log_build *b)
 			err = picture__set_lost(b->pic, pub, losses[i].cause, losses[i].n);
 	if (stats && stats->bytes_in)
 		pub->lost_share = (double)stats->lost_bytes / (double)stats->bytes_in;
-	/* what did not fit is, as a rule, an event each */
+	/* each record that did not fit was an event, as a rule */
 	if (stats && stats->events)
 		pub->lost_share += (double)b->in.left_out / (double)stats->events;
 	pub->lost_share = MIN(pub->lost_share, 1);
@@ -195,8 +195,8 @@ static void fill_cost(struct log_build *b)
 	b->pub->cost_known = true;
 }
 
-/* In a log that was cut off: the collections whose leader had not written its part of the log, but
- * in which another capability took part. There may be more. */
+/* In a log that was cut off: the least number of collections that are known only from capabilities
+ * that took part, since their leader's part of the log was not written. */
 static uint64_t gcs_without_leader(const struct log_build *b, const struct el_sched_info *info)
 {
 	uint64_t most = 0;

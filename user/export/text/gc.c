@@ -100,11 +100,11 @@ static void put_missed(const struct text *t, uint64_t missed)
 	const struct pic_target *target = t->target;
 
 	if (missed != PIC_GCS_UNKNOWN)
-		fprintf(t->out,
-			"  %s more %s missed, by the runtime's own count: %.1f %% of all were "
-			"seen\n",
-			human__count(missed).s,
+		fprintf(t->out, "  %s%s more %s missed, by %s: %.1f %% of all were seen\n",
+			t->log_alone ? "at least " : "", human__count(missed).s,
 			plural(missed, "collection was", "collections were"),
+			t->log_alone ? "what other capabilities logged of them"
+				     : "the runtime's own count",
 			100 * gc__observed_share(target));
 	else if (target->calls_missed && !target->gc.before_known)
 		fputs("  collections before the probes on them were attached are not counted\n",
