@@ -1,22 +1,22 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 {-# LANGUAGE ForeignFunctionInterface #-}
 --
--- Alloc MODE SECONDS [FACTOR]: functions of AllocA and AllocB allocate, turn by turn, until the time
--- is up.
+-- Alloc MODE SECONDS [FACTOR]: functions of AllocA and AllocB allocate, in turn, until the time is
+-- up.
 --
 --   split  lists, three times as many elements in A as in B
 --   rounds longer lists, FACTOR times as many elements in A as in B, and a safe call of getppid after
---          each two of them; the number of these is printed, too
---   large  large objects only, three times as many in A; with -A3m a collection comes after 63 of
---          them, each time at another one of the four
+--          every two of them; the number of calls is printed, too
+--   large  large objects only, three times as many in A; with -A3m there is a collection after every
+--          63 of them, each time at another one of the four
 --   mixed  large objects in A, lists in B, as many bytes of each
 --   caps   each capability has a thread: the first one's builds lists in A, the others' in B, and
---          these do so much else meanwhile that they never fill a nursery first
+--          the others do so much else that they never fill a nursery first
 --   leak   FACTOR bytes a second are kept, in cells of six words, among garbage, with a major
---          collection each half of a second, while 300 threads wait
+--          collection every half second, while 300 threads wait
 --
--- Prints the bytes that each has allocated by the runtime's own counter for the thread, as one line
--- of JSON; of a leak the bytes that are kept, when it began by the monotonic clock, and the seconds.
+-- Prints the bytes that each has allocated, by the runtime's own counter for the thread, as one line of
+-- JSON; for a leak, the bytes that are kept, when it began by the monotonic clock, and the seconds.
 module Main where
 
 import Control.Concurrent
@@ -55,7 +55,7 @@ allocates act = do
   after <- getAllocationCounter
   pure (before - after)
 
--- | Each on its own capability; what they have allocated, in A and in B.
+-- | Runs each on its own capability; returns what they have allocated, in A and in B.
 onCaps :: Double -> IO (Int64, Int64)
 onCaps end = do
   n <- getNumCapabilities
@@ -71,7 +71,7 @@ onCaps end = do
   all' <- mapM takeMVar results
   pure (sum (map fst all'), sum (map snd all'))
 
--- | Two words and its header; with that of the list it makes six.
+-- | Two words and a header: six words together with the list's cell.
 data Kept = Kept !Int !Int
 
 keep :: Int -> [Kept] -> [Kept]
@@ -79,7 +79,7 @@ keep 0 l = l
 keep n l = keep (n - 1) (Kept n n : l)
 {-# NOINLINE keep #-}
 
--- | How many cells are kept, until the time is up.
+-- | Keeps cells until the time is up; returns how many.
 leak :: IORef [Kept] -> Double -> Double -> Double -> IO Int
 leak ref rate start end = go 0 (start + 0.5)
   where
@@ -104,7 +104,7 @@ leaking rate start end = do
   putStrLn $ "{\"kept\": " ++ show (48 * min n kept) ++ ", \"start\": " ++ show start ++
     ", \"seconds\": " ++ show (now - start) ++ "}"
 
--- | What A and B have allocated when it is over, and the rounds that were counted.
+-- | What A and B have allocated at the end, and the number of rounds.
 turns :: String -> Double -> Int -> IO ((Int64, Int64), Int)
 turns mode end factor = do
   done <- newIORef 0

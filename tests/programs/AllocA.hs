@@ -8,14 +8,14 @@ import Control.Exception (evaluate)
 import GHC.Exts
 import GHC.IO (IO (..))
 
--- | A list of that many numbers, each a box of its own. The loop is the function itself, because
+-- | A list of this many numbers, each boxed separately. The loop is the function itself, because
 -- GHC gives no symbol to a local one.
 buildA :: Int -> [Int] -> [Int]
 buildA 0 l = l
 buildA n l = buildA (n - 1) (n : l)
 {-# NOINLINE buildA #-}
 
--- | Such a list, and its length.
+-- | Builds that list and takes its length.
 listsA :: Int -> IO ()
 listsA n = do
   l <- evaluate (buildA n [])
@@ -23,7 +23,7 @@ listsA n = do
   pure ()
 {-# NOINLINE listsA #-}
 
--- | So many arrays of that many bytes, each written to.
+-- | This many arrays of this many bytes, each written to.
 bigA :: Int -> Int -> IO Int
 bigA 0 size = pure size
 bigA n size@(I# bytes) = do

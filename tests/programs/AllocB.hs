@@ -8,14 +8,14 @@ import Control.Exception (evaluate)
 import GHC.Exts
 import GHC.IO (IO (..))
 
--- | A list of that many numbers, each a box of its own. The loop is the function itself, because
+-- | A list of this many numbers, each boxed separately. The loop is the function itself, because
 -- GHC gives no symbol to a local one.
 buildB :: Int -> [Int] -> [Int]
 buildB 0 l = l
 buildB n l = buildB (n - 1) (n : l)
 {-# NOINLINE buildB #-}
 
--- | Such a list, and its length.
+-- | Builds that list and takes its length.
 listsB :: Int -> IO ()
 listsB n = do
   l <- evaluate (buildB n [])
@@ -23,7 +23,7 @@ listsB n = do
   pure ()
 {-# NOINLINE listsB #-}
 
--- | So many arrays of that many bytes, each written to.
+-- | This many arrays of this many bytes, each written to.
 bigB :: Int -> Int -> IO Int
 bigB 0 size = pure size
 bigB n size@(I# bytes) = do

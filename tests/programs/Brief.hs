@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 {-# LANGUAGE ForeignFunctionInterface #-}
 --
--- Brief THREADS: so many OS threads, each of a Haskell thread that is bound to it and sleeps in safe calls. At the next
--- line they all end, and at the one after that the program does.
+-- Brief THREADS: this many OS threads, each with a Haskell thread that is bound to it and sleeps in safe calls. At the
+-- next line of input they all end, and at the one after that the program ends.
 module Main (main) where
 
 import Control.Concurrent

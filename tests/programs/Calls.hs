@@ -54,7 +54,7 @@ functions = zipWith (\i (name, call) -> (name, timed i call)) [0 ..]
   , ("unsafe_sleep_1ms", unsafeSleep1ms)
   ]
 
--- The call from outside: what any clock around it must stay below.
+-- Times a call from outside: an upper bound of any time measured for it.
 timed :: CInt -> IO () -> IO ()
 timed which call = do
   start <- callsClock

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 --
 -- Census SECONDS: builds a heap of maps, lists, thunks, byte strings and arrays, with some thunks evaluated
--- when they are old; then waits for its go, and for so long makes nothing but garbage, with a major
--- collection each 0.7 s.
+-- when they are old; then waits for `go`, and for SECONDS makes nothing but garbage, with a major
+-- collection every 0.7 s.
 module Main where
 
 import Control.Concurrent

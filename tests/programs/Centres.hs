@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 --
--- Centres SECONDS: cost centres of known shape. With -fprof-auto-top:
+-- Centres SECONDS: cost centres with known shares. With -fprof-auto-top:
 --
 --   rounds > heavy  > churn   three parts of the work
 --          > middle > churn   two parts
@@ -15,11 +15,11 @@ import System.Environment
 import Ready
 
 -- Loops over unboxed numbers, and lists that are consumed as they are made: stacks stay flat, so
--- that a sample takes the same time everywhere and does not stretch what it samples.
+-- that a sample takes the same time everywhere and does not slow down what it samples.
 collatz :: Int -> Int -> Int
 collatz 1 acc = acc
 collatz n acc = collatz (if even n then n `quot` 2 else 3 * n + 1) (acc + 1)
--- Recursive, so it is not; but so it gets no cost centre of its own.
+-- Being recursive, it is not inlined; but because of the pragma it gets no cost centre of its own.
 {-# INLINE collatz #-}
 
 churn :: Int -> Int -> Int

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 {-# LANGUAGE CPP, ForeignFunctionInterface #-}
 --
--- Changed CPU_SECONDS: rounds of the same work until the program has used so much CPU time. In each there are
+-- Changed CPU_SECONDS: rounds of the same work until the program has used that much CPU time. Each has
 -- six functions of one unit each, one of two units, and a safe call that sleeps for 300 µs. Built with SLOWER,
 -- the last function does four units and the call sleeps for 900 µs. Prints, as one line of JSON, the rounds,
--- and how much CPU time the function that changed and all others took, by the process's clock.
+-- and the CPU time of the changed function and of all others, by the process's clock.
 --
--- Everything is exported: GHC gives no symbol to a function that its module keeps to itself.
+-- Everything is exported: GHC gives other functions no symbol.
 module Main where
 
 import Control.Exception
@@ -29,7 +29,7 @@ changedUnits = 2
 fetchUs = 300
 #endif
 
--- GHC would make one of functions that are alike.
+-- GHC would merge equal functions.
 steady1, steady2, steady3, steady4, steady5, steady6, changed :: Int -> Word -> Word
 steady1 0 x = x
 steady1 n x = steady1 (n - 1) (x * 6364136223846793005 + 1)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 --
--- Compact SECONDS: has a compact region of many blocks, and waits for its go; for so long makes nothing
--- but garbage, with a major collection each 0.7 s. Prints the region's size.
+-- Compact SECONDS: has a compact region of many blocks, and waits for `go`; then for SECONDS makes nothing
+-- but garbage, with a major collection every 0.7 s. Prints the region's size.
 module Main where
 
 import Control.Concurrent

@@ -2,14 +2,14 @@
 {-# LANGUAGE ForeignFunctionInterface #-}
 --
 -- The sample program of scripts/demo: a made-up service on two capabilities, with Haskell work,
--- safe and unsafe foreign calls (demo.c). Runs for as many seconds as its argument says.
+-- safe and unsafe foreign calls (demo.c). Its argument is how many seconds it runs.
 --
 -- Two threads handle requests: each asks the "database" (a safe call, asleep most of the time),
 -- counts words in Haskell, checks a sum (a short unsafe call) and compresses (a safe call, busy).
 -- A third rebuilds an index in Haskell and now and then takes a lock by an unsafe call that
--- blocks: while it does, it holds its capability and holds up everybody's garbage collection.
+-- blocks: meanwhile it keeps its capability, and holds up everybody's garbage collection.
 --
--- Everything is exported, and no loop is a local function: GHC gives those no symbol, and the
+-- Everything is exported, and no loop is a local function: GHC gives other functions no symbol, and the
 -- profile would show a neighbour's name for them.
 module Main where
 

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 {-# LANGUAGE ForeignFunctionInterface #-}
 --
--- A Haskell library for programs of another language (loader.c, ctypes): compiled with -shared,
--- together with calls.c. embed_work makes that many safe calls, embed_spin runs Haskell code for
--- that many milliseconds, embed_print prints what the C functions counted.
+-- A Haskell library for programs in other languages (loader.c, ctypes): compiled with -shared,
+-- together with calls.c. embed_work makes a number of safe calls, embed_spin runs Haskell code for
+-- a number of milliseconds, embed_print prints what the C functions counted.
 module Embed () where
 
 import Control.Monad

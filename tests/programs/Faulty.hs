@@ -4,8 +4,8 @@
 -- Faulty: a program whose faults are known, for the walk through the html page. On capability 0
 -- `digest` uses the CPU, and `pile` allocates and so asks for collections. On capability 1 `rebuild` sleeps for
 -- 150 ms in an unsafe call, six times: no collection can begin meanwhile, and `fetch`, whose safe calls of
--- 40 ms belong there, too, cannot get its capability back. Prints what faulty.c measured, and the bytes that the
--- thread of these two allocated by the runtime's own count.
+-- 40 ms are made there, too, cannot get its capability back. Prints what faulty.c measured, and the bytes that the
+-- thread of `digest` and `pile` allocated, by the runtime's own count.
 module Main (digest, fetch, main, pile, rebuild) where
 
 import Control.Concurrent
@@ -27,7 +27,7 @@ digest !sum' 0 = sum'
 digest sum' n = digest (sum' + n * n `mod` 7) (n - 1)
 {-# NOINLINE digest #-}
 
--- 24 bytes each for so many elements, and 16 for most numbers in them.
+-- 24 bytes for each of these elements, and 16 for most of the numbers in them.
 pile :: [Int] -> Int -> [Int]
 pile done 0 = done
 pile done n = pile (n : done) (n - 1)

@@ -2,9 +2,9 @@
 {-# LANGUAGE ForeignFunctionInterface #-}
 --
 -- Forks MODE MILLISECONDS: a process that forks and goes on, and its child, which goes on too. Each
--- prints what its own clocks say of it.
+-- prints its own times, by its own clocks.
 --
---   call     the child is made by C, within a safe call, and stays in it
+--   call     C code forks within a safe call, and the child stays in that call
 --   process  by forkProcess: the child runs Haskell code in a runtime of its own
 module Main (main) where
 

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 {-# LANGUAGE ForeignFunctionInterface #-}
 --
--- Forky MODE COUNT: COUNT safe calls whose C forks a child and waits for it, then
+-- Forky MODE COUNT: COUNT safe calls, each of which forks a child in C and waits for it; then
 --
 --   fork   prints the totals and ends
 --   exec   makes 2000 short safe calls and, while three others sleep in theirs, replaces itself, within a safe call, by a
 --          program that is not Haskell
---   shell  replaces itself by a shell, and that by what FORKY_NEXT has
+--   shell  replaces itself by a shell, which is replaced by the command in FORKY_NEXT
 --   self   replaces itself by itself, in mode fork
 --   crash  dies by SIGSEGV within a safe call
 module Main (main) where

@@ -5,9 +5,9 @@
 -- a thread on capability 0 allocates, and so asks for a collection that cannot begin. Prints, as
 -- holdup.c measured it, how long the unsafe calls lasted and how long the allocating thread stood
 -- still because of them.
--- Holdup loop: the same, but what does not stop is a loop in Haskell that allocates nothing.
--- Holdup clean: work, sleep, safe calls that sleep and unsafe calls that are short: nothing that
--- anybody should hear of.
+-- Holdup loop: the same, but it is a Haskell loop without allocation that does not stop.
+-- Holdup clean: work, sleep, safe calls that sleep and short unsafe calls: nothing that should be
+-- reported.
 module Main (main) where
 
 import Control.Concurrent

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 --
--- Joined ROUNDS: a program whose eventlog can be held against its own clock. Two labelled threads
--- make safe calls; a third computes and writes markers that say what the monotonic clock was.
+-- Joined ROUNDS: a program whose eventlog can be compared with its own clock. Two labelled threads
+-- make safe calls; a third computes and writes markers with the time by the monotonic clock.
 module Main (main) where
 
 import Control.Concurrent

@@ -4,15 +4,15 @@
 -- Lanes MODE SECONDS: who has which capability, and who waits for what (lanes.c times its calls).
 --
 --   busy      three Haskell threads that compute and allocate
---   together  four threads in safe calls that return all at once, each with some work to do then
---   caps      three computing threads; setNumCapabilities 3, then 2, in equal parts of the time
+--   together  four threads in safe calls that all return at once, each of which then has some work
+--   caps      three computing threads; setNumCapabilities 3, then 2, for equal parts of the time
 --   bound     two forkOS threads in safe calls, and one that computes
 --   callin    two C threads that call Haskell
 --   blocked   labelled threads: on an MVar, in STM, in threadDelay, on a black hole, and one that
 --             computes
---   requests  a thread that computes a while, then waits to the end; beside it one short-lived
---             thread after the other: a safe call, then it waits for its answer
---   crowd     requests, with thirty thousand threads that wait to the end, while one computes
+--   requests  a thread that computes for a while, then waits to the end; beside it one short-lived
+--             thread after the other, which makes a safe call, then waits for its answer
+--   crowd     as requests, with thirty thousand threads that wait to the end, while one computes
 module Main where
 
 import Control.Concurrent
@@ -48,7 +48,7 @@ foldTree Leaf = 0
 foldTree (Node l n r) = foldTree l + n + foldTree r
 {-# NOINLINE foldTree #-}
 
--- | Computes, with garbage, until the time has come.
+-- | Computes, and makes garbage, until the given time.
 compute :: Double -> IO ()
 compute end = do
   forM_ [1 .. 20] $ \n -> evaluate (foldTree (growTree 10 n))
@@ -94,7 +94,7 @@ blocked end seconds = do
                               >> atomically (writeTVar shut True))
     ]
 
--- | Whoever gets an answer has nothing left to do: its end takes some microseconds.
+-- | A thread that gets its answer has nothing left to do, and ends within microseconds.
 request :: IO ()
 request = do
   answer <- newEmptyMVar
@@ -103,7 +103,7 @@ request = do
   putMVar answer ()
   threadDelay 10000
 
--- | Says when it began and when it was done.
+-- | Prints when it began and when it was done.
 setAfter :: Double -> Int -> IO ()
 setAfter seconds n = do
   threadDelay (round (seconds * 1e6))
@@ -158,5 +158,5 @@ main = do
   waitForGo
   run mode (read seconds)
   lanesPrint
-  -- Whoever asks the kernel how long the threads ran does it while they are there and sleep.
+  -- The kernel can be asked how long the threads ran while they exist and sleep.
   void (try getLine :: IO (Either IOException String))

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 --
--- Logged ROUNDS: a program that writes into its eventlog what it does. It computes between two
+-- Logged ROUNDS: a program that logs what it does in its eventlog. It computes between two
 -- markers, makes safe calls from two threads between a START and a STOP message, and annotates
--- others as hs-safescope wants it, both of the words that its text and its tool have. Its last
--- line is what it knows of that by its own clock, as JSON.
+-- others for hs-safescope, with both of the keywords that its documentation and its tool use. Its
+-- last line has what its own clock shows of all this, as JSON.
 module Main where
 
 import Control.Concurrent
@@ -47,7 +47,7 @@ onThreads n act = do
     pure v
   mapM_ takeMVar done
 
--- A call, marked; what the program's own clock has for all of them, from inside and outside.
+-- A call with its marks; the time of all calls by the program's own clock, from inside and outside.
 data Tally = Tally {calls, inner, outer :: !Word64}
 
 timed :: IORef Tally -> IO (Word64, Word64) -> IO ()

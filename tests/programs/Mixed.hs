@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 --
--- Mixed MODE SECONDS: stacks of Haskell and C code whose every frame is known; see mixed.c.
+-- Mixed MODE SECONDS: stacks of Haskell and C code in which every frame is known; see mixed.c.
 --
 --   unsafe    mixLoop calls mix_outer unsafely: mix_outer > mix_middle > mix_inner
 --   safe      the same by a safe call
@@ -9,9 +9,9 @@
 --   signal    an unsafe call in which a signal handler runs: mix_raise > … > mix_handler
 --   many      an unsafe call with ten arguments on the stack: mix_many > mix_outer
 --   leaf      an unsafe call: mix_leaf > mix_spin, which is in assembler and has no unwind rows
---   thread    a thread of C's own, without Haskell: mix_thread > mix_outer
+--   thread    a thread that C created, without Haskell: mix_thread > mix_outer
 --
--- Everything is exported: GHC gives no symbol to a function that its module keeps to itself.
+-- Everything is exported: GHC gives other functions no symbol.
 module Main where
 
 import Control.Monad

@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 --
--- Names SECONDS: a call tree over three modules, every function of which is kept apart:
+-- Names SECONDS: a call tree over three modules, of which no function is inlined:
 --
 --   Main.rounds > NamesA.alpha > NamesA.beta > NamesB.gamma
 --                              > NamesB.gamma
---               > NamesB.delta > names::spin(int), which is C++'s
+--               > NamesB.delta > names::spin(int), in C++
 --                              > NamesB.gamma
 --               > NamesA.lazy, a thunk `chain` of which > NamesB.build
 --
--- No call is a tail call but that of the thunk, which only its update frame shows.
+-- No call is a tail call except the thunk's, which only its update frame shows.
 module Main where
 
 import GHC.Clock
@@ -31,7 +31,7 @@ rounds end n = do
       pure $! r + 1
 {-# NOINLINE rounds #-}
 
--- A stack of rounds would grow without end.
+-- In pieces of 20 ms, since the stack of `rounds` would grow without end.
 main :: IO ()
 main = do
   [seconds] <- getArgs

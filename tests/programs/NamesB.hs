@@ -22,7 +22,7 @@ delta n =
       g -> g + fromIntegral s
 {-# NOINLINE delta #-}
 
--- | All of it is made before the first element is seen.
+-- | The whole list is built before its first element is visible.
 build :: Int -> [Int]
 build n = go n []
   where

@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 {-# LANGUAGE ForeignFunctionInterface, InterruptibleFFI #-}
 --
--- Nest MODE N [REPEATS]: safe calls that do not simply go in and come out.
+-- Nest MODE N [REPEATS]: safe calls that do more than begin and return.
 --
 --   nest DEPTH REPEATS     a safe call whose C calls back into Haskell, which makes the next
 --                          safe call, DEPTH deep; each level times itself (nest.c)
---   export DEPTH REPEATS   the same by a foreign export
+--   export DEPTH REPEATS   the same, by way of a foreign export
 --   killed COUNT           interruptible calls that sleep for ten seconds, ended by killThread
 --   jump COUNT             a safe call whose C leaves its inner functions by longjmp
---   throwback COUNT        the callback throws an exception and catches it on its own side
+--   throwback COUNT        the callback throws an exception and catches it itself
 --   foreign COUNT          threads that C made call into Haskell, which makes a safe call
 --   threadexit COUNT       the same, but in that safe call C ends the thread by pthread_exit
 --   bound COUNT            four bound threads (forkOS), COUNT safe calls each

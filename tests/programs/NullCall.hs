@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 {-# LANGUAGE BangPatterns, ForeignFunctionInterface #-}
 --
--- NullCall ROUNDS [CALLS]: what a safe call costs beside an unsafe one, of a C function that does
--- nothing: the least CPU time of ROUNDS rounds of 100000 calls each. With CALLS it then says
--- "ready", waits for "go", and makes so many safe calls. Prints one line of JSON.
+-- NullCall ROUNDS [CALLS]: what a safe call costs compared with an unsafe one, of a C function that
+-- does nothing: the least CPU time of ROUNDS rounds of 100000 calls each. With CALLS it then prints
+-- "ready", waits for "go", and makes that many safe calls. Prints one line of JSON.
 -- scripts/bench-safe-call runs it.
 module Main (main) where
 

@@ -2,7 +2,7 @@
 {-# LANGUAGE ForeignFunctionInterface #-}
 --
 -- Plugins MS LIBRARY…: loads each library in turn, runs its plugin_run() for MS milliseconds of CPU
--- time in a safe call, and lets it go again, so that the next one comes to the same place. Prints
+-- time in a safe call, and unloads it again, so that the next one gets the same place. Prints
 -- where each was.
 module Main (main) where
 

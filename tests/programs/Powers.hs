@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 {-# LANGUAGE ForeignFunctionInterface #-}
 --
--- Powers SECONDS: squares of large numbers, by functions of libgmp that are called as foreign ones: a
--- program that is linked with libgmp.a has them in itself, whatever its Haskell libraries use.
+-- Powers SECONDS: squares of large numbers, by foreign calls of libgmp's functions: a program
+-- that is linked with libgmp.a contains them, whatever its Haskell libraries use.
 module Main where
 
 import Control.Monad

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 --
--- How a test program and its test keep step: the program says "ready", the test attaches and
--- then says "go".
+-- How a test program and its test are synchronised: the program prints "ready", the test attaches
+-- and then sends "go".
 module Ready (waitForGo) where
 
 import System.IO

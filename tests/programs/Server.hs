@@ -2,9 +2,9 @@
 {-# LANGUAGE ForeignFunctionInterface #-}
 --
 -- Server: a program that does almost nothing. Threads wait on MVars and in threadDelay; one is
--- in a safe call that returns when the test says "wake", one in a safe call that nothing ever
--- ends. From "spin" to "stop" one is in a safe call that is on the CPU. Prints "waiting" when all
--- are where they will stay; ends at the end of its input.
+-- in a safe call that returns when the test sends "wake", one in a safe call that never
+-- returns. From "spin" to "stop" one is on the CPU in a safe call. Prints "waiting" when all are
+-- where they will stay; ends when its input ends.
 module Main (main) where
 
 import Control.Concurrent

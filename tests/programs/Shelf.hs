@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 --
 -- Shelf SECONDS: works in code of many modules and packages, its own and those that come with GHC,
--- for the test that holds the modules of a stripped program against its twin's symbols.
+-- for the test that compares the modules of a stripped program with its twin's symbols.
 module Main (main) where
 
 import Control.Exception (evaluate)

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 {-# LANGUAGE ForeignFunctionInterface #-}
 --
--- Sleepers THREADS MICROSECONDS: so many OS threads that sleep for about so long, again and again, each in a safe call,
--- and use hardly any CPU.
+-- Sleepers THREADS MICROSECONDS: this many OS threads that sleep for about this long, again and again, each in a safe
+-- call, and use hardly any CPU.
 module Main (main) where
 
 import Control.Concurrent

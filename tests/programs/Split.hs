@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 --
 -- Split SECONDS: SplitA.workA and SplitB.workB run the same loop, three times as many steps in
--- workA as in workB, turn by turn, until the time is up: 75 % and 25 % by construction. Prints
+-- workA as in workB, in turn, until the time is up: 75 % and 25 % by construction. Prints
 -- the steps that each made, and the program's CPU time, as one line of JSON.
 --
--- Everything is exported: GHC gives no symbol to a function that its module keeps to itself.
+-- Everything is exported: GHC gives other functions no symbol.
 module Main where
 
 import Control.Exception

@@ -2,7 +2,7 @@
 -- One of the two functions of Split.hs; SplitB has its twin.
 module SplitA (workA) where
 
--- | As many steps of a linear congruential generator as asked for. The loop is the function
+-- | The given number of steps of a linear congruential generator. The loop is the function
 -- itself, because GHC gives no symbol to a local one.
 workA :: Int -> Word -> Word
 workA 0 x = x

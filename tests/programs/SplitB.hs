@@ -2,7 +2,7 @@
 -- One of the two functions of Split.hs; SplitA has its twin.
 module SplitB (workB) where
 
--- | As many steps of a linear congruential generator as asked for. The loop is the function
+-- | The given number of steps of a linear congruential generator. The loop is the function
 -- itself, because GHC gives no symbol to a local one.
 workB :: Int -> Word -> Word
 workB 0 x = x

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 {-# LANGUAGE ForeignFunctionInterface #-}
 --
--- Step ROUNDS: each time the monotonic clock is at a multiple of 2 ms, two functions run, one after the
--- other, for about 0.35 ms each. Prints, as one line of JSON, how much CPU time each of them took, by the
+-- Step ROUNDS: whenever the monotonic clock reaches a multiple of 2 ms, two functions run, one after
+-- the other, for about 0.35 ms each. Prints, as one line of JSON, how much CPU time each of them took, by the
 -- process's clock.
 --
--- Everything is exported: GHC gives no symbol to a function that its module keeps to itself.
+-- Everything is exported: GHC gives other functions no symbol.
 module Main where
 
 import Control.Exception

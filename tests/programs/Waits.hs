@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 --
 -- Waits MODE MILLISECONDS: Haskell threads that wait for each other, or have no need to. Prints one
--- line of JSON with what the program's own clock says of it.
+-- line of JSON with the times by the program's own clock.
 --
---   blackhole  three threads work a little, and then want a value that a fourth one is evaluating
+--   blackhole  three threads work a little, and then need a value that a fourth one is evaluating
 --   apart      the same, each with a value of its own
 --   pinned     three computing threads pinned to capability 0
 --   even       one computing thread on each of two capabilities
@@ -47,7 +47,7 @@ compute seconds = do
   go 1
 {-# NOINLINE compute #-}
 
--- | Runs them all at once; what each took.
+-- | Runs them all at once; returns how long each took.
 allOf :: [(IO Double -> IO ()) -> IO ()] -> IO [Double]
 allOf starts = do
   boxes <- forM starts $ \start -> do
@@ -63,7 +63,7 @@ timed act = do
   end <- getMonotonicTime
   pure (end - start)
 
--- | Until then there is something to do, again and again.
+-- | Repeats an action until then.
 during :: Double -> IO () -> IO Int
 during seconds act = do
   start <- getMonotonicTime
@@ -82,7 +82,7 @@ waiters shared seconds = do
       : [ \done -> void (forkOn 1 (threadDelay (i * 50000) >> work (10000 + i) >> done (wait value)))
         | i <- [1 .. 3] ])
   where
-    -- so much that a sample finds who does it
+    -- enough for a sample to show which function does it
     work :: Int -> IO ()
     work n = forM_ [1 .. n] $ \i -> evaluate (foldTree (growTree 7 i))
     wait value

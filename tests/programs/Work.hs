@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 --
--- Work MODE SECONDS: Haskell code of one kind, for the walker to walk.
+-- Work MODE SECONDS: Haskell code of one kind, whose stacks are walked.
 --
 --   alloc  trees built and folded, much garbage, on as many threads as there are capabilities
 --   stm    transactions with retry, orElse and catchSTM between four threads
 --   exc    exceptions thrown and caught through nested handlers and masks
 --   deep   recursion over many stack chunks
 --   gmp    powers of large Integers
---   lazy   chains of thunks: update frames upon update frames
+--   lazy   chains of thunks: many update frames in a row
 --
--- Everything is exported: GHC gives no symbol to a function that its module keeps to itself.
+-- Everything is exported: GHC gives other functions no symbol.
 module Main where
 
 import Control.Concurrent
