@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * by_archive FILE DIRECTORY…: the functions of the archives in the directories that the file has,
- * as a session with -v -v reports them. For files that are no program of GHC's.
+ * by_archive FILE DIRECTORY…: prints which functions of the directories' archives the file has, as
+ * a session with -v -v does. For files that are not GHC programs.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Checks objects of Kubernetes, as JSON on standard input, against its own schemas:
+// Checks Kubernetes objects, as JSON on standard input, against Kubernetes' own schemas:
 //   node check_kubernetes.cjs NODE_MODULES <OBJECTS
-// Prints what is wrong, a line each, and the kinds that were checked.
+// Prints what is wrong, one line each, and the kinds that were checked.
 "use strict";
 const fs = require("fs");
 const path = require("path");

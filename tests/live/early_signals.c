@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* For LD_PRELOAD: the first thing that main() calls for its locale has signals come meanwhile. */
+/* For LD_PRELOAD: signals arrive at the very beginning of main(), while it sets its locale. */
 #include <locale.h>
 #include <signal.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What visits to a page of the html format share: a headless Chromium with the page in it, what is
-// displayed, and what takes more than one step of a mouse.
+// Shared by the visits to a page of the html format: a headless Chromium with the page in it, what is
+// displayed, and actions that take more than one step of a mouse.
 //
 //     node VISIT.mjs BROWSER FILE FUNCTION [SCREENSHOTS]
 //
@@ -20,7 +20,7 @@ const address = pathToFileURL(path.resolve(file)).href;
 
 export const wanted = wantedFunction;
 
-// What the page asked for besides itself, its errors; visits add what they saw.
+// What the page requested besides itself, and its errors; visits add what they saw.
 export const seen = { requests: [], errors: [] };
 
 // ── what is displayed ──
@@ -34,7 +34,7 @@ export const tables = (page) => page.evaluate(() => Object.fromEntries([...docum
 
 export const text = (page, id) => page.textContent(`#${id}`);
 
-// What is cut off, or wider than the place that it has.
+// What is cut off, or too wide for its place.
 export const overflows = (page) => page.evaluate(() => {
 	const wide = [];
 	const look = (e) => {
@@ -46,7 +46,7 @@ export const overflows = (page) => page.evaluate(() => {
 	return wide;
 });
 
-// A change has been drawn and added up.
+// Waits until a change has been drawn and added up.
 export async function settled(page) {
 	await page.waitForTimeout(100);
 	await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50))));

@@ -5,9 +5,9 @@
 //     node tests/live/import_catapult.mjs FILE
 //
 // Standard output gets one JSON object: its warnings, and the processes with their threads in its order.
-// A thread's slices are added up by row (how many slices a slice is in) and title: how many there are, how
-// long they are together, how many have a stack with the title at its leaf, the deepest stack, and whether
-// one has its colour from its title and not by a name. Needs the importer as scripts/install-deps puts it
+// A thread's slices are grouped by row (how many slices enclose a slice) and title: their number, their
+// total length, how many have a stack with the title at its leaf, the deepest stack, and whether any is
+// coloured by its title and not by a colour's name. Needs the importer that scripts/install-deps puts
 // into $SAFESCOPED_NPM (default: build/npm).
 
 import fs from "node:fs";
@@ -20,7 +20,7 @@ const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..")
 const npm = path.resolve(process.env.SAFESCOPED_NPM || path.join(root, "build/npm"));
 const require = createRequire(path.join(npm, "package.json"));
 
-// What the importer finds on the page that it is made for.
+// What the importer expects on the page for which it was made.
 Object.assign(globalThis, require("gl-matrix"), {
 	window: globalThis,
 	JSZip: {},

@@ -1,17 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Draws folded stacks with the real flamegraph.pl and checks that it took every line for what it
-# is: none ignored, none read as a differential one, and the flame graph's width is the sum of all
-# counts.
+# Draws folded stacks with the real flamegraph.pl and checks that it understood every line: none is
+# ignored, none is read as differential, and the flame graph's width is the sum of all counts.
 #
 #     tests/live/import_folded.sh [-d] FILE [SVG]
 #
-# With -d the file is a differential one, of two columns.
+# With -d the file is differential, with two columns.
 #
-# Prints "N lines, TOTAL in all" and exits 0; 1 with a message if the tool refuses the file or
-# understands it otherwise; 2 if the tool is not there. It is looked for in $FLAMEGRAPH, in PATH
-# and where Debian's package libdevel-nytprof-perl has it.
+# Prints "N lines, TOTAL in all" and exits 0; 1 with a message if the tool refuses or
+# misunderstands the file; 2 if the tool is missing. It is looked for in $FLAMEGRAPH, in PATH and
+# where Debian's package libdevel-nytprof-perl has it.
 # speedscope's reader of folded stacks is the second opinion: import_speedscope.mjs takes FILE too.
 set -eu
 
@@ -61,7 +60,7 @@ if [ -s "$tmp/err" ]; then
 	refuse "flamegraph.pl complained"
 fi
 
-# It draws a second number as a difference, and says nothing.
+# It draws a second number as a difference, without a message.
 if [ -z "$differential" ] && grep -qE '[[:space:]][0-9]+(\.[0-9]*)?[[:space:]]+[0-9]+(\.[0-9]*)?$' "$file"; then
 	refuse "a line ends in two numbers, which flamegraph.pl takes for a differential profile"
 fi

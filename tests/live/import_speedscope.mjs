@@ -15,12 +15,12 @@
 // refuses the file its message goes to standard error and the exit status is 1; if the test itself
 // cannot run (no package, no file) it is 2.
 //
-// The npm package `speedscope` ships no library, only its web page. The page's script is run here
-// as far as the importer: what the page reads of its browser until then gets an answer without
-// content, and before it would draw anything it is left. Importing is all speedscope's own code.
+// The npm package `speedscope` has no library, only its web page. The page's script is run here up
+// to the importer: whatever it reads from its browser until then gets an empty answer, and it is
+// left before it would draw anything. The import is done entirely by speedscope's own code.
 //
 // Needs node 18 or newer and the npm package below in $SAFESCOPED_NPM (default: build/npm); it is
-// installed there if it is not yet.
+// installed there if it is missing.
 
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
@@ -45,7 +45,7 @@ function installPackage() {
 	});
 }
 
-// Answers every question with itself: enough of a browser for a script that only looks at it.
+// Answers every access with itself: enough of a browser for a script that only looks at it.
 function nothing() {
 	return new Proxy(function () {}, {
 		get(target, key, self) {
@@ -60,7 +60,7 @@ function nothing() {
 	});
 }
 
-// Runs the page's script up to the place where the importer's module is about to be used.
+// Runs the page's script up to where the importer's module is about to be used.
 async function loadImporter() {
 	const release = path.join(packageDir, "dist/release");
 	const name = fs.readdirSync(release).find((n) => /^speedscope-.*\.js$/.test(n));
@@ -148,7 +148,7 @@ async function main(file) {
 	installPackage();
 	const version = JSON.parse(fs.readFileSync(path.join(packageDir, "package.json"))).version;
 	const [importer, context] = await loadImporter();
-	// The importer looks at its argument's class, so the buffer must be of its own world.
+	// The importer checks its argument's class, so the buffer must come from its own context.
 	context.__length = bytes.length;
 	const buffer = vm.runInContext("new ArrayBuffer(__length)", context);
 	new Uint8Array(buffer).set(bytes);
@@ -159,7 +159,7 @@ async function main(file) {
 	} catch (error) {
 		throw new Refused(error.message);
 	}
-	// What the page would say to a user (its two alerts).
+	// What the page would show a user (its two alerts).
 	if (!group) throw new Refused("Unrecognized format! See documentation about supported formats.");
 	if (!group.profiles.length) throw new Refused("Successfully imported profile, but it's empty!");
 	const result = {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* LD_PRELOAD: half a second after the program's begin its main thread exits, and the others go on.
- */
+/* For LD_PRELOAD: half a second after the program starts, its main thread exits; others go on. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -4,8 +4,9 @@
 //
 //     node tests/live/open_diff.mjs BROWSER FILE
 //
-// Standard output gets one JSON object: what the page asked for besides itself, its errors, its text, how it
-// describes what the pointer is on, all over the graph, and how many of the graph's pixels are red and blue.
+// Standard output gets one JSON object: what the page requested besides itself, its errors, its text, its
+// description of what is under the pointer, all over the graph, and how many of the graph's pixels are red
+// and blue.
 // Needs the npm package playwright-core in $SAFESCOPED_NPM (default: build/npm).
 
 import { createRequire } from "node:module";

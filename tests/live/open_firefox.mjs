@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Opens a page of the html format in a headless Firefox, by its own protocol (WebDriver BiDi), and prints
-// what was seen: errors, all tables of the whole session and of what is selected by a key, whether pixels
-// were painted, what is too wide at widths of 1280 and 800 pixels, and how long a step of zooming takes.
+// what was seen: errors, all tables of the whole session and of what a key selects, whether pixels were
+// painted, what is too wide at widths of 1280 and 800 pixels, and how long a step of zooming takes.
 //
 //     node --experimental-websocket tests/live/open_firefox.mjs BROWSER FILE PROFILE [SCREENSHOT]
 //
@@ -59,7 +59,7 @@ async function connect(address) {
 
 // ── in the page ──
 
-// What does not fit, a moment after the page got its width.
+// What does not fit, a moment after the page has been given its width.
 const tooWide = async () => {
 	await new Promise((done) => setTimeout(done, 500));
 	const root = document.documentElement, wide = root.scrollWidth > root.clientWidth ? ["the page"] : [];

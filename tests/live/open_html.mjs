@@ -5,9 +5,9 @@
 //
 //     node tests/live/open_html.mjs BROWSER FILE FUNCTION [SCREENSHOTS]
 //
-// Standard output gets one JSON object: what the page asked for besides itself, its errors, and what
+// Standard output gets one JSON object: what the page requested besides itself, its errors, and what
 // it shows: at first, with FUNCTION searched for, with a frame of the flame graph zoomed into, with a
-// finding shown, with everything, a half, a lane, all but one state selected, by keys alone; and what
+// finding shown, with everything, a half, a lane or all but one state selected, by keys alone; and what
 // does not fit at widths of 1280 and 800 pixels. Numbers are taken from what is displayed and from its
 // tooltips. Screenshots go into the folder SCREENSHOTS.
 

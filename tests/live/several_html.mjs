@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Opens a page of several processes that had one CPU between them: selects each of them, and shows slices in
-// which a thread waited for that CPU.
+// Opens a page of several processes that shared one CPU: selects each of them, and shows slices in which a
+// thread waited for that CPU.
 //
 //     node tests/live/several_html.mjs BROWSER FILE "" [SCREENSHOTS]
 //

@@ -201,7 +201,7 @@ def test_its_status_is_ours_if_asked(t, case):
 
 
 def test_killed(t):
-    """If the program itself is killed, the report has the signal, and does not have it as exited."""
+    """If the program itself is killed, the report has the signal, and does not report it as exited."""
     process = start(t, [program("Calls", "thr"), 1, "safe_sleep_1ms=100000"], "--propagate-exit", formats="json,text")
     child = child_of(process)
     time.sleep(1)

@@ -522,7 +522,7 @@ def test_log_of_a_killed_program(t):
 
 
 def cut_buffers(log, events, times):
-    """The log as if each capability's buffer had been written up to its time only: {capability: time}."""
+    """The log as if each capability's buffer had last been written at the given time: {capability: time}."""
     raw = log.read_bytes()
     blocks = sorted((e for e in events if e.id == truth.BLOCK_MARKER), key=lambda e: e.at)
     out = bytearray(raw[:blocks[0].at])
@@ -539,8 +539,8 @@ def cut_buffers(log, events, times):
 
 
 def test_log_with_an_early_buffer(t):
-    """A program was killed when one capability had written its buffer long ago: what that one did afterwards is
-    unknown, and the collections that it led since are missed, as the other capability's part of them shows."""
+    """A program is killed long after one capability last wrote its buffer: what that one did afterwards is unknown,
+    and the collections that it led since then count as missed, as the other capability's part of them shows."""
     ran = Run(t.dir / "logs", "Lanes", ("busy", 1), "thr_l", ("-N2", "-A256k"))
     _, events = truth.read(ran.log)
     late = max(e.time for e in events) * 9 // 10

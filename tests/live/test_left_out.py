@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Processes that were left out, or attached without probes: each window's report has that, and the log once, when it
-begins."""
+"""Processes that were left out, or attached without probes: each window's report shows that, and the log has it once,
+when it begins."""
 
 import os
 import re
@@ -46,8 +46,8 @@ def missing(report, pattern):
 
 @thorough
 def test_no_room(t):
-    """One user has more processes than are allowed: each window has how many were left out, and the log when it began;
-    once the others have ended a late one is attached."""
+    """One user has more processes than are allowed: each window reports how many were left out, and the log when that
+    began; once the others have ended a late one is attached."""
     targets = sleepers(t, 20)
     session, folder = daemon(t, 256)
     wait_for(folder, session, lambda reports: len(reports) >= 3)

@@ -100,7 +100,7 @@ def replayed(t, output, *options):
 
 
 def test_short_lived(t):
-    """The same without windows, and in a replay. A replay in windows has no wait that the whole session has not, and
+    """The same without windows, and in a replay. A replay in windows has no wait that the whole session lacks, and
     all of the wait of the thread that waits to the end."""
     target = begin(t, ("-N2",))
     session = t.session("--pid", target.pid, "-v", "--save", t.dir / "capture", "-f", "json", "-o", t.dir / "report.json",

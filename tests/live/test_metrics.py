@@ -303,7 +303,7 @@ def test_stays_are_held_after_a_reading(t):
 
 
 def test_probes_that_come_off(t):
-    """If there are too many calls to count them, the metrics have how long they were not counted, as the report does."""
+    """If there are too many calls to count them, the metrics show for how long they were not, as the report does."""
     target = t.target("Calls", 1, "safe_spin_5us=800000")
     session = t.session("--pid", target.pid, "-v", "-f", "json", "-o", t.dir / "report.json", "--metrics", "127.0.0.1:0")
     session.wait_attached()

@@ -41,7 +41,7 @@ def free_port():
 
 
 class Client(threading.Thread):
-    """Requests one page after the other."""
+    """Requests a page again and again."""
 
     def __init__(self, url, answer):
         super().__init__(daemon=True)

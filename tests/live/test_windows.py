@@ -462,7 +462,7 @@ def test_held_up_until_the_ring_is_full(t):
 
 
 def test_clock_is_set(t):
-    """If the clock is set by an hour, forward and back, as when a machine gets the time after it has booted, the
+    """If the clock is changed by an hour, forward and back, as when a machine gets the time after it has booted, the
     windows still have the kernel's time."""
     if os.environ.get("SAFESCOPED_VM") != "1":
         raise NotHere("the clock of this machine is not ours")

@@ -15,7 +15,7 @@
 //
 //     node tests/live/walk_html.mjs BROWSER FILE COMPARISON [SCREENSHOTS]
 //
-// Prints one JSON object with what the page answered.
+// Prints the page's answers as one JSON object.
 
 import path from "node:path";
 import { pathToFileURL } from "node:url";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * host_pids.so, to be preloaded: the program takes its PID namespace for the host's. systemd boots
- * only as process 1 of a namespace, and in another one than the host's the daemon refuses to work.
+ * only as process 1 of a namespace, and the daemon refuses to work in any but the host's.
  */
 #include <fcntl.h>
 #include <string.h>

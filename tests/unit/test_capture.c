@@ -501,8 +501,8 @@ static void record_gcs(bool calls_missed)
 	timeline__free(kit.tl);
 }
 
-/* Whether the process began during the session is only at the capture's end, but each window
- * must know it. */
+/* Only the capture's end shows whether the process began during the session, but each window must
+ * know it. */
 static void test_missed_in_windows(void **state)
 {
 	struct missed one, many;

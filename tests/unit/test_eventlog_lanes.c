@@ -317,7 +317,8 @@ static struct el_sched *read_many(const struct writer *w, const struct el_sched_
 	return s;
 }
 
-/* The capability ran all of them; and threads before the window use no room of those in it. */
+/* The capability ran all of them, and threads from before the window take no room from those
+ * in it. */
 static void t_many_threads(void **state)
 {
 	const struct el_window win = {.from = (uint64_t)(MANY - WANTED + 1) * TURN_NS};
@@ -371,7 +372,7 @@ static void t_many_threads(void **state)
 }
 
 /* A program that is killed has written its buffers up to different times. What its capabilities did
- * after that is unknown, and so is what threads did that were last on one of them. */
+ * after that is unknown, and so is what the threads that were last on them did. */
 static void t_cut_off(void **state)
 {
 	const struct el_sched_opts opts = {.thread_lanes = 10};

@@ -171,7 +171,7 @@ static void t_annotations_by_thread(void **state)
 	w_free(w);
 }
 
-/* Intervals before the window, each with its own label and stack, use no room of those in it. */
+/* Intervals before the window, each with its own label and stack, take no room from those in it. */
 static void t_annotations_window(void **state)
 {
 	struct el_window win = {.from = 300000 * 100ull};

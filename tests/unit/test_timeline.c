@@ -505,8 +505,8 @@ static void test_coarse(void **state)
 }
 
 /*
- * Short times on the CPU that hardly ever contain a sample are divided as the samples in such times
- * are.
+ * Short times on the CPU, which hardly ever contain a sample, are divided in proportion to the
+ * samples that fall into one.
  */
 static void test_prior(void **state)
 {

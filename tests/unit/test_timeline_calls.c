@@ -80,7 +80,7 @@ static void paused(bool at_end, bool asleep, uint64_t want_open, uint64_t want_w
 	timeline__free(kit.tl);
 }
 
-/* The snapshot at the end may not find out what a thread does: nothing happened to this one. */
+/* The snapshot at the end may fail to show what a thread does: nothing has happened to this one. */
 static void test_unknown_at_end(void **state)
 {
 	struct snap_thread snap = kit_snap(7, WIRE_WHERE_SAFE_CALL, 'S');

@@ -150,8 +150,8 @@ static void test_first_call(void **state)
 }
 
 /*
- * The snapshot may not find the site of a call on the CPU: the call has a row all the same. If its
- * own record comes, which has the site, it counts at that site instead.
+ * The snapshot may fail to find the site of a call on the CPU: the call has a row all the same. If
+ * its own record comes, which has the site, it counts at that site instead.
  */
 static void placeless_call(bool ends)
 {

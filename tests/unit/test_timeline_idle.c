@@ -60,8 +60,8 @@ static void test_schedulers_wait(void **state)
 }
 
 /*
- * Waits for a lock or for the kernel's memory, in a call of the program's own, and where the
- * runtime has other threads that wait for events.
+ * Not idle: waits for a lock or for the kernel's memory, in a call of the program's own, and where
+ * the runtime has other threads that wait for events.
  */
 static void test_other_waits(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any number of windows: a limit or a loss that one of them met is its own, and what holds for the
- * process is in all later ones.
+ * Any number of windows: a limit or a loss that one of them met is reported in that one only, and
+ * what holds for the process in all later ones.
  */
 #include "intake/seen.h"
 #include "lanes/lanes_priv.h"
