@@ -86,14 +86,14 @@ def test_stopped(t):
     report = t.report()
     got = report.target(target.pid)
     told = [m for m in got["missing"] if "held up" in m]
-    check(told, f"the report does not say so: {got['missing']}")
+    check(told, f"the report does not mention it: {got['missing']}")
     paused = got["cost"]["probes_paused_ns"]
-    check(paused >= 1_000_000_000, f"the probes were off for {paused} ns, as it says")
+    check(paused >= 1_000_000_000, f"the probes were off for {paused} ns, by the report")
     # no call whose end was missed is shown as a long one
     calls = report.call("safe_sleep_1ms")
     check(calls["calls"] > 100, f"only {calls['calls']} calls were seen")
     mean = calls["wall_ns"] / calls["calls"]
-    check(mean < 50_000_000, f"a call of 1 ms takes {mean / 1e6:.1f} ms in the mean")
+    check(mean < 50_000_000, f"a call of 1 ms takes {mean / 1e6:.1f} ms on average")
     check(target.process.poll() is None, "the target did not survive")
 
 
@@ -110,7 +110,7 @@ def test_keeper_killed(t):
     subprocess.run(["kill", "-KILL", str(keeper)], check=True)
     code = session.wait(30)
     check(code == 1, f"safescoped ended with {code}: {session.err.seen}")
-    check(any("keeper" in m for m in t.report().target(target.pid)["missing"]), "the report does not say so")
+    check(any("keeper" in m for m in t.report().target(target.pid)["missing"]), "the report does not mention it")
     wait_until(lambda: not mine & bpf_objects(), "nothing is left")
     check(not changed_code(target.pid), "breakpoints are left in the target")
 
@@ -123,7 +123,7 @@ def test_keeper_has_nothing(t):
     status = dict(line.split(":\t", 1) for line in (keeper / "status").read_text().splitlines())
     # CAP_SYS_ADMIN, for which the seccomp filter permits only the statistics of BPF programs' run time.
     check(all(int(status[k], 16) & ~(1 << 21) == 0 for k in ("CapEff", "CapPrm")), f"it has capabilities: {status}")
-    check(all(int(status[k], 16) == 0 for k in ("CapInh", "CapAmb")), f"it hands on capabilities: {status}")
+    check(all(int(status[k], 16) == 0 for k in ("CapInh", "CapAmb")), f"it passes on capabilities: {status}")
     check(status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", "it is not restricted")
     kinds = [str(fd.readlink()) for fd in (keeper / "fd").iterdir()]
     others = [k for k in kinds if not any(x in k for x in ("bpf_link", "bpf-link", "bpf_stats", "bpf-stats", "socket:",
@@ -172,7 +172,7 @@ def test_killed_while_something_hangs(t, how):
     point = mounted(t)
     other = victim(t, 60)
     hung = start(t, as_nobody([point / "program", "1", "safe_sleep_1ms=3000"]))
-    check(hung.pid > other.pid, "the victim is to be looked at first")
+    check(hung.pid > other.pid, "the victim must be looked at first")
     stall = Stall(t, point)
     session = t.session("--max-overhead", "1000", "-f", "json", "-o", f"{t.stem}.json")
     wait_probed(other, True, "the probes are on")
@@ -187,7 +187,7 @@ def test_killed_while_something_hangs(t, how):
     hangs = helpers("D")
     if session.process.poll() is not None:
         wait_until(lambda: not mine & bpf_objects(), "nothing is left in the kernel")
-    check(hangs, "what hung did not hang any more: the test has shown nothing")
+    check(hangs, "what hung no longer hangs: the test proves nothing")
     stall.kill()
     wait_until(lambda: session.process.poll() is not None, "the daemon is gone")
     wait_until(lambda: not mine & bpf_objects(), "nothing is left in the kernel")

@@ -150,7 +150,7 @@ def test_rotation_beside_files_of_others(t):
     code, said = write("--replay", CAPTURE, "--window", "0.2", "-f", "json", "-o", shared)
     check(code in (0, 1), f"ended with {code}: {said}")
     windows = all_below(shared)
-    check(len(windows) > 2, f"{windows}: the test shows nothing")
+    check(len(windows) > 2, f"{windows}: the test proves nothing")
     theirs = shared / (windows[0].rpartition("-")[0] + "-20991231T235959.000Z.json")
     with theirs.open("wb") as out:
         out.write(bytes(32 << 20))

@@ -75,7 +75,7 @@ def check_victim(t, report, victim):
     unsafe = [c for c in target["unsafe_calls"] if c["function"] == "unsafe_spin_1ms"]
     known = sum(c["samples"] for c in unsafe if (c["caller"] or "").lstrip("~").startswith("Main."))
     check(known >= 0.95 * sum(c["samples"] for c in unsafe) > 0,
-          f"nothing says who calls unsafe_spin_1ms: {target['unsafe_calls']}")
+          f"the caller of unsafe_spin_1ms is not shown: {target['unsafe_calls']}")
 
 
 def victim(t):
@@ -112,7 +112,7 @@ def test_one_process_maps_2000_files(t):
     check(most < MEMORY_MAX_MB, f"{most:.0f} MB of memory, of {2000 * FILE_BYTES >> 20} MB that were mapped")
     check_victim(t, report, other)
     told = missing(report.target(attacker.pid), "has no names")
-    check(told and "1024" in told[0], f"the report does not say what was left out: {report.target(attacker.pid)['missing']}")
+    check(told and "1024" in told[0], f"the report does not show what was left out: {report.target(attacker.pid)['missing']}")
 
 
 def test_many_processes_use_up_unwind_rows(t):
@@ -129,7 +129,7 @@ def test_many_processes_use_up_unwind_rows(t):
     check_victim(t, report, other)
     # by the limit of rows per user, or already by that of files
     told = [a for a in attackers if missing(report.target(a.pid), str(NOBODY))]
-    check(len(told) >= count // 4, f"{len(told)} of {count} reports say what was left out")
+    check(len(told) >= count // 4, f"{len(told)} of {count} reports show what was left out")
 
 
 # More than half of the threads that the kernel side has room for (bpf/wire.h).
@@ -154,7 +154,7 @@ def wait_for_threads(trigger):
     while not list(trigger.parent.glob("go.*")) and time.monotonic() < deadline:
         time.sleep(0.1)
     if not (trigger.parent / "go.done").exists():
-        raise Skip("so many threads cannot be had here")
+        raise Skip("that many threads are not available here")
     time.sleep(1)
 
 
@@ -175,11 +175,11 @@ def test_one_process_has_many_threads(t):
     check(later.wait() == 0, "its user's next program failed")
     report = finish(t, session)
     check(not missing(report.target(later.pid), "threads of user"),
-          f"what was refused before it began is said of it: {report.target(later.pid)['missing']}")
+          f"what was refused before it began is reported for it: {report.target(later.pid)['missing']}")
     check_victim(t, report, other)
     check(not missing(report.target(other.pid), "threads of user"), f"it lacks threads: {report.target(other.pid)['missing']}")
     told = missing(report.target(attacker.pid), f"threads of user {NOBODY}")
-    check(told, f"the report does not say what was left out: {report.target(attacker.pid)['missing']}")
+    check(told, f"the report does not show what was left out: {report.target(attacker.pid)['missing']}")
 
 
 def test_threads_that_end_make_room(t):
@@ -312,7 +312,7 @@ def test_members_join_when_others_end(t):
     session.err.drain()
     waits = [p for p in programs if any(f"pid {p.pid}: waits" in line for line in session.err.seen)]
     first = [p for p in programs if p not in waits]
-    check(first and waits, f"{len(waits)} of {len(programs)} programs had no room: the test shows nothing")
+    check(first and waits, f"{len(waits)} of {len(programs)} programs had no room: the test proves nothing")
     for program in first:
         program.kill()
     time.sleep(12)

@@ -55,7 +55,7 @@ def test_served_program(t, case):
     check(code == 0, f"safescoped ended with {code}: {session.err.seen}")
     got = t.report().target(target.pid)
     reported = [m for m in got["missing"] if "file system" in m]
-    check(reported, f"the report does not say why there are no probes: {got['missing']}")
+    check(reported, f"the report does not explain why there are no probes: {got['missing']}")
     check(got["lanes"] and got["stacks"]["samples"] > 0, "it was not even sampled")
 
 
@@ -162,7 +162,7 @@ def test_file_that_is_not_had(t):
     code = session.wait()
     check(code in (0, 1), f"safescoped ended with {code}: {session.err.seen}")
     got = t.report().target(target.pid)
-    check([m for m in got["missing"] if "could not be copied" in m], f"the report does not say so: {got['missing']}")
+    check([m for m in got["missing"] if "could not be copied" in m], f"the report does not mention it: {got['missing']}")
 
 
 SPARSE = 30

@@ -81,7 +81,7 @@ def test_nobody_there(t, case):
     code = session.wait(PATIENCE)
     lines = session.complaint()
     check(code == 2 and len(lines) == 1, f"ended with {code}: {session.err.seen}")
-    check(not list(t.dir.glob("p*")), "a report of nothing")
+    check(not list(t.dir.glob("p*")), "an empty report was written")
 
 
 def test_writer_comes_late(t):
@@ -120,7 +120,7 @@ def test_writer_never_ends(t, how):
     code = session.wait(PATIENCE)
     check(code in (0, 1), f"ended with {code}: {session.err.seen}")
     events = t.report().json["targets"][0]["eventlog"]["events"]
-    check(events > 0, "nothing of what came is shown")
+    check(events > 0, "nothing that arrived is shown")
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ def check_others(t, hostile):
     check(not [m for m in got["missing"] if "held up" in m], f"the session's loop stood still: {got['missing']}")
     for name in ("safe_spin_20us", "safe_sleep_1ms"):
         calls = sum(c["calls"] for c in got["safe_calls"] if c["function"] == name)
-        check(calls == truth[name]["calls"], f"{calls} calls of {name}, made were {truth[name]['calls']}")
+        check(calls == truth[name]["calls"], f"{calls} calls of {name}, {truth[name]['calls']} were made")
 
 
 def test_long_names(t):

@@ -248,7 +248,7 @@ class Target:
 
     def wait_for(self, text, timeout=30):
         line = self.lines.until(text, timeout)
-        check(line is not None, f"the test program ended without saying {text!r}")
+        check(line is not None, f"the test program ended without printing {text!r}")
         return line
 
     def wait(self, timeout=120):
@@ -312,7 +312,7 @@ class Session:
             self.out.all(timeout)
             code = self.process.wait(timeout)
         except (TimeoutError, subprocess.TimeoutExpired):
-            raise Failure(f"safescoped did not end within {timeout} s; it said: {self.err.seen}") from None
+            raise Failure(f"safescoped did not end within {timeout} s; it printed: {self.err.seen}") from None
         for report in ("AddressSanitizer", "LeakSanitizer", "runtime error:"):
             found = [l for l in self.err.seen if report in l]
             check(not found, f"the sanitizer reports: {found}")

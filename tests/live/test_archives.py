@@ -215,7 +215,7 @@ def test_linked(t, way):
     compiler, before, after = LINKED[way]
     twin = t.dir / "archived"
     compiled(compiler, "-O2", *before, "-o", twin, PROGRAMS / "archived.c", *after)
-    check(is_relocatable(twin) == way.endswith("pie"), f"it is linked otherwise: {printed_by('readelf', '-h', twin)}")
+    check(is_relocatable(twin) == way.endswith("pie"), f"it is linked differently: {printed_by('readelf', '-h', twin)}")
     known = found_in(twin, libc_of(compiler))
     names, sizes = symbols_of(twin)
     check_names(way, known, names, 200)
@@ -233,7 +233,7 @@ def test_weak(t):
     names, _ = symbols_of(twin)
     simple = [a for a, n in names.items() if "__simple_malloc" in n]
     real = [a for a, n in names.items() if "__libc_malloc_impl" in n]
-    check(len(simple) == len(real) == 1 and simple != real, "musl's malloc is not what it was")
+    check(len(simple) == len(real) == 1 and simple != real, "musl's malloc has changed")
     got = known.get(simple[0]), known.get(real[0])
     check(got[0] == "__simple_malloc" and got[1], f"their names are {got}")
 

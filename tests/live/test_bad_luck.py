@@ -27,7 +27,7 @@ def refused(t, code, *args, says=(), prefix=()):
     check(got == code, f"exit code {got}, should be {code}; it printed {session.err.seen}")
     lines = [l for l in session.err.seen if l]
     check(len(lines) == 1, f"not one line on standard error: {lines}")
-    check(lines[0].startswith("safescoped: "), f"the line does not say whose it is: {lines[0]}")
+    check(lines[0].startswith("safescoped: "), f"the line does not show whose it is: {lines[0]}")
     check(not session.out.seen, f"on standard output: {session.out.seen}")
     for word in says:
         check(re.search(word, lines[0], re.I), f"the line does not say {word!r}: {lines[0]}")
@@ -162,7 +162,7 @@ def test_no_privileges(t):
     check(code == FAILED, f"exit code {code}; it printed {session.err.seen}")
     lines = [l for l in session.err.seen if l]
     check(len(lines) == 1 and lines[0].startswith("safescoped: "), f"it printed {lines}")
-    check(re.search("root|sudo|CAP_", lines[0]), f"no word of what is missing: {lines[0]}")
+    check(re.search("root|sudo|CAP_", lines[0]), f"what is missing is not reported: {lines[0]}")
     check(target.process.poll() is None, "the target did not survive")
 
 
@@ -189,7 +189,7 @@ def test_target_killed(t, way):
     check(session.wait(20) == 0, f"it printed {session.err.seen}")
     check(time.monotonic() - start < 5, "the session went on long after its target's end")
     report = t.report()
-    check(report.call("safe_sleep_1ms")["calls"] >= 400, "the profile up to there is not whole")
+    check(report.call("safe_sleep_1ms")["calls"] >= 400, "the profile up to there is not complete")
     end = report.target()["end"], report.target()["exit"]
     check(end == ("killed", {"code": None, "signal": signal.SIGKILL}), f"how it ended: {end}")
     check((t.dir / "p.speedscope.json").stat().st_size > 100, "no speedscope file")
@@ -211,7 +211,7 @@ def test_target_execs(t):
     target.go()
     check(session.wait(20) == 0, f"it printed {session.err.seen}")
     check(t.report().call("forky_fork_1ms")["calls"] == 20, "calls before the exec")
-    check(target.wait() == 0, "what the target became did not end well")
+    check(target.wait() == 0, "the program that the target became failed")
 
 
 def test_target_execs_itself(t):
@@ -220,7 +220,7 @@ def test_target_execs_itself(t):
     target.go()
     target.wait_for("ready")
     target.go()
-    check(target.wait() == 0, "the target did not end well")
+    check(target.wait() == 0, "the target failed")
     check(session.wait(20) == 0, f"it printed {session.err.seen}")
     calls = sum(c["calls"] for x in t.report().json["targets"] for c in x["safe_calls"]
                 if c["function"] == "forky_fork_1ms")
@@ -273,8 +273,8 @@ def test_sigkill_leaves_nothing(t):
     session = t.attach(target, *ALWAYS)
     ours = bpf_objects_of(session.process.pid)
     check(any(kind == "prog" for kind, _ in ours) and any(kind == "link" for kind, _ in ours),
-          f"no programs and links to be seen while attached: {ours}")
-    check(changed_code(target.pid), "no breakpoints to be seen while attached")
+          f"no programs and links are visible while attached: {ours}")
+    check(changed_code(target.pid), "no breakpoints are visible while attached")
     target.go()
     time.sleep(0.7)
     session.signal(signal.SIGKILL)
@@ -292,7 +292,7 @@ def test_good_end_leaves_nothing(t):
     session = t.attach(target, "-d", "1")
     ours = bpf_objects_of(session.process.pid)
     check(session.wait() == 0, f"it printed {session.err.seen}")
-    check(not wait_gone(ours), "still in the kernel after a good end")
+    check(not wait_gone(ours), "still in the kernel after a normal end")
     check(not changed_code(target.pid), "breakpoints are left in the target")
     check(output_of(t) == ["p.folded", "p.json", "p.speedscope.json"], f"the files are {output_of(t)}")
     for name in output_of(t):
@@ -339,7 +339,7 @@ def test_interrupt_in_the_middle(t, name):
     start = time.monotonic()
     check(session.wait(20) == 0, f"it printed {session.err.seen}")
     check(time.monotonic() - start < 5, "it took long to end")
-    check(t.report().call("safe_sleep_1ms")["calls"] >= 400, "the profile up to there is not whole")
+    check(t.report().call("safe_sleep_1ms")["calls"] >= 400, "the profile up to there is not complete")
     check(target.process.poll() is None, "the target did not survive")
 
 

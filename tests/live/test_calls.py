@@ -29,7 +29,7 @@ def compare(truth, report):
         check(got["calls"] == calls, f"{function}: {got['calls']} calls, should be {calls}")
         check(got["exact"], f"{function}: marked as not exact")
         check(got["open_at_start"] == 0 and got["open_at_end"] == 0,
-              f"{function}: calls that were open at the session's start or end, there were none")
+              f"{function}: calls open at the session's start or end, but there were none")
         check_wall(function, got["wall_ns"], want)
         per_call = CPU_PER_CALL_NS if "spin" in function else CPU_PER_SLEEP_NS
         # if entering the kernel takes longer here, the caller's clock around the call shows it
@@ -51,7 +51,7 @@ def check_unsafe_are_not_safe(truth, report):
     named = {c["function"] for c in report.target()["safe_calls"]}
     for function in truth:
         check(not function.startswith("unsafe") or function not in named,
-              f"{function} is an unsafe call and stands among the safe ones")
+              f"{function} is an unsafe call, but listed among the safe ones")
 
 
 def check_lanes(report):
@@ -183,7 +183,7 @@ def test_busy_machine(t, case):
     check(total <= want["outer_ns"] + CLOCKS_NS * calls, f"{total} ns in all, the caller saw {want['outer_ns']}")
     check_near(f"{function}: wall, hand-over and wait for a capability", total, want["outer_ns"], 0.02 * want["outer_ns"])
     for site in call["sites"]:
-        check(site["max_ns"] <= wall and site["min_ns"] * calls <= wall, f"min and max are of other times: {site}")
+        check(site["max_ns"] <= wall and site["min_ns"] * calls <= wall, f"min and max do not match the times: {site}")
     check_lanes(report)
 
 

@@ -30,7 +30,7 @@ def replay(t, capture, *options, formats=FORMATS, prefix=()):
 def same(t, formats=FORMATS):
     for name in formats:
         a, b = (t.dir / (stem + SUFFIXES[name]) for stem in ("p", "again"))
-        check(a.read_bytes() == b.read_bytes(), f"{name}: the replay's output is another")
+        check(a.read_bytes() == b.read_bytes(), f"{name}: the replay's output differs")
 
 
 def save(t, name, *args, way="thr", options=(), rts=()):

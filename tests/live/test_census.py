@@ -115,7 +115,7 @@ def test_leak(t):
     check_near("bytes of what is kept", kept["bytes"], truth["kept"] / 2 * share, 0.1 * truth["kept"])
     found = next((f for f in target["findings"] if f["kind"] == "heap_grows"), None)
     check(found and "growing:" in found["text"] and "Main.Kept (+" in found["text"], f"found: {found}")
-    check(replayed(saved, t.dir / "again")["targets"][0]["heap"] == heap, "a replay's heap is another one")
+    check(replayed(saved, t.dir / "again")["targets"][0]["heap"] == heap, "a replay's heap differs")
     shown = tool("go", "tool", "pprof", "-sample_index=inuse_space", "-unit=b", "-top", t.dir / "p.pb.gz")
     check(re.search(rf"^\s*{kept['bytes']}B .* Main\.Kept$", shown, re.M), f"pprof shows {shown[:600]}, not {kept}")
 

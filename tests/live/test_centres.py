@@ -78,7 +78,7 @@ def test_ticks(t, way):
     check(not wrong, wrong)
     total = {c["label"]: c["total_ticks"] for c in centres}
     check(total["MAIN"] >= total["rounds"] > 0.95 * shares(got)[1],
-          f"what is around all the work has not all its ticks: {total}")
+          f"what encloses all the work lacks some of its ticks: {total}")
 
 
 @cases("p.stripped", "thr_p.stripped")
@@ -145,7 +145,7 @@ def test_not_profiled(t):
     session = t.attach(target, "--stacks", "ccs")
     target.go()
     target.result()
-    check(session.wait() == 1, f"something that was asked for could not be had: {session.err.seen}")
+    check(session.wait() == 1, f"something that was requested is missing: {session.err.seen}")
     found = t.report().target()
     check(any("no cost centres" in m for m in found["missing"]), f"{found['missing']}")
     check(found["cost_centres"] is None, f"{found['cost_centres']}")

@@ -183,7 +183,7 @@ def test_its_status_is_not_ours(t):
     attached(process)
     code, _, err = finish(process)
     check(code == 0, f"ended with {code}: {err}")
-    check("ended by signal 11" in err, f"how it ended is not said: {err}")
+    check("ended by signal 11" in err, f"how it ended is not reported: {err}")
     check(t.report().call("forky_fork_1ms")["calls"] == 20, "calls before the crash")
 
 
@@ -271,7 +271,7 @@ def test_nohup(t):
     session.wait_attached()
     session.signal(signal.SIGHUP)
     time.sleep(0.5)
-    check(session.process.poll() is None, f"it ended, and said {session.err.seen}")
+    check(session.process.poll() is None, f"it ended, and printed {session.err.seen}")
     session.signal(signal.SIGTERM)
     check(session.wait() == 0, f"it printed {session.err.seen}")
 
@@ -318,7 +318,7 @@ def test_signals_go_on_to_it(t, name):
     check(code == 0, f"ended with {code}: {err}")
     check(time.monotonic() - begun < 10, "it took long to end")
     check(not os.path.exists(f"/proc/{child}"), "the program did not get the signal")
-    check(t.report().call("safe_sleep_1ms")["calls"] >= 300, "the profile up to there is not whole")
+    check(t.report().call("safe_sleep_1ms")["calls"] >= 300, "the profile up to there is not complete")
 
 
 def test_two_signals_end_the_session(t):
@@ -343,7 +343,7 @@ def test_two_signals_end_the_session(t):
         time.sleep(0.05)
     check(process.returncode == 0, f"ended with {process.returncode}")
     check(os.path.exists(f"/proc/{child}"), "the program was ended")
-    check(t.report().call("safe_sleep_1ms")["calls"] >= 100, "the profile up to there is not whole")
+    check(t.report().call("safe_sleep_1ms")["calls"] >= 100, "the profile up to there is not complete")
 
 
 def test_duration(t):

@@ -90,7 +90,7 @@ def test_the_same_twice(t, per):
     a, b = Session.of(t, "a", "thr"), Session.of(t, "again", "thr")
     for one, other in ((a.capture, b.capture), (a.report, b.capture), (b.report, a.report)):
         said = changes(diff(one, other, *per))
-        check(said == ["nothing: all differences may be noise"], f"of the same program it says {said}")
+        check(said == ["nothing: all differences may be noise"], f"for the same program it reports {said}")
 
 
 def test_folded_and_page(t):
@@ -120,7 +120,7 @@ def test_folded_and_page(t):
     must_have(BUILD / "npm" / "node_modules" / "playwright-core", "playwright-core")
     must_have(browser or "/nonexistent", "Chromium")
     seen = json.loads(tool("node", HERE / "open_diff.mjs", browser, t.dir / "d.html"))
-    check(not seen["requests"] and not seen["errors"], f"it asked for {seen['requests']}, errors: {seen['errors']}")
+    check(not seen["requests"] and not seen["errors"], f"it requested {seen['requests']}, errors: {seen['errors']}")
     check("slower: " in seen["text"] and "changed" in seen["text"], f"its text: {seen['text'][:500]}")
     described = [d for d in seen["described"] if re.match(r"~?Main\.(\$w)?changed\n", d)]
     check(described and all(", more" in d for d in described), f"it describes {described} of {seen['described']}")
@@ -170,7 +170,7 @@ def test_allocation(t):
     in_all = [l for l in said if l.startswith("more is allocated in all")]
     more = [l for l in said if l.startswith("allocates more: ")]
     check(len(in_all) == len(more) == 1 and len(said) == 2 and re.match(r"allocates more: AllocA\.(\$w)?buildA\b", more[0]),
-          f"of allocation it says {said}")
+          f"for allocation it reports {said}")
     for session, got in zip((a, b), two_sizes(in_all[0])):
         want = (session.truth["a"] + session.truth["b"]) / session.truth["rounds"]
         check_near("bytes in a round, as the thread counts them", got, want, 0.03 * want)
@@ -192,7 +192,7 @@ def test_allocation(t):
 def test_the_same_allocation(t, per):
     a, b = Allocating.of(t, "alloc-a", 3), Allocating.of(t, "alloc-again", 3)
     said = [l for l in changes(diff(a.capture, b.capture, *per)) if "alloc" in l]
-    check(not said, f"of the same program it says {said}")
+    check(not said, f"for the same program it reports {said}")
 
 
 def test_other_files(t):

@@ -21,7 +21,7 @@ def doctor(*args, prefix=(), binary=SAFESCOPED):
     found = {}
     for line in done.stdout.splitlines():
         m = re.match(r"(ok|missing|MISSING)\s+(.{22}) (.*)$", line)
-        check(m or not line or line.startswith("pid "), f"a line of no form: {line!r}")
+        check(m or not line or line.startswith("pid "), f"a malformed line: {line!r}")
         if m:
             found[m.group(2).strip()] = (m.group(1), m.group(3))
     return done.returncode, found
@@ -30,13 +30,13 @@ def doctor(*args, prefix=(), binary=SAFESCOPED):
 def test_this_kernel(t):
     code, found = doctor()
     for name in NAMES:
-        check(name in found, f"no word of {name}: {sorted(found)}")
+        check(name in found, f"nothing about {name}: {sorted(found)}")
     check(os.uname().release in found["kernel"][1], f"another kernel: {found['kernel']}")
     # The live tests run only where nothing is missing.
     check(code == 0, f"ended with {code}: {found}")
     check(found["BPF programs"][0] == "ok", f"the programs: {found['BPF programs']}")
     multi = found["uprobe_multi"][0] == "ok"
-    check(("not used" in found["perf uprobes"][1]) == multi or not multi, "which uprobes are used is not said")
+    check(("not used" in found["perf uprobes"][1]) == multi or not multi, "which uprobes are used is not shown")
 
 
 def test_without_privileges(t):
@@ -74,7 +74,7 @@ def test_a_process(t, way):
             break
     check(want <= offset <= want + 64, f"the probe is at {offset:#x}, suspendThread at {want:#x}")
     check("emulates" in found["suspendThread"][1] or "single-steps" in found["suspendThread"][1],
-          f"no word on emulation: {found['suspendThread']}")
+          f"nothing about emulation: {found['suspendThread']}")
 
 
 def test_stripped(t):

@@ -153,7 +153,7 @@ def test_names_of_files(t):
     for _ in range(2):
         said("--list", "-f", "text", "-o", t.dir / "list", code=0)
     lines = said("--replay", capture, "-f", "text,json", "-o", t.dir / "text", code=0)
-    check("jq" in lines[-1] and str(t.dir / "text.json") in lines[-1], f"how to open it is not said: {lines}")
+    check("jq" in lines[-1] and str(t.dir / "text.json") in lines[-1], f"how to open it is not explained: {lines}")
 
 
 def test_a_reader_that_leaves(t):
@@ -274,7 +274,7 @@ def test_installed(t):
     check(found == INSTALLED, f"installed: {found ^ INSTALLED}")
     check("--config /etc/safescoped.conf" in (t.dir / "usr/lib/systemd/system/safescoped.service").read_text(), "the unit")
     subprocess.run([t.dir / "usr/bin/safescoped", "--check-config", "--config", config], check=True)
-    check(make(t, "uninstall") == set(), "not all is gone")
+    check(make(t, "uninstall") == set(), "not everything was removed")
     config.write_text("window 5\n")
     check(make(t, "install") == INSTALLED and config.read_text() == "window 5\n", "the configuration was replaced")
     check(make(t, "uninstall") == {"etc/safescoped.conf"}, "the configuration is gone")

@@ -136,7 +136,7 @@ def test_safe_calls(t, caps):
     workers = [lane for lane in lanes(target, "haskell") if lane["label"].startswith("worker")]
     in_calls = sum(lane["states"]["safe_call"] for lane in workers)
     check(in_calls >= 0.9 * own["calls"] * 1000000, f"{in_calls} ns in {own['calls']} calls of 1 ms")
-    check(in_calls <= own["outer_ns"], f"{in_calls} ns in calls, the program's clock says {own['outer_ns']}")
+    check(in_calls <= own["outer_ns"], f"{in_calls} ns in calls, the program's clock has {own['outer_ns']}")
     # A Haskell thread that waits for its capability counts as in the call until it runs again.
     threads = {lane["tso"] for lane in workers}
     want = sum(end - start for thread, start, end in truth.foreign_calls(events) if thread in threads)
@@ -197,7 +197,7 @@ def test_prof_table(t, caps):
         ran = logged(t, "thr_p", caps)
         shown = safescoped("-e", ran.log, "-v", "-f", "text", "-o", "-").stdout.decode()
         want, got = by_path(prof_rows(ran.folder / "report.prof")), by_path(text_rows(shown))
-        check(len(want) >= 5, f"GHC's own report has but {want}")
+        check(len(want) >= 5, f"GHC's own report has only {want}")
         if got == want:
             return
     check(False, f"differs from GHC's .prof: {sorted(set(got.items()) ^ set(want.items()))}")
@@ -315,7 +315,7 @@ def test_annotated_calls(t, way):
     want = own["annotated"]
     check(call["calls"] == want["calls"], f"{call['calls']} calls of {want['calls']}")
     check(want["inner_ns"] <= call["wall_ns"] <= want["outer_ns"],
-          f"{call['wall_ns']} ns in calls; the program's clock says {want}")
+          f"{call['wall_ns']} ns in calls; the program's clock has {want}")
     check(call["cpu_ns"] is None and call["blocked_ns"] is None, f"a log does not show it: {call}")
     if way == "thr_p":
         check({s["caller"] for s in call["sites"]} <= {"Main.annotated", "Main.timed"}, f"callers: {call['sites']}")
@@ -432,7 +432,7 @@ def test_source(t, how):
         safescoped("-e", path, "-q", "-f", "json", *LANES, "-o", t.dir / "s.json")
     if writer:
         writer.join(30)
-    check(same(Report(t.dir / "s.json"), want), f"by {how} the report is another one")
+    check(same(Report(t.dir / "s.json"), want), f"by {how} the report differs")
 
 
 def without_blocks(t):

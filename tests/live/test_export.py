@@ -112,7 +112,7 @@ def test_speedscope_file(t, what):
         unit = "bytes" if name.startswith("allocation, ") else "nanoseconds"
         check(profile["type"] == "sampled" and profile["unit"] == unit, f"{name}: type or unit")
         check(len(profile["samples"]) == len(profile["weights"]), f"{name}: samples and weights differ in number")
-        check(all(0 <= i < len(frames) for s in profile["samples"] for i in s), f"{name}: a frame that is none")
+        check(all(0 <= i < len(frames) for s in profile["samples"] for i in s), f"{name}: not a frame")
         check(all(w >= 0 for w in profile["weights"]), f"{name}: a negative weight")
         span = profile["endValue"] - profile["startValue"]
         check(span == sum(profile["weights"]), f"{name}: weights add up to {sum(profile['weights'])} of {span}")
@@ -298,7 +298,7 @@ def test_pprof_files(t):
     mapped = {}
     for m in re.finditer(r"(?m)^(\d+): 0x([0-9a-f]+)/0x([0-9a-f]+)/0x([0-9a-f]+) (\S+) ?([0-9a-f]*) ", raw.partition("Mappings\n")[2]):
         place = tuple(int(x, 16) for x in m.groups()[1:4])
-        check(maps.get(place) == m[5], f"{m[0]}: is mapped nowhere like that: {maps}")
+        check(maps.get(place) == m[5], f"{m[0]}: is not mapped like that anywhere: {maps}")
         check(m[6] == build_id(m[5]), f"{m[0]}: the build-id is {build_id(m[5])}")
         mapped[int(m[1])] = (place, m[5])
     check(mapped and mapped[min(mapped)][1] == exe and any("libc" in path for _, path in mapped.values()),

@@ -61,7 +61,7 @@ def test_gc_held_up_by_a_loop(t):
     # The time in which the loop had no CPU is not its fault, and is left out; and it may have run for a while before a
     # collection was requested.
     check(0.4 * truth["held_cpu_ns"] <= finding["ns"] <= 1.1 * truth["held_cpu_ns"],
-          f"GC waited {finding['ns']}, the program says {truth}")
+          f"GC waited {finding['ns']}, the program measured {truth}")
     says(finding, "for capability 1", "Main.", "-fno-omit-yields")
 
 
@@ -141,7 +141,7 @@ def test_black_holes_without_a_log(t):
                                    options=(*ALWAYS, "--lanes", "thread,capability,haskell", "-F", "999"))
     finding = the_one(report, "blocked_on_black_hole")
     check(0.2 * truth["waited_ns"] <= finding["ns"] <= 1.05 * truth["waited_ns"],
-          f"{finding['text']}; the program says {truth['waited_ns']}")
+          f"{finding['text']}; the program measured {truth['waited_ns']}")
 
 
 def sleeps(finding):
@@ -193,7 +193,7 @@ def test_idle_capability(t, mode):
         return
     finding = the_one(report, "idle_capability")
     each = truth["took_ns"] / 3
-    check(0.4 * each <= finding["ns"] <= 1.1 * each + 50e6, f"{finding['ns']}, the program says {each}: {finding}")
+    check(0.4 * each <= finding["ns"] <= 1.1 * each + 50e6, f"{finding['ns']}, the program measured {each}: {finding}")
     says(finding, "forkOn")
 
 
@@ -257,7 +257,7 @@ def test_gc_share(t):
     cost = report.target()["cost"]
     probes = cost["trap_ns_estimated"] + cost["bpf_ns"]
     check(0.6 * 1e9 * want["GC_cpu_seconds"] <= finding["ns"] <= 1.3 * 1e9 * want["GC_cpu_seconds"] + probes,
-          f"{finding['ns']}, the runtime says {want['GC_cpu_seconds']} s, the probes took {probes}")
+          f"{finding['ns']}, the runtime has {want['GC_cpu_seconds']} s, the probes took {probes}")
     says(finding, "-A64m")
 
 

@@ -57,7 +57,7 @@ def check_clocks(who, truth, target, stolen):
     check(wall >= 0.3 * truth["wall_ns"], f"{who}: only {wall} of {truth['wall_ns']} ns were seen")
     # before its exec the command's process ran our code
     check(truth["cpu_ns"] - missed - 0.02 * truth["cpu_ns"] - 50e6 - stolen <= cpu <= 1.05 * truth["cpu_ns"] + stolen,
-          f"{who}: {cpu} on the CPU, its own clock says {truth['cpu_ns']}, of which up to {missed} were missed")
+          f"{who}: {cpu} on the CPU, its own clock has {truth['cpu_ns']}, of which up to {missed} were missed")
     return missed
 
 
@@ -96,7 +96,7 @@ def check_calls(truth, target, stolen, since=0):
     each_cpu, each_wall = truth["call_cpu_ns"] / most, truth["call_wall_ns"] / most
     if since:
         check(0.7 * each_wall <= work["wall_ns"] / work["calls"] <= 1.4 * each_wall,
-              f"{work['wall_ns'] / work['calls']} each, the program says {each_wall}")
+              f"{work['wall_ns'] / work['calls']} each, the program measured {each_wall}")
     else:
         check_near("wall of the calls", work["wall_ns"], truth["call_wall_ns"],
                    0.01 * truth["call_wall_ns"] + AROUND_NS * most)

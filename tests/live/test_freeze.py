@@ -94,7 +94,7 @@ def test_time_is_up(t):
     check(cpu_ticks(target.pid) == ticks, f"it ran on: {states(target.pid)}")
     check(Path(f"/proc/{holder}/comm").read_text().strip() == "safescoped:hold", "something else holds it")
     took = runs_on(target.pid, 20)
-    check(took > 0.5, f"it was let go after {took + 0.5:.1f} s")
+    check(took > 0.5, f"it was released after {took + 0.5:.1f} s")
     session.signal(signal.SIGCONT)
     session.signal(signal.SIGINT)
     session.wait()

@@ -77,9 +77,9 @@ def test_as_the_kernel_says(t):
     for stack, _ in stacks(t):
         got = kernel_part(stack)
         if "safe_sleep_20ms" in stack and got[:len(want)] == want:
-            check(all("schedule" in f or f == "do_nanosleep" for f in got[len(want):]), f"{got}, and the kernel says {want}")
+            check(all("schedule" in f or f == "do_nanosleep" for f in got[len(want):]), f"{got}, and the kernel has {want}")
             return
-    check(False, f"no stack is as the kernel says: {want}")
+    check(False, f"no stack matches the kernel's: {want}")
 
 
 def test_probes_are_left_out(t):
@@ -93,7 +93,7 @@ def test_probes_are_left_out(t):
 def test_off_by_default(t):
     profile_run(t, "Calls", 1, "safe_sleep_1ms=100", options=("-F", "499"))
     for stack, _ in stacks(t):
-        check(not kernel_part(stack), f"nobody asked for it: {stack}")
+        check(not kernel_part(stack), f"it was not requested: {stack}")
 
 
 if __name__ == "__main__":

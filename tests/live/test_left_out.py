@@ -67,7 +67,7 @@ def test_no_room(t):
     wait_for(folder, session, lambda reports: len(reports) >= n + 10)
     late = sleepers(t, 1)[0]
     wait_for(folder, session, lambda reports: late.pid in [x["pid"] for x in reports[-2].json["targets"]] if len(reports) > 1 else False)
-    check(not any(missing(windows(folder)[-2], LEFT_OUT)), "who has ended is left out still")
+    check(not any(missing(windows(folder)[-2], LEFT_OUT)), "ended processes still count as left out")
     session.signal(signal.SIGTERM)
     session.wait()
 
@@ -110,9 +110,9 @@ def test_limit_is_named(t, name):
     check(code == 2 and len(said) == 1 and f"RLIMIT_{kind.upper()}" in said[0], f"it ended with {code}: {said}")
     needs = re.search(r"no more than 64 descriptors .*; safescoped needs (\d+) or more", said[0])
     if kind == "nofile":
-        check(needs, f"not how many it needs: {said}")
+        check(needs, f"how many it needs is not shown: {said}")
         code, said = run_it(needs[1])
-        check(code == 0, f"with as many it ended with {code}: {said}")
+        check(code == 0, f"with that many it ended with {code}: {said}")
 
 
 @thorough
@@ -128,7 +128,7 @@ def test_no_probes(t):
         code = session.wait()
         failed = [line for line in session.err.seen if "no probe on" in line]
         if code == 0:
-            check(not failed, f"it ended with 0, and said {session.err.seen}")
+            check(not failed, f"it ended with 0, and printed {session.err.seen}")
             break
         if not failed or code != 1:
             continue
@@ -147,7 +147,7 @@ def test_no_probes(t):
             gc = report["targets"][0]["gc"]
             check("collections are not seen" in lacks[0] and gc["count"] is None and gc["exact"] is not True, f"{lacks[0]}; {gc}")
     if not found:
-        raise Skip("at no limit are there descriptors for everything but a probe")
+        raise Skip("no limit leaves descriptors for everything but a probe")
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def address(session):
         found = re.match(r"safescoped: metrics: http://([0-9.:]+)/metrics$", line)
         if found:
             return found.group(1)
-    raise Failure(f"it did not say where it listens: {session.err.seen}")
+    raise Failure(f"it did not print where it listens: {session.err.seen}")
 
 
 def get(where, path):
@@ -159,7 +159,7 @@ def settled(where, pids, before):
                 check(total(now, "target_info", pid=str(pid)) == 1, "the last values of a process that ended are gone")
             return now
         time.sleep(0.5)
-    raise Failure("no newer figures came")
+    raise Failure("no newer figures arrived")
 
 
 # ── comparisons ──
@@ -182,7 +182,7 @@ def same_calls(series, targets, pid, truth):
     for function in ("safe_half_2ms", "safe_spin_20us", "safe_sleep_1ms"):
         own = [c for t in targets for c in t["safe_calls"] if c["function"] == function]
         got = total(series, "safe_call_seconds_count", pid=str(pid), function=function)
-        check(got == truth[function]["calls"], f"{got} calls of {function}, made were {truth[function]['calls']}")
+        check(got == truth[function]["calls"], f"{got} calls of {function}, {truth[function]['calls']} were made")
         check(got == sum(c["calls"] for c in own), f"{got} calls of {function}, the report has {own}")
         # a call that is open at a cut is split between the windows
         check_near(f"time in {function}", total(series, "safe_call_seconds_sum", pid=str(pid), function=function) * SECOND,
@@ -223,7 +223,7 @@ def test_figures(t):
     session.wait_attached()
     where = address(session)
     wait_until(where, "/readyz", 200)
-    check(get(where, "/healthz")[0] == 200, "it is ready, and not healthy")
+    check(get(where, "/healthz")[0] == 200, "it is ready but not healthy")
     programs.go()
     before = scrape_until_end(where, programs)
     truth, said = programs.truth()
@@ -447,7 +447,7 @@ def test_prometheus(t):
         time.sleep(0.5)
     for function in ("safe_half_2ms", "safe_spin_20us", "safe_sleep_1ms"):
         got = calls.get((("function", function),))
-        check(got == truth[function]["calls"], f"{got} calls of {function}, made were {truth[function]['calls']}")
+        check(got == truth[function]["calls"], f"{got} calls of {function}, {truth[function]['calls']} were made")
     check([(h["health"], h["lastError"]) for h in health] == [("up", "")], f"{health}")
     median = query(server, "histogram_quantile(0.5, sum by (le) (safescoped_safe_call_seconds_bucket"
                            f'{{{pid},function="safe_half_2ms"}}))')
@@ -474,7 +474,7 @@ def test_off_file(t):
     switch.write_text("")
     session = t.session("--pid", target.pid, "-v", "-f", "json", "-o", folder, "--window", "1", "--off-file", switch,
                         "--metrics", "0")
-    check(session.err.until("safescoped: metrics: ", 30), "it does not say where it listens")
+    check(session.err.until("safescoped: metrics: ", 30), "it does not print where it listens")
     where = address(session)
 
     wait_until(where, "/healthz", 200)
@@ -538,7 +538,7 @@ def test_hostile(t):
     check(answered > 0, "nobody was answered meanwhile")
     for function in ("safe_half_2ms", "safe_spin_20us", "safe_sleep_1ms"):
         got = report.call(function)["calls"]
-        check(got == truth[function]["calls"], f"{got} calls of {function}, made were {truth[function]['calls']}")
+        check(got == truth[function]["calls"], f"{got} calls of {function}, {truth[function]['calls']} were made")
 
 
 if __name__ == "__main__":

@@ -155,8 +155,8 @@ def check_lines(t, at_least):
             inner = known.get({v: k for k, v in PARTS.items()}.get(function), (0, 0))
             check(first <= frame["line"] <= last or inner[0] <= frame["line"] <= inner[1]
                   or function == "gamma1",
-                  f"{frame['name']} is said to be at line {frame['line']}, it is at {first} to {last}")
-    check(len(lines) >= at_least, f"there are lines only of {lines}")
+                  f"{frame['name']} is reported at line {frame['line']}, it is at {first} to {last}")
+    check(len(lines) >= at_least, f"only these have lines: {lines}")
 
 
 SOURCES = {"g": "dwarf", "ipe": "ipe"}
@@ -181,7 +181,7 @@ def test_tree(t, way):
     check_thunk(t)
     check_lines(t, 5)
     names = report.target()["names"]
-    check(names[SOURCES[way]] >= 0.5 * sum(names.values()), f"few names are by {SOURCES[way]}: {names}")
+    check(names[SOURCES[way]] >= 0.5 * sum(names.values()), f"few names come from {SOURCES[way]}: {names}")
 
 
 def test_stripped_map(t):
@@ -192,7 +192,7 @@ def test_stripped_map(t):
     check_tree(t, [f for f in CORE if f != "spin"])
     check_lines(t, 5)
     names = report.target()["names"]
-    check(names["ipe"] >= 0.5 * sum(names.values()), f"few names are by the map: {names}")
+    check(names["ipe"] >= 0.5 * sum(names.values()), f"few names come from the map: {names}")
     check(names["nearest"] == 0 and names["dwarf"] == 0, f"guesses without symbols: {names}")
 
 
@@ -215,7 +215,7 @@ def test_descriptions(t):
         t.started.append(target)
     report = profile(t, target)
     names = report.target()["names"]
-    check(names["description"] >= 0.5 * sum(names.values()), f"few names are by description: {names}")
+    check(names["description"] >= 0.5 * sum(names.values()), f"few names come from descriptions: {names}")
     shown = {f["name"].rsplit(".", 1)[-1] for f in report.target()["functions"]}
     for function in ("alpha", "beta", "delta", "work"):
         check({function, f"$w{function}"} & shown, f"no {function} among {sorted(shown)}")
@@ -226,13 +226,13 @@ def test_symbols(t):
     source, and every frame has its source of names."""
     report = profile(t, start(t, "thr"))
     names = report.target()["names"]
-    check(names["exact"] >= 0.5 * sum(names.values()), f"few names are by symbol: {names}")
+    check(names["exact"] >= 0.5 * sum(names.values()), f"few names come from symbols: {names}")
     check(names["ipe"] + names["description"] == 0, f"names from nowhere: {names}")
     unsafe = {c["function"] for c in report.target()["unsafe_calls"]}
     check("names::spin(int)" in unsafe, f"no names::spin(int) among {unsafe}")
     frames = json.loads((t.dir / "p.speedscope.json").read_text())["shared"]["frames"]
     check("Names" in {f.get("file") for f in frames if f["name"] == "names::spin(int)"},
-          "names::spin(int) is not said to be in the program's file")
+          "names::spin(int) is not shown in the program's file")
 
 
 PLUMBING = re.compile(r"stg_(upd_frame|catch_frame|stop_thread|ap_|bh_upd)")

@@ -100,7 +100,7 @@ def test_pthread_exit_inside(t):
     call = report.call("nest_exit_thread")
     check(call["calls"] == 0, f"{call['calls']} calls came back, there were none")
     check(call["abandoned"] == 100, f"{call['abandoned']} abandoned calls, should be 100")
-    check(call["open_at_end"] == 0, f"{call['open_at_end']} calls are said to be open at the end")
+    check(call["open_at_end"] == 0, f"{call['open_at_end']} calls are reported as open at the end")
     check_lanes(report)
 
 

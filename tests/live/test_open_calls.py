@@ -153,7 +153,7 @@ def check_paused(report, function):
     target = report.target()
     check(target["cost"]["probes_paused_ns"] > 0, "the probes were not paused: the test is wrong")
     call = report.call(function)
-    check(not call["exact"], f"{function}: said to be exact, though the probes were paused")
+    check(not call["exact"], f"{function}: reported as exact, though the probes were paused")
     share = call["sites"][0]["observed_share"]
     check(0 < share < 1, f"{function}: seen for {share} of the time")
     return call

@@ -64,7 +64,7 @@ def test_a_file(t, way):
     _, report, target = profile_run(t, "Calls", *CALLS, way=way, rts=("-N2",) if way == "thr" else (),
                                     options=(*ALWAYS, "-F", "499", "-f", "json,otlp", "--lanes", "thread,capability,haskell"))
     body = (t.dir / "p.otlp.pb.gz").read_bytes()
-    check(collector.post(body) == 200, "the collector does not take it")
+    check(collector.post(body) == 200, "the collector does not accept it")
     profiles = collector.next()
     compare(profiles, report)
     (resource, _), = profiles.resources()

@@ -70,7 +70,7 @@ class Pushed:
         check(self.code == code, f"it ended with {self.code}, should be {code}: {self.said}")
         check(len(wanted) > 3, f"{len(wanted)} windows")
         got = server.taken()
-        check(got == wanted, f"taken were {len(got)}, in order {[wanted.index(b) if b in wanted else None for b in got]}"
+        check(got == wanted, f"{len(got)} were accepted, in order {[wanted.index(b) if b in wanted else None for b in got]}"
               f" of {len(wanted)}: {self.said}")
 
 
@@ -205,7 +205,7 @@ def test_hanging_beside_a_good_one(t):
     pushed.kill()
     check(good.taken() == pushed.windows(), f"{len(good.taken())} of {len(pushed.windows())} arrived")
     check(pushed.queued() == pushed.windows(), "the other's are not queued")
-    check(not bad.taken(), "the bad server took something")
+    check(not bad.taken(), "the bad server accepted something")
 
 
 def test_down_and_back(t):
@@ -233,7 +233,7 @@ def test_killed(t):
     check(first.process.poll() is None, "it has ended")
     first.kill()
     windows = first.windows()
-    check(first.queued() == windows, "the queue is not whole")
+    check(first.queued() == windows, "the queue is not complete")
     # only files that are named like a window's are sent
     queue = next(first.queue.rglob("*.push")).parent
     (queue / "notes.txt").write_text("mine")
@@ -383,7 +383,7 @@ def test_tls(t):
         time.sleep(1)
         other.kill()
         check(other.queued() == other.windows(), f"{name}: not all are queued")
-        check(re.search("certificate|SSL", other.process.stderr.read()), f"{name}: nothing was said")
+        check(re.search("certificate|SSL", other.process.stderr.read()), f"{name}: nothing was printed")
         shutil.rmtree(other.queue)
     check(len(server.requests) == len(trusted.windows()), "something was sent to a server that is not trusted")
 

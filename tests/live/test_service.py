@@ -49,7 +49,7 @@ class Manager:
         while time.monotonic() < deadline:
             if self.take(deadline - time.monotonic()) and key in self.messages[-1][1]:
                 return self.messages[-1][1]
-        check(False, f"no {key} within {timeout} s; there came {self.messages}")
+        check(False, f"no {key} within {timeout} s; it received {self.messages}")
 
     def count(self, key, seconds):
         """The number of messages with that key in the next `seconds`."""
@@ -247,7 +247,7 @@ def test_all_are_stopped(t):
     last = windows(s.folder)
     check(len(last) > before, f"{before} windows before it, {len(last)} after it")
     missing = [m for m in last[-1].target(s.target.pid)["missing"] if "keeper" in m]
-    check(not missing, f"the last window misses something by it: {missing}")
+    check(not missing, f"the last window lacks something because of it: {missing}")
 
 
 @thorough
@@ -334,7 +334,7 @@ def test_wrong_reload(t):
         s.session.signal(signal.SIGHUP)
         s.manager.wait_for("RELOADING")
         s.manager.wait_for("READY")
-        check(s.session.err.until(why, 30) is not None, f"no word of {why!r}: {s.session.err.seen}")
+        check(s.session.err.until(why, 30) is not None, f"nothing about {why!r}: {s.session.err.seen}")
         check(s.child() == child, f"{why}: another session has begun")
     have = len(s.frequencies())
     s.wait_for_windows(lambda hz: len(hz) > have + 1)

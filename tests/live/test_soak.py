@@ -161,7 +161,7 @@ def settled(where, server):
         if read and min(read.values()) > ended and total(series, "push_queued") <= 1:
             return
         time.sleep(0.5)
-    raise Failure("no newer figures came, or what is queued does not get less")
+    raise Failure("no newer figures arrived, or the queue does not shrink")
 
 
 def arrived_once(collector, reports):
@@ -172,7 +172,7 @@ def arrived_once(collector, reports):
     while not collector.sink.seen.empty():
         profiles = collector.next()
         came.append(profiles.start_unix_ns())
-        check(came[-1] in wanted, "a window came of which there is no report")
+        check(came[-1] in wanted, "a window without a report arrived")
         compare(profiles, wanted[came[-1]])
     check(sorted(came) == sorted(wanted), f"{len(came)} windows came, {len(set(came))} different ones; there are {len(wanted)}")
 
@@ -217,7 +217,7 @@ def as_counted(sums, truth):
         for counted, of_one in zip(programs, sums[pid]):
             for function in CALLS:
                 made, got = counted.get(function, {}).get("calls", 0), of_one.calls(function)
-                check(got == made, f"pid {pid}: {got} calls of {function}, made were {made}")
+                check(got == made, f"pid {pid}: {got} calls of {function}, {made} were made")
 
 
 class Scraped:

@@ -363,7 +363,7 @@ def test_package(t, name):
     session.wait_attached()
     said = "\n".join(session.err.seen)
     m = re.search(r"suspendThread at file offset 0x([0-9a-f]+)", said)
-    check(m, f"safescoped does not say where suspendThread is: {session.err.seen}")
+    check(m, f"safescoped does not print where suspendThread is: {session.err.seen}")
     offset = int(m.group(1), 16)
     counter = Counter(t, package.path, offset, pid)
     os.kill(pid, signal.SIGCONT)

@@ -214,11 +214,11 @@ def test_exec(t):
     target.wait_for("ready")
     time.sleep(0.5 * min(SLOWNESS, 4))
     target.go()
-    check(target.wait() == 0, "it did not end well")
+    check(target.wait() == 0, "it failed")
     other = t.target("Forky", "exec", 20)
     time.sleep(0.5 * min(SLOWNESS, 4))
     other.go()
-    check(other.wait() == 0, "the other did not end well")
+    check(other.wait() == 0, "the other failed")
     stop(session)
     report = t.report().json
     lives = [x for x in report["targets"] if x["pid"] == target.pid]
@@ -533,7 +533,7 @@ def test_storm_leaves_nothing(t):
     stop(session)
     check(len(t.report().json["targets"]) > 20, f"only {len(t.report().json['targets'])} programs were seen")
     routine = [line for line in session.err.seen if "still running" in line]
-    check(not routine, f"that short programs end is no line for a log: {routine}")
+    check(not routine, f"the ends of short programs must not be logged: {routine}")
     check(not any(left.values()) and calls <= 2, f"left of programs that have ended: {left}, and {calls} calls")
 
 
@@ -555,7 +555,7 @@ def test_removed_program_is_let_go(t):
         time.sleep(0.5)
     stop(session)
     compare(t.report(), target.pid, truth)
-    check(held, "the program's file was not open: the test shows nothing")
+    check(held, "the program's file was not open: the test proves nothing")
     check(not left, f"{left} descriptors of a file that was removed are left")
 
 

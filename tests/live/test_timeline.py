@@ -227,7 +227,7 @@ def test_many_collections(t):
     check(got["count"] == want["num_GCs"], f"{got['count']} collections of {want['num_GCs']}")
     by_rts = 1e9 * want["GC_wall_seconds"]
     check(0.97 * by_rts - 10000 * want["num_GCs"] <= got["pause_ns"] <= 1.03 * by_rts,
-          f"paused for {got['pause_ns']} ns, the runtime says {by_rts} in {want['num_GCs']} collections")
+          f"paused for {got['pause_ns']} ns, the runtime measured {by_rts} in {want['num_GCs']} collections")
 
 
 @cases("thr", "thr_p.stripped")
@@ -249,7 +249,7 @@ def test_collections_by_their_ends(t, way):
     check(got["count"] == want["num_GCs"], f"{got['count']} collections of {want['num_GCs']}")
     by_rts = 1e9 * want["GC_wall_seconds"]
     check(0.97 * by_rts - 10000 * want["num_GCs"] <= got["pause_ns"] <= 1.03 * by_rts,
-          f"paused for {got['pause_ns']} ns, the runtime says {by_rts} in {want['num_GCs']} collections")
+          f"paused for {got['pause_ns']} ns, the runtime measured {by_rts} in {want['num_GCs']} collections")
 
 
 @cases("thr", "thr.stripped", "v")
@@ -266,7 +266,7 @@ def test_collections_at_a_low_frequency(t, way):
     check(got["count"] == want["num_GCs"], f"{got['count']} collections of {want['num_GCs']}")
     by_rts = 1e9 * want["GC_wall_seconds"]
     check(0.97 * by_rts - 10000 * want["num_GCs"] <= got["pause_ns"] <= 1.03 * by_rts + 3000 * want["num_GCs"],
-          f"paused for {got['pause_ns']} ns, the runtime says {by_rts} in {want['num_GCs']} collections")
+          f"paused for {got['pause_ns']} ns, the runtime measured {by_rts} in {want['num_GCs']} collections")
 
 
 def test_collections_beyond_the_budget(t):
@@ -279,9 +279,9 @@ def test_collections_beyond_the_budget(t):
     check(got["exact"] is False and got["count"] is None and got["pause_ns"] is None, f"not so many: {got}")
     paused, wall = 1e9 * want["GC_wall_seconds"], 1e9 * want["total_wall_seconds"]
     check(0.97 * paused <= got["pause_at_most_ns"] <= 1.05 * wall,
-          f"at most {got['pause_at_most_ns']}, the runtime says {paused}")
+          f"at most {got['pause_at_most_ns']}, the runtime measured {paused}")
     check(0 < got["observed_count"] < want["num_GCs"] and 0 < got["observed_pause_ns"] < got["observed_ns"] < wall,
-          f"observed: {got}, the runtime says {want}")
+          f"observed: {got}, the runtime counted {want}")
     target = t.report().target()
     check(all(c["exact"] for c in target["safe_calls"]), "the call probes came off")
     alloc, heap = target["allocation"], target["heap"]
@@ -305,8 +305,8 @@ def test_collections_while_held_up(t):
     session.signal(signal.SIGCONT)
     check(session.wait(120) == 0, f"safescoped: {session.err.seen}")
     want, got = machine_readable(stats), t.report().target()["gc"]
-    check(got["exact"] is False and got["missed"] > 0, f"{got}, the runtime says {want['num_GCs']} collections")
-    check(0 <= want["num_GCs"] - got["count"] - got["missed"] <= 2, f"{got}, the runtime says {want['num_GCs']} collections")
+    check(got["exact"] is False and got["missed"] > 0, f"{got}, the runtime counted {want['num_GCs']} collections")
+    check(0 <= want["num_GCs"] - got["count"] - got["missed"] <= 2, f"{got}, the runtime counted {want['num_GCs']}")
     check(abs(got["observed_share"] - got["count"] / (got["count"] + got["missed"])) < 0.001, f"{got}")
     check(got["pause_at_most_ns"] is None, f"{got}")
 
@@ -335,7 +335,7 @@ def test_collections_of_one_that_begins(t, way):
         gcs = [target["gc"] for report in reports for target in report.json["targets"]]
         got = [(gc["count"], gc["missed"]) for gc in gcs]
         count, missed = (sum(n or 0 for n in ns) for ns in zip(*got))
-        check(count > 0 and count + missed == want, f"{got} are {count} and {missed}, the runtime says {want:.0f} collections")
+        check(count > 0 and count + missed == want, f"{got} are {count} and {missed}, the runtime counted {want:.0f}")
         first = next(gc for gc in gcs if gc["count"])
         check(first["exact"] is False or not missed, f"{missed} were missed, most of them before these: {first}")
 
@@ -347,19 +347,19 @@ def test_collections_without_marks(t, area):
     if GHC_ROOT:
         raise NotHere("a command's root is the session's own")
     code = program("Work", "thr.stripped").read_bytes()
-    check(code.count(b"(Gen: %2d)") == 1, "the runtime has not the string that it is known by")
+    check(code.count(b"(Gen: %2d)") == 1, "the runtime lacks the string that identifies it")
     path = t.dir / "Work"
     path.write_bytes(code.replace(b"(Gen: %2d)", b"(gen: %2d)"))
     path.chmod(0o755)
     want, got = collect(t, path, "-N1", area, options=("-F", "199"))
     check(got["exact"] is False and got["count"] is None and got["pause_ns"] is None
-          and got["max_pause_ns"] is None, f"it says that it knows: {got}")
+          and got["max_pause_ns"] is None, f"it claims to know: {got}")
     wall, paused = 1e9 * want["total_wall_seconds"], 1e9 * want["GC_wall_seconds"]
     check(0.97 * paused <= got["pause_at_most_ns"] <= 1.05 * wall,
-          f"at most {got['pause_at_most_ns']}, the runtime says {paused}")
+          f"at most {got['pause_at_most_ns']}, the runtime measured {paused}")
     if area == "-A1m":
         check(got["pause_at_most_ns"] <= 2.5 * paused + 0.15 * wall,
-              f"at most {got['pause_at_most_ns']} says nothing: the runtime says {paused} of {wall}")
+              f"at most {got['pause_at_most_ns']} proves nothing: the runtime measured {paused} of {wall}")
 
 
 # ── threads and capabilities that come and go ──

@@ -164,7 +164,7 @@ def compare(stem, label):
 
 
 def compare_threads(what, sums, want, cpu):
-    check(set(sums) <= set(want.threads), f"{what}: threads that the report has not")
+    check(set(sums) <= set(want.threads), f"{what}: threads that the report lacks")
     for key, name in want.threads.items():
         near(f"{what} of {key}", sums.get(key, 0), want.total(name, cpu))
     for pid in {pid for pid, _ in want.threads}:

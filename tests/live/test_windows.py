@@ -126,7 +126,7 @@ def test_sums(t, way):
     states_are_whole(live)
     for function in ("safe_half_2ms", "safe_spin_20us", "safe_sleep_1ms"):
         got = total(live, calls_of(function, "calls"))
-        check(got == truth[function]["calls"], f"{function}: {got} calls, made were {truth[function]['calls']}")
+        check(got == truth[function]["calls"], f"{function}: {got} calls, {truth[function]['calls']} were made")
     again = t.dir / "again"
     again.mkdir()
     for options, place in ((("--window", "0.7"), again), ((), t.dir / "one.json")):
