@@ -220,7 +220,7 @@ def test_refusals(t):
         (("--replay", t.dir / "text", "--save", "x"), 64, "--replay: takes no"),
         (("--replay", t.dir / "text", "--list"), 64, "one of"),
         (("--save", "", "--", "true"), 64, "empty path"),
-        (("--save", t.dir / "busy", "--", "true"), 2, "is there already"),
+        (("--save", t.dir / "busy", "--", "true"), 2, "already exists"),
         (("--save", t.dir / "no" / "x", "--", "true"), 2, "cannot be written"),
     ):
         done = subprocess.run([SAFESCOPED, *map(str, args), "-f", "json", "-o", t.dir / "x.json"],
