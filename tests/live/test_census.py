@@ -57,11 +57,11 @@ def shares(sizes):
     return {k: 100 * v / whole for k, v in sizes.items()}
 
 
-def profiled(t, way, rts):
+def profiled(t, way, rts, *args):
     """The report's target, and the heap profile that GHC wrote, if `rts` asks for one."""
     written = Path(GHC_ROOT or os.getcwd()) / "Census.hp"
     t.finally_do(lambda: written.unlink(missing_ok=True))
-    _, report, _ = profile_run(t, "Census", 5, way=way, rts=rts, options=("--heap-census", "--max-overhead", "100"))
+    _, report, _ = profile_run(t, "Census", 5, *args, way=way, rts=rts, options=("--heap-census", "--max-overhead", "100"))
     return report.target(), profile(written) if rts else None
 
 
@@ -95,6 +95,15 @@ def test_types(t, way):
     for name in largest:
         check(abs(got.get(name, 0) - want[name]) <= 3, f"{name}: {got.get(name, 0):.2f} %, should be {want[name]:.2f} %")
     print("   ", ", ".join(f"{n} {got.get(n, 0):.1f} ({want[n]:.1f})" for n in largest))
+
+
+def test_disturbed(t):
+    """Each collection moves what is being read after the one before it, and none follows the last one."""
+    _, theirs = profiled(t, "v", ("-hT", "-i1.1"))
+    heap = profiled(t, "v", (), "train")[0]["heap"]
+    read, want = heap["census_read"], sum(theirs.values())
+    check_near("bytes in all", sum(c["bytes"] for c in heap["census"]), want, 0.05 * want)
+    check(read["unknown_bytes"] <= 0.05 * read["walked_bytes"], f"what could not be identified: {read}")
 
 
 @thorough

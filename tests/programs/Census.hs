@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 --
--- Census SECONDS: builds a heap of maps, lists, thunks, byte strings and arrays, with some thunks evaluated
+-- Census SECONDS [train]: builds a heap of maps, lists, thunks, byte strings and arrays, with some thunks evaluated
 -- when they are old; then waits for `go`, and for SECONDS makes nothing but garbage, with a major
--- collection every 0.7 s.
+-- collection every 0.7 s. train: ten major collections, 20 ms apart, and then nothing for SECONDS.
 module Main where
 
 import Control.Concurrent
 import Control.Exception
+import Control.Monad
 import qualified Data.ByteString.Char8 as B
 import Data.IORef
 import Data.List (foldl')
@@ -44,7 +45,7 @@ work end major x = do
 
 main :: IO ()
 main = do
-  [seconds] <- getArgs
+  seconds : how <- getArgs
   let shapes = M.fromList [(i, shape i) | i <- [1 .. 200000 :: Int]]
       lazy = IM.fromList [(i, product [1 .. fromIntegral i `mod` 7 :: Integer]) | i <- [1 .. 100000]]
       bytes = [B.pack (show i) | i <- [1 .. 50000 :: Int]]
@@ -58,7 +59,9 @@ main = do
   _ <- evaluate (sum [v | (k, v) <- IM.toList lazy, even k])
   waitForGo
   start <- getMonotonicTime
-  x <- work (start + read seconds) 0 1
+  x <- if how == ["train"]
+    then 1 <$ (replicateM_ 10 (performMajorGC >> threadDelay 20000) >> threadDelay (round (1e6 * read seconds :: Double)))
+    else work (start + read seconds) 0 1
   kept <- (,) <$> mapM readMVar vars <*> mapM readIORef refs
   putStrLn $ "{\"check\": " ++ show (x + M.size shapes + IM.size lazy + length bytes + B.length big + sum (fst kept)
     + sum (snd kept)) ++ "}"

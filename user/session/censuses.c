@@ -10,6 +10,9 @@
 #define TIMEOUT_MS 10000
 /* Attempts before the best of several bad censuses is used. */
 #define MOST_TRIES 8
+/* Censuses that a later collection disturbs are not counted among these, up to this many, since the
+ * program may soon collect less. */
+#define MOST_DISTURBED 16
 /* Limit for a good census: the share that could not be identified, plus the deviation of its size
  * from the live bytes. */
 #define BAD_PERCENT 5
@@ -33,7 +36,7 @@ void censuses__want(struct session *s, struct member *m)
 	if (!s->opts->heap_census)
 		return;
 	m->census.due = true;
-	m->census.tries = 0;
+	m->census.tries = m->census.n_disturbed = 0;
 }
 
 void censuses__want_all(struct session *s)
@@ -109,7 +112,11 @@ static void settle(struct session *s, struct member *m)
 		c->fresh = NULL;
 	}
 	drop(&c->fresh);
-	if (good || ++c->tries >= MOST_TRIES)
+	if (c->fresh_disturbed && c->n_disturbed < MOST_DISTURBED)
+		c->n_disturbed++;
+	else
+		c->tries++;
+	if (good || c->tries >= MOST_TRIES)
 		give_best(s, m);
 }
 
@@ -152,6 +159,32 @@ void censuses__end_all(struct session *s)
 		censuses__end(s, m, false);
 }
 
+/* ── taking one ──────────────────────────────────────────────────────────────────────────── */
+
+static bool has_grown(const struct census_state *c, const struct wire_heap *rec)
+{
+	return c->taken_ns && c->again < MOST_AGAIN && rec->h.ns > c->taken_ns + AGAIN_NS &&
+	       8 * rec->live_words > c->live_bytes + c->live_bytes / 100 * GROWN_PERCENT;
+}
+
+/* Begins the census that is due, if any, after the major collection that ended at `ns`. */
+static void begin(struct session *s, struct member *m, uint64_t ns, uint64_t live_bytes)
+{
+	struct census_state *c = &m->census;
+	int err;
+
+	if (!c->due || target__looks(m->target))
+		return;
+	err = looks__census(s->looks, m->target, TIMEOUT_MS, s->opts->freeze_ms);
+	if (err) {
+		give_up(m, err);
+		return;
+	}
+	c->began_ns = ns;
+	c->began_live_bytes = live_bytes;
+	c->disturbed_ns = 0;
+}
+
 void censuses__take(struct session *s, struct member *m)
 {
 	struct census_state *c = &m->census;
@@ -167,43 +200,20 @@ void censuses__take(struct session *s, struct member *m)
 		c->fresh = census;
 		c->fresh->live_bytes = c->began_live_bytes;
 		c->fresh_ns = c->began_ns;
-		c->fresh_disturbed = c->disturbed;
+		c->fresh_disturbed = c->disturbed_ns;
 		c->taken_at_ns = time__monotonic_ns();
 	}
 	c->began_ns = 0;
-}
-
-/* ── collections ─────────────────────────────────────────────────────────────────────────── */
-
-static bool has_grown(const struct census_state *c, const struct wire_heap *rec)
-{
-	return c->taken_ns && c->again < MOST_AGAIN && rec->h.ns > c->taken_ns + AGAIN_NS &&
-	       8 * rec->live_words > c->live_bytes + c->live_bytes / 100 * GROWN_PERCENT;
-}
-
-static void begin(struct session *s, struct member *m, const struct wire_heap *rec)
-{
-	struct census_state *c = &m->census;
-	int err;
-
-	if (!c->due && has_grown(c, rec)) {
-		c->again++;
-		censuses__want(s, m);
-	}
-	if (!c->due || target__looks(m->target))
+	if (err || !c->disturbed_ns)
 		return;
-	err = looks__census(s->looks, m->target, TIMEOUT_MS, s->opts->freeze_ms);
-	if (err) {
-		give_up(m, err);
-		return;
-	}
-	c->began_ns = rec->h.ns;
-	c->began_live_bytes = 8 * rec->live_words;
-	c->disturbed = false;
+	/* the next collection may be far off */
+	settle(s, m);
+	begin(s, m, c->disturbed_ns, c->disturbed_live_bytes);
 }
 
 void censuses__on_heap(struct session *s, const struct wire_heap *rec, size_t size)
 {
+	struct census_state *c;
 	struct member *m;
 
 	if (!s->opts->heap_census || size < sizeof(*rec))
@@ -215,8 +225,15 @@ void censuses__on_heap(struct session *s, const struct wire_heap *rec, size_t si
 		settle(s, m);
 	if (!is_major(rec))
 		return;
-	if (m->census.began_ns)
-		m->census.disturbed = true;
-	else
-		begin(s, m, rec);
+	c = &m->census;
+	if (c->began_ns) {
+		c->disturbed_ns = rec->h.ns;
+		c->disturbed_live_bytes = 8 * rec->live_words;
+		return;
+	}
+	if (!c->due && has_grown(c, rec)) {
+		c->again++;
+		censuses__want(s, m);
+	}
+	begin(s, m, rec->h.ns, 8 * rec->live_words);
 }

@@ -14,10 +14,12 @@ struct wire_heap;
 
 struct census_state {
 	bool due, failed;
-	unsigned tries, again;
+	unsigned tries, n_disturbed, again;
 	/* the collection that the census in progress follows; 0: none in progress */
 	uint64_t began_ns, began_live_bytes;
-	bool disturbed; /* another major collection has run since */
+	/* the last major collection since then, which may have moved what was being read; 0: none
+	 */
+	uint64_t disturbed_ns, disturbed_live_bytes;
 	/* the latest census, as long as its collection may have been the one at the program's end;
 	 * and when it was taken */
 	struct target_census *fresh;
