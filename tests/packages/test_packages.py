@@ -186,7 +186,7 @@ def queue_windows(t, debian, url):
                                "-o", files, "--push", url, "--push-queue", queue], stdin=subprocess.DEVNULL,
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     t.finally_do(lambda: (replay.kill(), replay.wait()))
-    check("is kept" in replay.stderr.readline(), "somebody took them")
+    check("are kept" in replay.stderr.readline(), "somebody took them")
     deadline = time.monotonic() + 60
     while len(list(queue.rglob("*.push"))) < 4:
         check(time.monotonic() < deadline, "they are not in the queue")
