@@ -111,8 +111,8 @@ def test_one_process_maps_2000_files(t):
     report = finish(t, session)
     check(most < MEMORY_MAX_MB, f"{most:.0f} MB of memory, of {2000 * FILE_BYTES >> 20} MB that were mapped")
     check_victim(t, report, other)
-    told = missing(report.target(attacker.pid), "has no names")
-    check(told and "1024" in told[0], f"the report does not show what was left out: {report.target(attacker.pid)['missing']}")
+    reports = missing(report.target(attacker.pid), "has no names")
+    check(reports and "1024" in reports[0], f"the report does not show what was left out: {report.target(attacker.pid)['missing']}")
 
 
 def test_many_processes_use_up_unwind_rows(t):
@@ -128,8 +128,8 @@ def test_many_processes_use_up_unwind_rows(t):
     report = finish(t, session)
     check_victim(t, report, other)
     # by the limit of rows per user, or already by that of files
-    told = [a for a in attackers if missing(report.target(a.pid), str(NOBODY))]
-    check(len(told) >= count // 4, f"{len(told)} of {count} reports show what was left out")
+    reports = [a for a in attackers if missing(report.target(a.pid), str(NOBODY))]
+    check(len(reports) >= count // 4, f"{len(reports)} of {count} reports show what was left out")
 
 
 # More than half of the threads that the kernel side has room for (bpf/wire.h).
@@ -178,8 +178,8 @@ def test_one_process_has_many_threads(t):
           f"what was refused before it began is reported for it: {report.target(later.pid)['missing']}")
     check_victim(t, report, other)
     check(not missing(report.target(other.pid), "threads of user"), f"it lacks threads: {report.target(other.pid)['missing']}")
-    told = missing(report.target(attacker.pid), f"threads of user {NOBODY}")
-    check(told, f"the report does not show what was left out: {report.target(attacker.pid)['missing']}")
+    reports = missing(report.target(attacker.pid), f"threads of user {NOBODY}")
+    check(reports, f"the report does not show what was left out: {report.target(attacker.pid)['missing']}")
 
 
 def test_threads_that_end_make_room(t):

@@ -5,6 +5,7 @@
 
 #include "capture/capture.h"
 #include "capture_folder.h"
+#include "picture/make.h"
 #include "test_timeline_kit.h"
 
 static inline void kit_capture(struct kit *kit, const struct timeline_opts *opts,
@@ -37,6 +38,36 @@ static inline struct replay *replay_all(const struct replay_hooks *hooks)
 	assert_int_equal(replay__notes(r)->refused_inputs, 0);
 	assert_int_equal(replay__notes(r)->unknown_inputs, 0);
 	return r;
+}
+
+/* What is done with the picture of each window. */
+struct kit_windows {
+	void (*add)(void *ctx, const struct picture *pic);
+	void *ctx;
+};
+
+static inline int kit_take_window(void *ctx, struct picture *pic)
+{
+	const struct kit_windows *windows = ctx;
+
+	windows->add(windows->ctx, pic);
+	picture__free(pic);
+	return 0;
+}
+
+/* Replays the capture in windows of this length (0: as a whole), and calls `add` for each. */
+static inline void replay_windows(uint64_t window_ns, bool haskell_lanes,
+				  void (*add)(void *ctx, const struct picture *pic), void *ctx)
+{
+	struct kit_windows windows = {.add = add, .ctx = ctx};
+	const struct replay_hooks hooks = {.ctx = &windows,
+					   .window_ns = window_ns,
+					   .window = kit_take_window,
+					   .haskell_lanes = haskell_lanes};
+	struct replay *r = replay_all(&hooks);
+
+	add(ctx, replay__picture(r));
+	replay__free(r);
 }
 
 #endif

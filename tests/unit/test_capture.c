@@ -442,8 +442,9 @@ struct missed {
 	unsigned unknown; /* windows that have collections, but do not know how many were missed */
 };
 
-static void add_missed(struct missed *sum, const struct picture *pic)
+static void add_missed(void *ctx, const struct picture *pic)
 {
+	struct missed *sum = ctx;
 	for (size_t i = 0; i < picture__n_targets(pic); i++) {
 		const struct pic_target *t = picture__target(pic, i);
 		uint64_t missed = pic_target__gcs_missed(t);
@@ -456,22 +457,11 @@ static void add_missed(struct missed *sum, const struct picture *pic)
 	}
 }
 
-static int take_window(void *ctx, struct picture *pic)
-{
-	add_missed(ctx, pic);
-	picture__free(pic);
-	return 0;
-}
-
 static struct missed missed_of(uint64_t window_ns)
 {
 	struct missed sum = {0};
-	const struct replay_hooks hooks = {
-		.ctx = &sum, .window_ns = window_ns, .window = take_window};
-	struct replay *r = replay_all(&hooks);
 
-	add_missed(&sum, replay__picture(r));
-	replay__free(r);
+	replay_windows(window_ns, false, add_missed, &sum);
 	return sum;
 }
 

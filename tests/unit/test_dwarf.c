@@ -188,10 +188,10 @@ static void compressed(void **state)
 }
 
 /*
- * Writes a copy of this program whose compressed .debug_info has `says` as its size in bytes.
+ * Writes a copy of this program whose compressed .debug_info announces a size of `bytes`.
  * Returns false if no tool can compress it.
  */
-static bool write_boast(const char *path, uint64_t says)
+static bool write_boast(const char *path, uint64_t bytes)
 {
 	char command[256];
 	Elf64_Ehdr h;
@@ -215,7 +215,7 @@ static bool write_boast(const char *path, uint64_t says)
 	}
 	if (found) {
 		assert_int_equal(pread(fd, &c, sizeof(c), (off_t)s.sh_offset), sizeof(c));
-		c.ch_size = says;
+		c.ch_size = bytes;
 		assert_int_equal(pwrite(fd, &c, sizeof(c), (off_t)s.sh_offset), sizeof(c));
 	}
 	close(fd);

@@ -77,8 +77,9 @@ struct sum {
 	uint64_t waited[8], in_hole[8], wall[8]; /* by thread */
 };
 
-static void add(struct sum *sum, const struct picture *pic)
+static void add(void *ctx, const struct picture *pic)
 {
+	struct sum *sum = ctx;
 	const struct pic_target *t = picture__target(pic, 0);
 
 	for (uint64_t tso = 0; tso < ARRAY_SIZE(sum->waited); tso++)
@@ -89,22 +90,11 @@ static void add(struct sum *sum, const struct picture *pic)
 		}
 }
 
-static int take_window(void *ctx, struct picture *pic)
-{
-	add(ctx, pic);
-	picture__free(pic);
-	return 0;
-}
-
 static struct sum sum_of(uint64_t window_ns)
 {
 	struct sum sum = {0};
-	const struct replay_hooks hooks = {
-		.ctx = &sum, .window_ns = window_ns, .window = take_window, .haskell_lanes = true};
-	struct replay *r = replay_all(&hooks);
 
-	add(&sum, replay__picture(r));
-	replay__free(r);
+	replay_windows(window_ns, true, add, &sum);
 	return sum;
 }
 
@@ -127,11 +117,21 @@ static void begin_captured(struct kit *kit, struct capture **ret_capture)
 	put(kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
 }
 
-static void end_captured(struct kit *kit, struct capture *capture)
+/* Returns what a replay of the whole capture has. */
+static struct sum end_captured(struct kit *kit, struct capture *capture)
 {
 	assert_int_equal(timeline__finish(kit->tl, END), 0);
 	assert_int_equal(capture__finish(capture), 0);
 	timeline__free(kit->tl);
+	return sum_of(0);
+}
+
+/* The same; the last look finds that 5 waits. */
+static struct sum end_captured_waiting(struct kit *kit, struct capture *capture)
+{
+	put_snap(kit, NULL, 0, true);
+	look(kit, END - 10000, END, 5, BLOCKED_ON_MVAR);
+	return end_captured(kit, capture);
 }
 
 /*
@@ -152,10 +152,7 @@ static void test_captured(void **state)
 	for (uint64_t tso = 5; tso < 7; tso++)
 		look(&kit, T0 + 290000, T0 + 300000, tso, BLOCKED_ON_MVAR);
 	sleeps(&kit, T0 + 300000, END);
-	put_snap(&kit, NULL, 0, true);
-	look(&kit, END - 10000, END, 5, BLOCKED_ON_MVAR);
-	end_captured(&kit, capture);
-	whole = sum_of(0);
+	whole = end_captured_waiting(&kit, capture);
 	assert_int_equal(whole.waited[5], END - T0 - 10000);
 	assert_int_equal(whole.waited[6], 300000 - 30000);
 	assert_int_equal(whole.waited[7], 0);
@@ -187,10 +184,7 @@ static void test_captured_seen_later(void **state)
 		r.call.rts.tso_id = 7;
 		put(&kit, &r);
 		sleeps(&kit, T0 + 780000, END);
-		put_snap(&kit, NULL, 0, true);
-		look(&kit, END - 10000, END, 5, BLOCKED_ON_MVAR);
-		end_captured(&kit, capture);
-		whole = sum_of(0);
+		whole = end_captured_waiting(&kit, capture);
 		assert_int_equal(whole.waited[5], END - T0 - 10000);
 		assert_int_equal(whole.waited[6], 430000 - 30000);
 		assert_int_equal(whole.waited[7], 770000 - 50000);
@@ -215,10 +209,7 @@ static void test_captured_stops(void **state)
 	sleeps(&kit, T0 + 310000, T0 + 600000);
 	put_left(&kit, T0 + 610000, 0, 6, BLOCKED_ON_MVAR);
 	sleeps(&kit, T0 + 610000, END);
-	put_snap(&kit, NULL, 0, true);
-	look(&kit, END - 10000, END, 5, BLOCKED_ON_MVAR);
-	end_captured(&kit, capture);
-	whole = sum_of(0);
+	whole = end_captured_waiting(&kit, capture);
 	assert_int_equal(whole.waited[6], 610000 - 10000);
 	check_windows(&whole);
 }
@@ -245,8 +236,7 @@ static void test_captured_gaps(void **state)
 		put_snap(&kit, NULL, 0, true);
 		if (looked)
 			look(&kit, END - 10000, END, 5, BLOCKED_ON_MVAR);
-		end_captured(&kit, capture);
-		whole = sum_of(0);
+		whole = end_captured(&kit, capture);
 		assert_int_equal(whole.wall[5], END - T0);
 		assert_int_equal(whole.wall[6], (looked ? T0 + 765000 : END) - T0 - 20000);
 		assert_int_equal(whole.wall[7], 10000);
@@ -275,8 +265,7 @@ static void test_captured_black_holes(void **state)
 	put_snap(&kit, NULL, 0, true);
 	for (uint64_t tso = 5; tso < 8; tso++)
 		look(&kit, END - 10000, END, tso, BLOCKED_ON_MVAR);
-	end_captured(&kit, capture);
-	whole = sum_of(0);
+	whole = end_captured(&kit, capture);
 	assert_int_equal(whole.in_hole[5], 610000 - 10000);
 	assert_int_equal(whole.waited[5], END - T0 - 610000);
 	assert_int_equal(whole.in_hole[6], 755000 - 30000);
@@ -298,8 +287,7 @@ static void test_captured_exit(void **state)
 	begin_captured(&kit, &capture);
 	waits(&kit, T0, 5, BLOCKED_ON_BLACKHOLE, END - 1000);
 	put(&kit, mk_event(&r, WIRE_PROC_EXIT, 7, END));
-	end_captured(&kit, capture);
-	whole = sum_of(0);
+	whole = end_captured(&kit, capture);
 	assert_int_equal(whole.in_hole[5], END - T0 - 10000);
 	check_windows(&whole);
 }

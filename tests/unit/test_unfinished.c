@@ -21,8 +21,9 @@ struct sums {
 	bool exact;
 };
 
-static void add(struct sums *sums, const struct picture *pic)
+static void add(void *ctx, const struct picture *pic)
 {
+	struct sums *sums = ctx;
 	const struct pic_target *t = picture__target(pic, 0);
 	const struct pic_lanes *threads = &t->lanes[LANE_THREAD];
 
@@ -45,22 +46,11 @@ static void add(struct sums *sums, const struct picture *pic)
 	}
 }
 
-static int take_window(void *ctx, struct picture *pic)
-{
-	add(ctx, pic);
-	picture__free(pic);
-	return 0;
-}
-
 static struct sums replay(uint64_t window_ns)
 {
 	struct sums sums = {.exact = true};
-	const struct replay_hooks hooks = {
-		.ctx = &sums, .window_ns = window_ns, .window = take_window};
-	struct replay *r = replay_all(&hooks);
 
-	add(&sums, replay__picture(r));
-	replay__free(r);
+	replay_windows(window_ns, false, add, &sums);
 	return sums;
 }
 

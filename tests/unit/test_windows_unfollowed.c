@@ -4,7 +4,6 @@
  * a replay in windows: the windows add up to the whole session.
  */
 #include "capture_kit.h"
-#include "picture/make.h"
 
 #define MAX_TID 10
 
@@ -12,8 +11,9 @@ struct sum {
 	uint64_t states_ns[MAX_TID][LANE_STATES], cpu_ns[MAX_TID];
 };
 
-static void add(struct sum *sum, const struct picture *pic)
+static void add(void *ctx, const struct picture *pic)
 {
+	struct sum *sum = ctx;
 	const struct pic_lanes *lanes = &picture__target(pic, 0)->lanes[LANE_THREAD];
 
 	check_all(pic);
@@ -27,22 +27,11 @@ static void add(struct sum *sum, const struct picture *pic)
 	}
 }
 
-static int take_window(void *ctx, struct picture *pic)
-{
-	add(ctx, pic);
-	picture__free(pic);
-	return 0;
-}
-
 static struct sum sum_of(uint64_t window_ns)
 {
 	struct sum sum = {0};
-	const struct replay_hooks hooks = {
-		.ctx = &sum, .window_ns = window_ns, .window = take_window};
-	struct replay *r = replay_all(&hooks);
 
-	add(&sum, replay__picture(r));
-	replay__free(r);
+	replay_windows(window_ns, false, add, &sum);
 	return sum;
 }
 

@@ -3,7 +3,6 @@
 #include "completion.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
@@ -11,7 +10,6 @@
 #include "base/base.h"
 #include "export/export.h"
 #include "option_table.h"
-#include "output/output.h"
 
 #define LANES "thread,capability,haskell"
 
@@ -223,8 +221,6 @@ static void print_zsh(void)
 
 int completion__print(const char *shell)
 {
-	int err;
-
 	if (!strcmp(shell, "bash")) {
 		print_bash();
 	} else if (!strcmp(shell, "zsh")) {
@@ -233,8 +229,5 @@ int completion__print(const char *shell)
 		log_error("--completion %s: bash or zsh", shell);
 		return EX_USAGE;
 	}
-	err = output__flush(stdout);
-	if (err)
-		log_error("standard output: %s", strerror(-err));
-	return err ? EXIT_FAILED : EXIT_COMPLETE;
+	return EXIT_COMPLETE;
 }

@@ -5,7 +5,8 @@
 
 /*
  * Prints the completion script for "bash" or "zsh", made from the table of options, to standard
- * output. Returns the process's exit code; another shell is reported as wrong usage.
+ * output; the caller checks whether that worked. Returns the process's exit code; another shell is
+ * reported as wrong usage.
  */
 int completion__print(const char *shell);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The command line, parsed with glibc's argp, and the configuration file that it names. */
 #include <argp.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "completion.h"
 #include "config.h"
 #include "metrics/server.h"
+#include "output/output.h"
 #include "options_priv.h"
 
 #define MAX_SETTINGS 4096
@@ -101,15 +101,17 @@ static error_t take_argument(struct command_line *line, struct argp_state *state
 	exit_wrong(text);
 }
 
-/* argp ends the program after --help, --usage and --version, whether they could be written or not.
- */
-static bool argp_may_exit;
+/* True while argp reads the command line: it ends the program after --help, --usage and --version,
+ * whether they could be written or not. */
+static bool may_print_and_exit;
 
-static void check_what_argp_wrote(void)
+static void check_what_was_printed(void)
 {
-	if (!argp_may_exit || (!fflush(stdout) && !ferror(stdout)))
+	int err = may_print_and_exit ? output__flush(stdout) : 0;
+
+	if (!err)
 		return;
-	log_error("standard output: %s", strerror(errno ? errno : EIO));
+	log_error("standard output: %s", strerror(-err));
 	_exit(EXIT_FAILED);
 }
 
@@ -126,7 +128,6 @@ static error_t take_option(int key, char *arg, struct argp_state *state)
 		argp_state_help(state, state->out_stream, ARGP_HELP_STD_HELP);
 		return 0;
 	case OPT_COMPLETION:
-		argp_may_exit = false;
 		exit(completion__print(arg));
 	case ARGP_KEY_ARG:
 		return take_argument(line, state, arg);
@@ -175,9 +176,9 @@ static const struct command_line *read_command_line(int argc, char **argv)
 	static struct command_line line;
 
 	make_argp_options(options, ARRAY_SIZE(options));
-	argp_may_exit = !atexit(check_what_argp_wrote);
+	may_print_and_exit = !atexit(check_what_was_printed);
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &line);
-	argp_may_exit = false;
+	may_print_and_exit = false;
 	return &line;
 }
 
