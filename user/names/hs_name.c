@@ -50,14 +50,31 @@ bool hs_name__is_anonymous(const char *name)
 	return false;
 }
 
-static void cut_unique(char *s)
+/* Any letter or digit for the origin: known names have 0. */
+static bool is_any_unique(const char *s)
+{
+	size_t len = 0;
+
+	while (isalnum((unsigned char)s[len]))
+		len++;
+	return len >= 2 && !s[len];
+}
+
+/*
+ * @full: the name was printed with its package, and so always has a unique, of any origin and as
+ * short as "r3" (a compiler that finds an old interface file numbers that module's names first).
+ */
+static void cut_unique(char *s, bool full)
 {
 	char *last = strrchr(s, '_');
 
+	if (!last || last == s)
+		return;
 	/* otherwise any trailing word would look like a unique: real ones contain a digit or a
 	 * capital */
-	if (!last || last == s || !is_unique(last + 1) ||
-	    !strpbrk(last + 2, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+	if (full ? !is_any_unique(last + 1)
+		 : !is_unique(last + 1) ||
+			    !strpbrk(last + 2, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
 		return;
 	*last = '\0';
 	/* keep the unique, unless a number tells them apart */
@@ -70,7 +87,7 @@ void hs_name__occurrence(const char *label, char *out)
 	snprintf(out, HS_NAME_LEN, "%s", label);
 	if (!cut_suffix(out, "_con_info") && !cut_suffix(out, "_info"))
 		cut_suffix(out, "_entry");
-	cut_unique(out);
+	cut_unique(out, false);
 }
 
 static size_t word_length(const char *s)
@@ -125,7 +142,7 @@ bool hs_name__is_made_up(const char *name)
 
 static size_t module_length(const char *s)
 {
-	size_t len = 0;
+	size_t colon = s[0] == ':', len = colon; /* ":Main" holds a program's main */
 
 	while (isupper((unsigned char)s[len])) {
 		size_t i = len;
@@ -136,12 +153,12 @@ static size_t module_length(const char *s)
 			break;
 		len = i + 1;
 	}
-	return len;
+	return len > colon ? len : 0;
 }
 
 /*
- * The length of "main:" before a qualified name: since 9.6 some names include their package. Not
- * for the data constructor of a class, "Main.D:Show".
+ * The length of "main:" before a qualified name (pprFullName of GHC.Types.Name, since 9.6). Not for
+ * the data constructor of a class, "Main.D:Show".
  */
 static size_t package_length(const char *s)
 {
@@ -170,6 +187,6 @@ bool hs_name__description(const char *text, char *ret_module, size_t module_size
 		return false;
 	snprintf(ret_module, module_size, "%.*s", module ? (int)module - 1 : 0, inner);
 	snprintf(ret_name, HS_NAME_LEN, "%s", inner + module);
-	cut_unique(ret_name);
+	cut_unique(ret_name, inner > plain);
 	return true;
 }
