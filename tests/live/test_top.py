@@ -189,6 +189,18 @@ def test_keys(t):
     term.check_given_back()
 
 
+def of_session(leader):
+    """The processes of the session (setsid) of `leader`."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if int(stat.read_text().rsplit(")", 1)[1].split()[3]) == leader:
+                found.append(int(stat.parent.name))
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return found
+
+
 def children(pid):
     return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
@@ -275,6 +287,28 @@ def test_live(t):
     term.check_given_back()
     for target in (burner, caller):
         target.result()
+
+
+def test_ctrl_c_while_it_ends(t):
+    """A session that does not end is killed at once by one more Ctrl-C, not only after 15 s, and nothing is left of it."""
+    target = t.target("Split", 5)
+    term = terminal(t, "--pid", target.pid, "-o", t.dir)
+    term.wait_for("screen", r"q quit")
+    child = children(term.process.pid)
+    for pid in child:
+        os.kill(pid, signal.SIGSTOP)
+    began = time.monotonic()
+    term.press("\003")
+    time.sleep(1)
+    check(term.process.poll() is None, "it does not wait for its session")
+    term.press("\003")
+    term.end()
+    check(time.monotonic() - began < 12, "it waited for its session")
+    term.check_given_back()
+    end = time.monotonic() + 20
+    while (left := of_session(term.process.pid)):
+        check(time.monotonic() < end, f"its processes {left} are still there")
+        time.sleep(0.1)
 
 
 if __name__ == "__main__":

@@ -40,17 +40,20 @@ struct screen {
 
 /* ── the child ───────────────────────────────────────────────────────────────────────────── */
 
-_Noreturn static void run_child(const struct top_opts *opts, int frames, int messages, pid_t parent)
+_Noreturn static void run_child(struct screen *s, int frames, int messages, pid_t parent)
 {
 	int null = open("/dev/null", O_RDONLY);
 
+	/* or a writer of windows that outlives this process would wait for itself to read */
+	fd__close(&s->frames_fd);
+	fd__close(&s->messages_fd);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	signals__reset();
 	signals__ignore_harmless();
 	if (null < 0 || getppid() != parent || dup2(null, STDIN_FILENO) < 0 ||
 	    dup2(frames, STDOUT_FILENO) < 0 || dup2(messages, STDERR_FILENO) < 0)
 		_exit(EXIT_FAILED);
-	exit(opts->run(opts->ctx));
+	exit(s->opts->run(s->opts->ctx));
 }
 
 static int start_child(struct screen *s)
@@ -64,16 +67,16 @@ static int start_child(struct screen *s)
 		fd__close(&frames[1]);
 		return err;
 	}
+	s->frames_fd = frames[0];
+	s->messages_fd = messages[0];
 	fflush(NULL);
 	s->child = fork();
 	if (!s->child)
-		run_child(s->opts, frames[1], messages[1], parent);
+		run_child(s, frames[1], messages[1], parent);
 	if (s->child < 0)
 		err = -errno;
 	fd__close(&frames[1]);
 	fd__close(&messages[1]);
-	s->frames_fd = frames[0];
-	s->messages_fd = messages[0];
 	if (!err &&
 	    (fcntl(frames[0], F_SETFL, O_NONBLOCK) || fcntl(messages[0], F_SETFL, O_NONBLOCK)))
 		err = -errno;
@@ -308,7 +311,22 @@ static void wait_for_something(struct screen *s, uint64_t now)
 		s->leave = true;
 }
 
-/* Asks the child to end, and reads its pipes meanwhile, since it may have more to write. */
+/* Whether Ctrl-C, an ordinary key here, was pressed once more. */
+static bool is_impatient(void)
+{
+	struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
+	unsigned char keys[64];
+	ssize_t n = 0;
+
+	if (poll(&fd, 1, 0) == 1 && fd.revents & POLLIN)
+		n = read(STDIN_FILENO, keys, sizeof(keys));
+	return n > 0 && memchr(keys, 3, (size_t)n);
+}
+
+/*
+ * Asks the child to end, and reads its pipes meanwhile, since it may have more to write. Kills it
+ * if that takes too long, or the user does not want to wait.
+ */
 static void end_child(struct screen *s)
 {
 	uint64_t until = time__monotonic_ns() + END_WAIT_NS;
@@ -324,7 +342,7 @@ static void end_child(struct screen *s)
 		take_end(s);
 		take_messages(s);
 		take_frames(s, now);
-		if (now >= until || signals__take(s->signal_fd, &taken)) {
+		if (now >= until || signals__take(s->signal_fd, &taken) || is_impatient()) {
 			kill(s->child, SIGKILL);
 			waitpid(s->child, &s->status, 0);
 			s->child = 0;
