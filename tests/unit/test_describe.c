@@ -34,8 +34,11 @@ static const char program[] = "module Main (main) where\n"
 			      "gamma :: M.Map Int String -> IO ()\n"
 			      "gamma m = mapM_ (\\k -> print (M.lookup k m)) [1 .. 9]\n"
 			      "{-# NOINLINE gamma #-}\n"
+			      "(∘∘) :: Int -> Int -> Int\n"
+			      "a ∘∘ b = if a < 1 then b else alpha (a ∘∘ (b - 1))\n"
+			      "{-# NOINLINE (∘∘) #-}\n"
 			      "main :: IO ()\n"
-			      "main = print (alpha 9) >> gamma (M.fromList [(1, \"x\")])\n";
+			      "main = print (alpha 9 ∘∘ 1) >> gamma (M.fromList [(1, \"x\")])\n";
 
 __attribute__((format(printf, 1, 2))) static int sh(const char *format, ...)
 {
@@ -142,7 +145,7 @@ static bool is_called(const char *name, const char *wanted)
 
 static void closures(void **state)
 {
-	static const char *const wanted[] = {"alpha", "beta", "gamma"};
+	static const char *const wanted[] = {"alpha", "beta", "gamma", "\xef\xbf\xbd\xef\xbf\xbd"};
 	struct elf_code ranges[16];
 	struct elf_file *elf = compiled("-prof");
 	struct describe *d = NULL;

@@ -129,6 +129,13 @@ static void descriptions(void **state)
 		{"<D:Foo_s1a2>", "", "D:Foo"},
 		{"<.>", "", "."},
 		{"<Foo>", "", "Foo"},
+		/* only the low byte of each character is there */
+		{"<lib-0.2.1-5v3kPq8z:Gr\xf6\xdf\x65.T\xfcr.$w\xf6\x66\x66ne_rz>", "Größe.Tür",
+		 "$wöffne"},
+		{"<\xd6l.Main.fl\xf6\xdf_s1a2>", "Öl.Main", "flöß"},
+		{"<main:Main.\x18\x18_r3>", "Main", "\xef\xbf\xbd\xef\xbf\xbd"},
+		{"<main:Main.\xb1\xb2_x_r3>", "Main", "\xef\xbf\xbd\xef\xbf\xbd_x"},
+		{"<main:Größe.öffne_r3>", "Größe", "öffne"},
 	};
 	static const char *const bad[] = {"", "<", "<>", "BLACKHOLE", "<a", "a>"};
 	char module[256], name[HS_NAME_LEN], lengthy[2 * HS_NAME_LEN];

@@ -57,18 +57,23 @@ bool describe__is_thunk(uint32_t type)
 	return type >= TYPE_THUNK && type <= TYPE_THUNK_LAST;
 }
 
-/* A string that is printable and terminated; else NULL. */
+/*
+ * A terminated string that is printable, or "<…>", in which the low byte of an operator like "∘"
+ * may be a control character; else NULL.
+ */
 static const char *text_at(const struct elf_file *elf, uint64_t vaddr)
 {
 	const char *s = (const char *)elf__at(elf, vaddr, 1);
+	bool printable = true;
 	size_t len;
 
 	if (!s || !*s)
 		return NULL;
 	for (len = 0; len < MAX_TEXT && elf__at(elf, vaddr, len + 1); len++) {
 		if (!s[len])
-			return s;
-		if ((unsigned char)s[len] < 0x20)
+			return printable || s[len - 1] == '>' ? s : NULL;
+		printable &= (unsigned char)s[len] >= 0x20;
+		if (!printable && s[0] != '<')
 			return NULL;
 	}
 	return NULL;

@@ -144,14 +144,13 @@ static size_t module_length(const char *s)
 {
 	size_t colon = s[0] == ':', len = colon; /* ":Main" holds a program's main */
 
-	while (isupper((unsigned char)s[len])) {
-		size_t i = len;
+	/* a name is never followed by a dot: any letter beyond ASCII is taken for a capital */
+	while (isupper((unsigned char)s[len]) || (unsigned char)s[len] >= 0x80) {
+		size_t end = len + word_length(s + len);
 
-		while (isalnum((unsigned char)s[i]) || s[i] == '_' || s[i] == '\'')
-			i++;
-		if (s[i] != '.' || !s[i + 1])
+		if (s[end] != '.' || !s[end + 1])
 			break;
-		len = i + 1;
+		len = end + 1;
 	}
 	return len > colon ? len : 0;
 }
@@ -171,6 +170,53 @@ static size_t package_length(const char *s)
 	return len && s[len] == ':' && module_length(s + len + 1) ? len + 1 : 0;
 }
 
+/*
+ * GHC writes only the low byte of each character of a description: right for "größe", but a Greek
+ * or Cyrillic letter is lost.
+ */
+static bool is_letter(unsigned char c)
+{
+	return c >= 0xc0 && c != 0xd7 && c != 0xf7;
+}
+
+static bool is_utf8(const char *s)
+{
+	uint32_t cp;
+
+	while (*s) {
+		size_t len = text__decode(s, strnlen(s, 4), &cp);
+
+		if (!len || cp < 0x20)
+			return false;
+		s += len;
+	}
+	return true;
+}
+
+/* Makes UTF-8 of len bytes of a description. False: it does not fit. */
+static bool to_utf8(const char *text, size_t len, char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (size - n <= 3)
+			return false;
+		if (c >= 0x20 && c < 0x7f) {
+			out[n++] = (char)c;
+		} else if (is_letter(c)) {
+			out[n++] = (char)(0xc0 | c >> 6);
+			out[n++] = (char)(0x80 | (c & 0x3f));
+		} else {
+			memcpy(out + n, "\xef\xbf\xbd", 3);
+			n += 3;
+		}
+	}
+	out[n] = '\0';
+	return true;
+}
+
 bool hs_name__description(const char *text, char *ret_module, size_t module_size, char *ret_name)
 {
 	char plain[HS_NAME_LEN];
@@ -181,6 +227,8 @@ bool hs_name__description(const char *text, char *ret_module, size_t module_size
 		return false;
 	memcpy(plain, text + 1, len - 2);
 	plain[len - 2] = '\0';
+	if (!is_utf8(plain) && !to_utf8(text + 1, len - 2, plain, sizeof(plain)))
+		return false;
 	inner = plain + package_length(plain);
 	module = module_length(inner);
 	if (module > module_size)
