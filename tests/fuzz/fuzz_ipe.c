@@ -38,7 +38,8 @@ static int read_memory(void *ctx, uint64_t addr, void *buf, size_t len)
 
 static void check(const struct ipe_out *out)
 {
-	char one[HS_NAME_LEN], two[HS_NAME_LEN], module[64];
+	char one[HS_NAME_LEN], two[HS_NAME_LEN];
+	struct hs_description description;
 
 	if (out->n > out->max_entries || out->strings_len > out->max_strings)
 		abort();
@@ -56,7 +57,7 @@ static void check(const struct ipe_out *out)
 		hs_name__occurrence(out->strings + e->table, one);
 		hs_name__combine(out->strings + e->label, one, two);
 		hs_name__is_made_up(two);
-		hs_name__description(out->strings + e->table, module, sizeof(module), one);
+		(void)hs_name__description(out->strings + e->table, &description);
 		demangle_here(out->strings + e->table, two, sizeof(two));
 	}
 }

@@ -221,6 +221,28 @@ def test_descriptions(t):
         check({function, f"$w{function}"} & shown, f"no {function} among {sorted(shown)}")
 
 
+@cases("symbols", "stripped")
+def test_packages(t, case):
+    """Functions named by closures' descriptions have their modules' packages: each module has one, and only the
+    program's own are in none."""
+    if GHC_ROOT:
+        raise NotHere("scripts/ghc-root does not compile Shelf")
+    target = t.target("Shelf", 3, way="thr_p" if case == "symbols" else "thr_p.stripped")
+    session = t.attach(target, "--stacks", "stg", "-F", "999")
+    target.go()
+    check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
+    report = t.report()
+    functions = [f for f in report.target()["functions"] if f["kind"] == "haskell" and f["module"]]
+    packages = {}
+    for f in functions:
+        packages.setdefault(f["module"], set()).add(f["package"])
+    own = {"Main", "Ready", "ShelfIndex", "ShelfPlain", "ShelfTypes"}
+    check(own & set(packages), f"no function of the program among {packages}")
+    wrong = {m: p for m, p in packages.items() if p != {None} and m in own or len(p) > 1 or None in p and m not in own}
+    check(not wrong, f"modules with a wrong package: {wrong}")
+    check(report.target()["names"]["description"] > 100, f"few descriptions: {report.target()['names']}")
+
+
 def test_symbols(t):
     """Without an info table map or profiling: exported functions are named by their symbols, C++ functions as in the
     source, and every frame has its source of names."""

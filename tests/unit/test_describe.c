@@ -120,7 +120,7 @@ static void blocks(void **state)
 {
 	struct elf_file *elf = compiled("");
 	struct describe *d = NULL;
-	const char *module, *name;
+	struct describe_name name;
 	struct elf_code code;
 
 	(void)state;
@@ -129,7 +129,7 @@ static void blocks(void **state)
 	assert_int_equal(describe__new(elf, false, &d), 0);
 	check_blocks(elf, d);
 	assert_true(elf__code_ranges(elf, &code, 1) == 1);
-	assert_false(describe__closure(d, elf, code.start, &module, &name));
+	assert_false(describe__closure(d, elf, code.start, &name));
 	describe__free(d);
 	elf__free(elf);
 }
@@ -149,7 +149,7 @@ static void closures(void **state)
 	struct elf_code ranges[16];
 	struct elf_file *elf = compiled("-prof");
 	struct describe *d = NULL;
-	const char *module, *name;
+	struct describe_name name;
 	bool seen[ARRAY_SIZE(wanted)] = {false};
 	size_t n;
 
@@ -163,11 +163,12 @@ static void closures(void **state)
 	for (size_t i = 0; i < n; i++)
 		for (uint64_t at = ranges[i].start; at < ranges[i].end; at++)
 			for (size_t k = 0; k < ARRAY_SIZE(wanted); k++)
-				seen[k] |= describe__closure(d, elf, at, &module, &name) &&
-					   !strcmp(module, "Main") && is_called(name, wanted[k]);
+				seen[k] |= describe__closure(d, elf, at, &name) &&
+					   !strcmp(name.module, "Main") &&
+					   is_called(name.name, wanted[k]);
 	for (size_t k = 0; k < ARRAY_SIZE(wanted); k++)
 		assert_true(seen[k]);
-	assert_false(describe__closure(d, elf, 0, &module, &name));
+	assert_false(describe__closure(d, elf, 0, &name));
 	describe__free(d);
 	elf__free(elf);
 }

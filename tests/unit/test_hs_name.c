@@ -137,24 +137,48 @@ static void descriptions(void **state)
 		{"<main:Main.\xb1\xb2_x_r3>", "Main", "\xef\xbf\xbd\xef\xbf\xbd_x"},
 		{"<main:Größe.öffne_r3>", "Größe", "öffne"},
 	};
+	static const struct {
+		const char *text, *package;
+	} packages[] = {
+		{"<main:Main.lvl3_r3>", "main"},
+		{"<ghc-prim:GHC.Types.:_04>", "ghc-prim"},
+		{"<text-1.2.5.0-5v3kPq8zXyWAbCdE:Data.Text.pack_r3>",
+		 "text-1.2.5.0-5v3kPq8zXyWAbCdE"},
+		{"<Main.lvl3>", ""},
+		{"<main>", ""},
+		{"<:Main.main>", ""},
+	};
 	static const char *const bad[] = {"", "<", "<>", "BLACKHOLE", "<a", "a>"};
-	char module[256], name[HS_NAME_LEN], lengthy[2 * HS_NAME_LEN];
+	char lengthy[2 * HS_NAME_LEN], text[HS_NAME_LEN];
+	struct hs_description d;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		assert_true(hs_name__description(cases[i].text, module, sizeof(module), name));
-		assert_string_equal(module, cases[i].module);
-		assert_string_equal(name, cases[i].name);
+		assert_true(hs_name__description(cases[i].text, &d));
+		assert_string_equal(d.module, cases[i].module);
+		assert_string_equal(d.name, cases[i].name);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		assert_false(hs_name__description(bad[i], module, sizeof(module), name));
+		assert_false(hs_name__description(bad[i], &d));
 	memset(lengthy, 'x', sizeof(lengthy));
 	lengthy[0] = '<';
 	lengthy[sizeof(lengthy) - 2] = '>';
 	lengthy[sizeof(lengthy) - 1] = '\0';
-	assert_false(hs_name__description(lengthy, module, sizeof(module), name));
-	/* a module name that does not fit is rejected */
-	assert_false(hs_name__description("<Data.Map.insert>", module, 4, name));
+	assert_false(hs_name__description(lengthy, &d));
+	for (size_t i = 0; i < ARRAY_SIZE(packages); i++) {
+		assert_true(hs_name__description(packages[i].text, &d));
+		assert_string_equal(d.package, packages[i].package);
+	}
+	/* packages and modules that do not fit are rejected */
+	memset(lengthy, 'x', sizeof(lengthy));
+	snprintf(text, sizeof(text), "<M%.254s.insert>", lengthy);
+	assert_true(hs_name__description(text, &d));
+	snprintf(text, sizeof(text), "<M%.255s.insert>", lengthy);
+	assert_false(hs_name__description(text, &d));
+	snprintf(text, sizeof(text), "<%.159s:M.insert_r3>", lengthy);
+	assert_true(hs_name__description(text, &d));
+	snprintf(text, sizeof(text), "<%.160s:M.insert_r3>", lengthy);
+	assert_false(hs_name__description(text, &d));
 }
 
 static void cxx(void **state)

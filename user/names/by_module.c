@@ -87,11 +87,49 @@ bool names__has_modules(struct names *names, struct image *image)
 	return modules_of(names, image) != NULL;
 }
 
-/* The form that is shown: without a hash, and "" for the program's own package. */
-static void package_text(const char *package, char *text, size_t size)
+void names__package_text(const char *package, char *text, size_t size)
 {
 	snprintf(text, size, "%s", strcmp(package, "main") != 0 ? package : "");
 	zname__drop_hash(text);
+}
+
+struct named {
+	const char *module;
+	const char *package; /* NULL: no such module yet */
+};
+
+static void meet_named(void *ctx, const struct modules_hit *piece)
+{
+	struct named *named = ctx;
+
+	if (!named->package && strcmp(piece->module, named->module) == 0)
+		named->package = piece->package;
+}
+
+void names__package_by_modules(struct names *names, struct image *image, uint64_t vaddr,
+			       struct code_name *n)
+{
+	const struct modules *modules = modules_of(names, image);
+	struct named named = {.module = n->module};
+	char package[PACKAGE_SIZE];
+	struct modules_hit hit;
+	bool found;
+
+	if (!modules)
+		return;
+	found = modules__find(modules, vaddr, &hit) == 0;
+	if (found && !hit.uncertain && !n->module[0])
+		n->module = named.module = intern(names, hit.module);
+	/* another package may have a module of that name */
+	if (n->module[0] && !(found && strcmp(hit.module, n->module) == 0))
+		modules__each(modules, meet_named, &named);
+	/* a module that left no name has one of its package as its neighbour */
+	if (!named.package && found)
+		named.package = hit.package;
+	if (!named.package)
+		return;
+	names__package_text(named.package, package, sizeof(package));
+	n->package = intern(names, package);
 }
 
 struct base_of {
@@ -107,7 +145,7 @@ static void meet_piece(void *ctx, const struct modules_hit *piece)
 
 	if (piece->base >= of->base || strcmp(piece->module, of->module) != 0)
 		return;
-	package_text(piece->package, package, sizeof(package));
+	names__package_text(piece->package, package, sizeof(package));
 	if (!strcmp(package, of->package))
 		of->base = piece->base;
 }
@@ -136,7 +174,7 @@ bool names__by_module(struct names *names, struct image *image, uint64_t vaddr, 
 
 	if (find_module(modules, runs, vaddr, &hit))
 		return false;
-	package_text(hit.package, package, sizeof(package));
+	names__package_text(hit.package, package, sizeof(package));
 	/* one base for all of a module's code, or two places in it could get the same name */
 	of = (struct base_of){.package = package, .module = hit.module, .base = hit.base};
 	if (runs) {

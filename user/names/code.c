@@ -320,6 +320,7 @@ static void name_without_symbol(struct names *names, const struct image_map *map
 {
 	struct image *image = map->image;
 	uint64_t vaddr = place->vaddr;
+	const struct names_place at = {.addr = vaddr + map->bias, .vaddr = vaddr};
 	const char *plt = elf__plt_symbol(image->elf, vaddr);
 	char buf[1024], symbol[512];
 
@@ -332,9 +333,7 @@ static void name_without_symbol(struct names *names, const struct image_map *map
 		n->code = CODE_C;
 		return;
 	}
-	if (names__best(names, map,
-			&(struct names_place){.addr = vaddr + map->bias, .vaddr = vaddr}, n) ||
-	    names__described(names, image, vaddr, false, n))
+	if (names__best(names, map, &at, n) || names__described(names, image, &at, false, n))
 		return;
 	name_offset(names, image, vaddr, n);
 }
@@ -371,6 +370,7 @@ static void name_in_image(struct names *names, const struct image_map *map, uint
 	struct image *image = map->image;
 	uint64_t vaddr = addr - map->bias;
 	struct code_place place = {.vaddr = vaddr, .in_c = in_c};
+	struct names_place at = {.addr = addr, .vaddr = vaddr};
 	struct symbols_hit *hit;
 	struct found found;
 	struct zname z;
@@ -389,19 +389,16 @@ static void name_in_image(struct names *names, const struct image_map *map, uint
 	place.archives = found.archives;
 	label = zname__decode(hit->name, &z) == 0;
 	n->code = classify(names, image, &place, hit, label);
-	if (names__best(names, map,
-			&(struct names_place){.addr = addr,
-					      .vaddr = vaddr,
-					      .symbols = found.symbols,
-					      .hit = hit,
-					      .label = label ? &z : NULL},
-			n))
+	at.symbols = found.symbols;
+	at.hit = hit;
+	at.label = label ? &z : NULL;
+	if (names__best(names, map, &at, n))
 		return;
 	if (n->code == CODE_HASKELL && (!label || z.is_haskell) && !hit->exact) {
-		if (names__described(names, image, vaddr, true, n))
+		if (names__described(names, image, &at, true, n))
 			return;
 		if (!prefer_enclosing(&found, vaddr, &z) && !label) {
-			if (names__described(names, image, vaddr, false, n))
+			if (names__described(names, image, &at, false, n))
 				return;
 			/* after a C function, and not followed by a module's symbol */
 			name_offset(names, image, vaddr, n);

@@ -147,8 +147,8 @@ static bool looks_like_table(const uint8_t *code)
 /* An info table with a description. */
 struct closure {
 	uint32_t at;   /* offset of its entry code from the base, in words */
-	uint32_t text; /* offset in `texts` of module, NUL, name, NUL; NO_TEXT: not a closure of the
-			  program's own */
+	uint32_t text; /* offset in `texts` of package, module and name, each with a NUL; NO_TEXT:
+			  not a closure of the program's own */
 };
 
 struct describe {
@@ -172,23 +172,26 @@ struct job {
 	bool profiled;
 };
 
-static uint32_t put_text(struct out *out, const char *module, const char *name)
+static uint32_t put_text(struct out *out, const struct hs_description *d)
 {
-	size_t m = strlen(module) + 1, n = strlen(name) + 1;
+	const char *const parts[] = {d->package, d->module, d->name};
 	uint32_t at = (uint32_t)out->text_len;
 
-	if (m + n > MAX_TEXTS - out->text_len)
+	if (sizeof(*d) > MAX_TEXTS - out->text_len)
 		return NO_TEXT;
-	memcpy(out->texts + at, module, m);
-	memcpy(out->texts + at + m, name, n);
-	out->text_len += m + n;
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		size_t len = strlen(parts[i]) + 1;
+
+		memcpy(out->texts + out->text_len, parts[i], len);
+		out->text_len += len;
+	}
 	return at;
 }
 
 static void put_closure(const struct job *job, const uint8_t *code, uint64_t at, size_t room,
 			struct out *out)
 {
-	char module[256], name[HS_NAME_LEN];
+	struct hs_description d;
 	uint32_t type = 0;
 	const char *text = description_at(job->elf, code, at, room, &type);
 	struct closure *c;
@@ -200,8 +203,8 @@ static void put_closure(const struct job *job, const uint8_t *code, uint64_t at,
 	/* descriptions of the runtime's own closures have no brackets, and the code after them is
 	 * the runtime's */
 	if (text[0] == '<' && type >= TYPE_FUN && type <= TYPE_THUNK_LAST &&
-	    hs_name__description(text, module, sizeof(module), name))
-		c->text = put_text(out, module, name);
+	    hs_name__description(text, &d))
+		c->text = put_text(out, &d);
 }
 
 /* Checks every aligned word, since each could be the start of code after an info table. */
@@ -234,7 +237,17 @@ static int read_tables(void *ctx, void *ret_out)
 	return 0;
 }
 
-/* Checks that both strings of each closure lie within `texts`. */
+/* Whether three strings begin at `at` in `texts`, which end with a NUL. */
+static bool check_texts(const struct out *out, size_t at)
+{
+	for (int i = 0; i < 3; i++) {
+		if (at >= out->text_len)
+			return false;
+		at += strlen(out->texts + at) + 1;
+	}
+	return true;
+}
+
 static bool check(const struct out *out)
 {
 	if (out->n_blocks > MAX_BLOCKS || out->n_closures > MAX_CLOSURES ||
@@ -243,8 +256,7 @@ static bool check(const struct out *out)
 	for (size_t i = 0; i < out->n_closures; i++) {
 		uint32_t at = out->closures[i].text;
 
-		if (at != NO_TEXT &&
-		    (at >= out->text_len || at + strlen(out->texts + at) + 1 >= out->text_len))
+		if (at != NO_TEXT && !check_texts(out, at))
 			return false;
 	}
 	return true;
@@ -324,7 +336,7 @@ uint64_t describe__block(const struct describe *d, struct elf_file *elf, uint64_
 }
 
 bool describe__closure(const struct describe *d, struct elf_file *elf, uint64_t vaddr,
-		       const char **ret_module, const char **ret_name)
+		       struct describe_name *ret)
 {
 	uint64_t word = (vaddr - d->base) / 8, at;
 	size_t after = search__first(d->n_closures, i, d->closures[i].at > word);
@@ -335,7 +347,8 @@ bool describe__closure(const struct describe *d, struct elf_file *elf, uint64_t 
 	at = d->base + c->at * 8ULL;
 	if (at > vaddr || vaddr - at >= DESCRIBE_MAX_BACK || parted_by_c(elf, at, vaddr))
 		return false;
-	*ret_module = d->texts + c->text;
-	*ret_name = *ret_module + strlen(*ret_module) + 1;
+	ret->package = d->texts + c->text;
+	ret->module = ret->package + strlen(ret->package) + 1;
+	ret->name = ret->module + strlen(ret->module) + 1;
 	return true;
 }

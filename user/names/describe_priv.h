@@ -31,13 +31,18 @@ struct describe;
 int describe__new(const struct elf_file *elf, bool profiled, struct describe **ret_describe);
 void describe__free(struct describe *describe);
 
+/* The parts of a description; "": it does not have that part. */
+struct describe_name {
+	const char *package, *module, *name;
+};
+
 /*
  * The description ("<Main.go_s3ab>") of the closure whose code contains vaddr, in a profiled
  * program: that of the nearest function or thunk before it. The strings belong to `describe`.
  * False: there is none. `elf`: the same file.
  */
 bool describe__closure(const struct describe *describe, struct elf_file *elf, uint64_t vaddr,
-		       const char **ret_module, const char **ret_name);
+		       struct describe_name *ret);
 
 /*
  * The start of the block of Haskell code that contains vaddr: after the nearest info table of a

@@ -217,10 +217,10 @@ static bool to_utf8(const char *text, size_t len, char *out, size_t size)
 	return true;
 }
 
-bool hs_name__description(const char *text, char *ret_module, size_t module_size, char *ret_name)
+bool hs_name__description(const char *text, struct hs_description *ret)
 {
 	char plain[HS_NAME_LEN];
-	size_t len = strlen(text), module;
+	size_t len = strlen(text), package, module;
 	const char *inner;
 
 	if (len < 3 || len >= sizeof(plain) || text[0] != '<' || text[len - 1] != '>')
@@ -229,12 +229,14 @@ bool hs_name__description(const char *text, char *ret_module, size_t module_size
 	plain[len - 2] = '\0';
 	if (!is_utf8(plain) && !to_utf8(text + 1, len - 2, plain, sizeof(plain)))
 		return false;
-	inner = plain + package_length(plain);
+	package = package_length(plain);
+	inner = plain + package;
 	module = module_length(inner);
-	if (module > module_size)
+	if (package > sizeof(ret->package) || module > sizeof(ret->module))
 		return false;
-	snprintf(ret_module, module_size, "%.*s", module ? (int)module - 1 : 0, inner);
-	snprintf(ret_name, HS_NAME_LEN, "%s", inner + module);
-	cut_unique(ret_name, inner > plain);
+	snprintf(ret->package, sizeof(ret->package), "%.*s", package ? (int)package - 1 : 0, plain);
+	snprintf(ret->module, sizeof(ret->module), "%.*s", module ? (int)module - 1 : 0, inner);
+	snprintf(ret->name, sizeof(ret->name), "%s", inner + module);
+	cut_unique(ret->name, package > 0);
 	return true;
 }

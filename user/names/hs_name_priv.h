@@ -33,11 +33,18 @@ bool hs_name__is_made_up(const char *name);
 /* A name that belongs to no binding: "sat_s3hx", "lvl12". */
 bool hs_name__is_anonymous(const char *name);
 
+/* A closure description's parts. "": it does not have that part. */
+struct hs_description {
+	char package[160]; /* "main", "text-1.2.5.0-HASH" */
+	char module[256];
+	char name[HS_NAME_LEN];
+};
+
 /*
- * Splits a closure description of a profiled program, "<Data.Map.$wgo_r3cX>" or "<$wgo>", into
- * module ("" if there is none) and name. False: not the description of a closure that GHC's code
+ * Splits a closure description of a profiled program: "<main:Data.Map.$wgo_r3cX>",
+ * "<Data.Map.$wgo_r3cX>" or "<$wgo>". False: not the description of a closure that GHC's code
  * generator made.
  */
-bool hs_name__description(const char *text, char *ret_module, size_t module_size, char *ret_name);
+bool hs_name__description(const char *text, struct hs_description *ret);
 
 #endif

@@ -98,8 +98,8 @@ bool names__best(struct names *names, const struct image_map *map, const struct 
  * Names by the description of the closure that the code belongs to. `binding`: only if that is the
  * name of a binding, not one like "sat_s3hx", which is worse than the nearest symbol.
  */
-bool names__described(struct names *names, struct image *image, uint64_t vaddr, bool binding,
-		      struct code_name *n);
+bool names__described(struct names *names, struct image *image, const struct names_place *place,
+		      bool binding, struct code_name *n);
 
 /* The start of the block of Haskell code that contains vaddr; vaddr itself if not known. */
 uint64_t names__block(struct names *names, struct image *image, uint64_t vaddr);
@@ -124,6 +124,11 @@ void names__begin_pause(struct names *names, struct names_pause *pause, uint64_t
 bool names__by_module(struct names *names, struct image *image, uint64_t vaddr,
 		      struct code_name *n);
 bool names__has_modules(struct names *names, struct image *image);
+/* The form that is shown: without a hash, and "" for the program's own package. */
+void names__package_text(const char *package, char *text, size_t size);
+/* Finds the package of n->module, in a file without symbols; and that module if it is "". */
+void names__package_by_modules(struct names *names, struct image *image, uint64_t vaddr,
+			       struct code_name *n);
 
 /* ── by_archive.c ────────────────────────────────────────────────────────────────────────── */
 

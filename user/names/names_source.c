@@ -72,6 +72,46 @@ static void set_span(struct names *names, const char *file, const char *span, st
 	set_line(names, plain, line, n);
 }
 
+/* Symbols searched for one of the same module: local closures come before their binding. */
+#define MAX_NEIGHBOURS 8
+
+static bool package_of_symbol(struct names *names, const struct symbols_hit *hit,
+			      struct code_name *n)
+{
+	struct zname z;
+
+	if (zname__decode(hit->name, &z) || !z.is_haskell || strcmp(z.module, n->module) != 0)
+		return false;
+	n->package = intern(names, z.package);
+	return true;
+}
+
+/* `unit`: as the source of the name has it; "": it says nothing about the package. */
+static void set_package(struct names *names, struct image *image, const struct names_place *p,
+			const char *unit, struct code_name *n)
+{
+	struct symbols_hit after;
+	char text[400];
+
+	n->package = "";
+	if (unit[0]) {
+		names__package_text(unit, text, sizeof(text));
+		n->package = intern(names, text);
+		return;
+	}
+	if (p->hit && package_of_symbol(names, p->hit, n))
+		return;
+	for (size_t i = 0; p->symbols && n->module[0] && i < MAX_NEIGHBOURS; i++) {
+		if (symbols__after(p->symbols, p->vaddr, i, &after))
+			break;
+		if (package_of_symbol(names, &after, n))
+			return;
+	}
+	/* the search for modules takes long: not where symbols tell nearly all packages */
+	if (elf__n_symbols(image->elf, ELF_SYMTAB) <= 1 && !names__debug_file(image))
+		names__package_by_modules(names, image, p->vaddr, n);
+}
+
 /* ── provenance ──────────────────────────────────────────────────────────────────────────── */
 
 static const struct ipe *ipe_of(struct names *t)
@@ -115,7 +155,8 @@ bool names__has_ipe(struct names *names)
 	return ipe_of(names) != NULL;
 }
 
-static bool by_ipe(struct names *t, const struct names_place *p, struct code_name *n)
+static bool by_ipe(struct names *t, struct image *image, const struct names_place *p,
+		   struct code_name *n)
 {
 	const struct ipe *ipe = ipe_of(t);
 	char occurrence[HS_NAME_LEN], name[HS_NAME_LEN];
@@ -134,12 +175,7 @@ static bool by_ipe(struct names *t, const struct names_place *p, struct code_nam
 		return false;
 	n->name = intern(t, name);
 	n->module = intern(t, e.module);
-	if (strcmp(e.unit, "main") != 0)
-		n->package = intern(t, e.unit);
-	else
-		n->package = "";
-	if (!e.unit[0] && p->label && p->label->is_haskell)
-		n->package = intern(t, p->label->package);
+	set_package(t, image, p, e.unit, n);
 	if (!e.file[0])
 		e = closure;
 	set_span(t, e.file, e.span, n);
@@ -309,7 +345,7 @@ bool names__best(struct names *names, const struct image_map *map, const struct 
 	/* provenance lacks the runtime's own Cmm code, whose labels show all there is */
 	if (place->label && place->label->is_rts && place->hit->exact)
 		return false;
-	if (n->code == CODE_HASKELL && by_ipe(names, place, n))
+	if (n->code == CODE_HASKELL && by_ipe(names, map->image, place, n))
 		return true;
 	return by_dwarf(names, map->image, place, n);
 }
@@ -346,21 +382,21 @@ static const struct describe *describe_of(struct names *names, struct image *ima
 	return slots__put(slots, key, err ? NULL : made);
 }
 
-bool names__described(struct names *names, struct image *image, uint64_t vaddr, bool binding,
-		      struct code_name *n)
+bool names__described(struct names *names, struct image *image, const struct names_place *place,
+		      bool binding, struct code_name *n)
 {
 	const struct describe *describe;
-	const char *module, *name;
+	struct describe_name d;
 
 	if (n->code != CODE_HASKELL || !names->of.rts->profiled)
 		return false;
 	describe = describe_of(names, image);
-	if (!describe || !describe__closure(describe, image->elf, vaddr, &module, &name) ||
-	    (binding && hs_name__is_anonymous(name)))
+	if (!describe || !describe__closure(describe, image->elf, place->vaddr, &d) ||
+	    (binding && hs_name__is_anonymous(d.name)))
 		return false;
-	n->name = intern(names, name);
-	n->module = intern(names, module);
-	n->package = "";
+	n->name = intern(names, d.name);
+	n->module = intern(names, d.module);
+	set_package(names, image, place, d.package, n);
 	n->source = NAME_DESCRIPTION;
 	return true;
 }
