@@ -83,6 +83,39 @@ static void combinations(void **state)
 	}
 }
 
+/* Tables and bindings of maps that GHC 9.6.6 and 9.10.3 wrote. */
+static void tables(void **state)
+{
+	static const char *const cases[][3] = {
+		{"go1_samc_info", "", "go1"},
+		{"go1_sbae_info", "", "go1"},
+		{"$wgo_sabcd_info", "", "$wgo"},
+		{"go5_r6Qp_info", "", "go5"},
+		{"lvl_r8Nv_info", "", "lvl_r8Nv"},
+		{"sat_sano_info", "", "sat_sano"},
+		{"sat_s2rJ_info", "outer.go", "outer.go"},
+		{"block_caul_info", "", "block_caul"},
+		{"$wgo_samc_info", "main.go", "main.$wgo"},
+		{"$wcopy_r3_info", "copy_r3", "$wcopy_r3"},
+		{"$wcopy_r3_s4gX_info", "main.copy_r3", "main.$wcopy_r3"},
+		{"my_sA1_info", "my_sA1", "my_sA1"},
+		{"$wread_rows_info", "read_rows", "$wread_rows"},
+		/* words */
+		{"$sread_rows_info", "", "$sread_rows"},
+		{"$fShapeCircle_go_info", "", "$fShapeCircle_go"},
+		{"from_list_info", "", "from_list"},
+		{"_pos_info", "", "_pos"},
+		{"", "", ""},
+	};
+	char out[HS_NAME_LEN];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		hs_name__of_table(cases[i][0], cases[i][1], out);
+		assert_string_equal(out, cases[i][2]);
+	}
+}
+
 static void made_up(void **state)
 {
 	(void)state;
@@ -282,13 +315,10 @@ static void cxx_without_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(occurrences),
-		cmocka_unit_test(combinations),
-		cmocka_unit_test(made_up),
-		cmocka_unit_test(descriptions),
-		cmocka_unit_test(cxx),
-		cmocka_unit_test(cxx_without_end),
-		cmocka_unit_test(cxx_without_time),
+		cmocka_unit_test(occurrences),	   cmocka_unit_test(combinations),
+		cmocka_unit_test(tables),	   cmocka_unit_test(made_up),
+		cmocka_unit_test(descriptions),	   cmocka_unit_test(cxx),
+		cmocka_unit_test(cxx_without_end), cmocka_unit_test(cxx_without_time),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);

@@ -82,11 +82,16 @@ static void cut_unique(char *s, bool full)
 		*last = '_';
 }
 
-void hs_name__occurrence(const char *label, char *out)
+static void cut_kind(const char *label, char *out)
 {
 	snprintf(out, HS_NAME_LEN, "%s", label);
 	if (!cut_suffix(out, "_con_info") && !cut_suffix(out, "_info"))
 		cut_suffix(out, "_entry");
+}
+
+void hs_name__occurrence(const char *label, char *out)
+{
+	cut_kind(label, out);
 	cut_unique(out, false);
 }
 
@@ -127,6 +132,42 @@ void hs_name__combine(const char *binding, const char *occurrence, char *out)
 		snprintf(out, HS_NAME_LEN, "%.*s%s", (int)(part - binding), binding, occurrence);
 	else
 		snprintf(out, HS_NAME_LEN, "%s", binding);
+}
+
+/*
+ * Cuts a unique that looks like a word, "go1_samc". Words of the source may be in the names of
+ * specialisations and instances, "$sread_rows": those of other workers are in a binding.
+ */
+static void cut_word(char *s)
+{
+	const char *name = s;
+	char *last;
+
+	while (strncmp(name, "$w", 2) == 0)
+		name += 2;
+	last = strrchr(s, '_');
+	if (name[0] == '$' || !last || last <= name || hs_name__is_anonymous(name))
+		return;
+	if (strlen(last + 1) >= 4 && strlen(last + 1) <= 5 && is_unique(last + 1))
+		*last = '\0';
+}
+
+void hs_name__of_table(const char *table, const char *binding, char *out)
+{
+	char occurrence[HS_NAME_LEN];
+
+	/* exported names have no unique: "$wcopy_r3" is the worker of "copy_r3" */
+	cut_kind(table, occurrence);
+	if (binding[0]) {
+		hs_name__combine(binding, occurrence, out);
+		if (strcmp(out, binding) != 0)
+			return;
+	}
+	/* a word cut from a name that is not the binding's worker does not matter */
+	cut_unique(occurrence, binding[0]);
+	if (!binding[0])
+		cut_word(occurrence);
+	hs_name__combine(binding, occurrence, out);
 }
 
 bool hs_name__is_made_up(const char *name)

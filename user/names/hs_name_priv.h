@@ -27,6 +27,12 @@ void hs_name__occurrence(const char *label, char *out);
  */
 void hs_name__combine(const char *binding, const char *occurrence, char *out);
 
+/*
+ * The name of a closure in an info table map, by its info table, "$wgo_r3cX_info", and its source
+ * binding, "main.go"; "": it has none. As above, but "go1_samc_info" without a binding is "go1".
+ */
+void hs_name__of_table(const char *table, const char *binding, char *out);
+
 /* A label that the code generator made up instead of a name: "c1Tx", "L7133701809754869848". */
 bool hs_name__is_made_up(const char *name);
 

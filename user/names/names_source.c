@@ -159,7 +159,7 @@ static bool by_ipe(struct names *t, struct image *image, const struct names_plac
 		   struct code_name *n)
 {
 	const struct ipe *ipe = ipe_of(t);
-	char occurrence[HS_NAME_LEN], name[HS_NAME_LEN];
+	char name[HS_NAME_LEN];
 	struct ipe_entry e, closure;
 	uint64_t symbol = 0;
 
@@ -169,8 +169,7 @@ static bool by_ipe(struct names *t, struct image *image, const struct names_plac
 		symbol = p->addr - p->vaddr + p->hit->start;
 	if (ipe__find(ipe, p->addr, symbol, &e, &closure))
 		return false;
-	hs_name__occurrence(closure.table, occurrence);
-	hs_name__combine(e.label[0] ? e.label : closure.label, occurrence, name);
+	hs_name__of_table(closure.table, e.label[0] ? e.label : closure.label, name);
 	if (!name[0])
 		return false;
 	n->name = intern(t, name);
