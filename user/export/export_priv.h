@@ -98,9 +98,8 @@ typedef int (*frame_cmp)(uint32_t a, uint32_t b, void *ctx);
  */
 int frames__number(uint32_t n, frame_cmp cmp, void *ctx, bool by_use, uint32_t **ret_map,
 		   uint32_t *ret_distinct);
-/* The same for frames with equal name and file and, depending on `detail`, equal line or equal
- * `src`. */
-enum frame_detail { FRAME_FILE, FRAME_LINE, FRAME_SRC };
+/* The same for frames with equal name and file and, depending on `detail`, equal `src`. */
+enum frame_detail { FRAME_FILE, FRAME_SRC };
 int frames__number_alike(const struct picture *pic, enum frame_detail detail, uint32_t **ret_map,
 			 uint32_t *ret_distinct);
 /* Compares two stacks frame by frame, root first, by the numbers in map. */

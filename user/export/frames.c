@@ -66,18 +66,11 @@ static int cmp_alike(uint32_t a, uint32_t b, void *ctx)
 	const struct alike *alike = ctx;
 	const struct pic_frame *x = picture__frame(alike->pic, a);
 	const struct pic_frame *y = picture__frame(alike->pic, b);
-	uint32_t line_x, line_y;
 	int diff = strcmp(x->name, y->name);
 
 	if (!diff)
 		diff = strcmp(x->file, y->file);
-	if (diff || alike->detail == FRAME_FILE)
-		return diff;
-	if (alike->detail == FRAME_SRC)
-		return strcmp(x->src, y->src);
-	line_x = src__line(x->src, NULL);
-	line_y = src__line(y->src, NULL);
-	return (line_x > line_y) - (line_x < line_y);
+	return diff || alike->detail == FRAME_FILE ? diff : strcmp(x->src, y->src);
 }
 
 int frames__number_alike(const struct picture *pic, enum frame_detail detail, uint32_t **ret_map,

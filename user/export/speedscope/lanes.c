@@ -25,13 +25,17 @@
 static void put_frame(struct speedscope *w, uint32_t index)
 {
 	const struct pic_frame *frame = picture__frame(w->pic, index);
-	uint32_t line = src__line(frame->src, NULL);
+	size_t len;
+	uint32_t line = src__line(frame->src, &len);
+	char file[4096];
 
 	fputs(index ? ",\n{\"name\":" : "\n{\"name\":", w->out);
 	json__put_string(w->out, frame__name(frame));
-	if (*frame->file) {
+	/* the line is one of the source file, which is another module's if code was inlined */
+	snprintf(file, sizeof(file), "%.*s", (int)MIN(len, sizeof(file)), frame->src);
+	if (*file || *frame->file) {
 		fputs(",\"file\":", w->out);
-		json__put_string(w->out, frame->file);
+		json__put_string(w->out, *file ? file : frame->file);
 	}
 	if (line)
 		fprintf(w->out, ",\"line\":%" PRIu32, line);
@@ -375,7 +379,7 @@ static int prepare(struct speedscope *w, const struct export_opts *opts)
 	if (!err)
 		err = sums__collect(w->pic, &w->views, SUMS_BY_TARGET, &w->sums, &w->sum_title);
 	if (!err)
-		err = frames__number_alike(w->pic, FRAME_LINE, &w->map, &w->n_frames);
+		err = frames__number_alike(w->pic, FRAME_SRC, &w->map, &w->n_frames);
 	if (err)
 		return err;
 	views__keep(&w->views, opts);
