@@ -155,6 +155,38 @@ static void test_pprof_places(void **state)
 	free(text);
 }
 
+/* Of frames and executables only those of samples are there: the second process has none, and the
+ * picture's frames are those of both. */
+static void test_pprof_unused(void **state)
+{
+	struct pic_target targets[2] = {lanes_targets[0], lanes_targets[1]};
+	bool used[ARRAY_SIZE(lanes_frames) + 1] = {false};
+	struct sketch idle = lanes;
+	Pprof__Profile *p;
+	size_t len;
+	char *text;
+
+	(void)state;
+	memset(targets[1].lanes, 0, sizeof(targets[1].lanes));
+	targets[1].alloc = (struct pic_alloc){.known = false};
+	targets[1].census = (struct pic_census){.n = 0};
+	idle.targets = targets;
+	text = kit_render("pprof", &idle, &plain, &len);
+	p = unzip_profile(text, len);
+	check_ids(p);
+	assert_in_range(p->n_location, 1, ARRAY_SIZE(lanes_frames) - 1);
+	assert_int_equal(p->n_function, p->n_location);
+	for (size_t i = 0; i < p->n_sample; i++)
+		for (size_t k = 0; k < p->sample[i]->n_location_id; k++)
+			used[p->sample[i]->location_id[k]] = true;
+	for (size_t i = 1; i <= p->n_location; i++)
+		assert_true(used[i]);
+	assert_int_equal(p->n_mapping, 1);
+	assert_string_equal(p->string_table[p->mapping[0]->filename], "/bin/service");
+	pprof__profile__free_unpacked(p, NULL);
+	free(text);
+}
+
 /* One process of several: only its samples and their frames. */
 static void test_pprof_of_one(void **state)
 {
@@ -308,6 +340,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pprof),
 		cmocka_unit_test(test_pprof_places),
+		cmocka_unit_test(test_pprof_unused),
 		cmocka_unit_test(test_pprof_of_one),
 		cmocka_unit_test(test_gathered_once),
 		cmocka_unit_test(test_observed_part),

@@ -34,7 +34,8 @@ static int find_frames(struct pprof_source *s)
 	s->frame = calloc((size_t)s->n + 1, sizeof(*s->frame));
 	s->met_location = calloc((size_t)s->n + 1, sizeof(*s->met_location));
 	s->met_binary = calloc(s->binaries.n + 1, sizeof(*s->met_binary));
-	if (!s->frame || !s->met_location || !s->met_binary)
+	s->id = calloc((size_t)s->n + 1, sizeof(*s->id));
+	if (!s->frame || !s->met_location || !s->met_binary || !s->id)
 		return -ENOMEM;
 	/* numbers are in order of first use, so a number seen for the first time is `next` */
 	for (uint32_t i = 0, next = 0; i < picture__n_frames(s->pic); i++)
@@ -86,7 +87,18 @@ void export_pprof__free(struct pprof_source *s)
 	free(s->first);
 	free(s->met_location);
 	free(s->met_binary);
+	free(s->id);
 	free(s);
+}
+
+size_t pprof_source__n_sums(const struct pprof_source *s, uint32_t target)
+{
+	return target == EVERY_TARGET ? s->sums.n : s->first[target + 1] - s->first[target];
+}
+
+const struct sum *pprof_source__sum(const struct pprof_source *s, uint32_t target, size_t index)
+{
+	return &s->sums.v[target == EVERY_TARGET ? index : s->order[s->first[target] + index]];
 }
 
 /* ── what a process uses ─────────────────────────────────────────────────────────────────── */
@@ -116,8 +128,9 @@ static int find_locations(struct pprof_source *s, uint32_t target, struct number
 {
 	int err = 0;
 
-	for (size_t i = s->first[target]; !err && i < s->first[target + 1]; i++) {
-		struct pic_stack stack = picture__stack(s->pic, s->sums.v[s->order[i]].stack);
+	for (size_t i = 0; !err && i < pprof_source__n_sums(s, target); i++) {
+		struct pic_stack stack =
+			picture__stack(s->pic, pprof_source__sum(s, target, i)->stack);
 
 		for (uint32_t k = 0; !err && k < stack.n; k++)
 			err = add_number(s, s->met_location, s->map[stack.frames[k]], locations);
@@ -125,10 +138,23 @@ static int find_locations(struct pprof_source *s, uint32_t target, struct number
 	return err;
 }
 
-static int find_binaries(struct pprof_source *s, const struct numbers *locations,
-			 struct numbers *binaries)
+static int find_executables(struct pprof_source *s, uint32_t target, struct numbers *binaries)
 {
 	int err = 0;
+
+	for (uint32_t t = 0; !err && t < picture__n_targets(s->pic); t++) {
+		uint32_t binary = s->binaries.of_target[t];
+
+		if ((target == t || target == EVERY_TARGET) && binary && pprof_source__n_sums(s, t))
+			err = add_number(s, s->met_binary, binary - 1, binaries);
+	}
+	return err;
+}
+
+static int find_binaries(struct pprof_source *s, uint32_t target, const struct numbers *locations,
+			 struct numbers *binaries)
+{
+	int err = find_executables(s, target, binaries);
 
 	for (size_t i = 0; !err && i < locations->n; i++) {
 		uint32_t binary = s->binaries.of_frame[s->frame[locations->v[i]]];
@@ -148,7 +174,7 @@ int pprof_source__used(struct pprof_source *s, uint32_t target, struct numbers *
 	s->round++;
 	err = find_locations(s, target, &locations);
 	if (!err)
-		err = find_binaries(s, &locations, &binaries);
+		err = find_binaries(s, target, &locations, &binaries);
 	if (err) {
 		free(locations.v);
 		free(binaries.v);
@@ -158,6 +184,8 @@ int pprof_source__used(struct pprof_source *s, uint32_t target, struct numbers *
 		qsort(locations.v, locations.n, sizeof(*locations.v), cmp_numbers);
 	if (binaries.n)
 		qsort(binaries.v, binaries.n, sizeof(*binaries.v), cmp_numbers);
+	for (size_t i = 0; i < locations.n; i++)
+		s->id[locations.v[i]] = (uint32_t)i + 1;
 	*ret_locations = locations;
 	*ret_binaries = binaries;
 	return 0;

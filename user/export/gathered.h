@@ -25,6 +25,7 @@ struct pprof_source {
 	size_t *first;
 	/* the round in which a location or a binary was last met */
 	uint32_t *met_location, *met_binary, round;
+	uint32_t *id; /* of a location that was met in the last round, in the file: from 1 */
 };
 
 uint32_t pprof_source__target(const struct pprof_source *source, const struct sum *sum);
@@ -34,8 +35,18 @@ struct numbers {
 	size_t n, cap;
 };
 
-/* The locations in a process's samples and the binaries that these are in, both ascending. The
- * caller frees the arrays. */
+#define EVERY_TARGET UINT32_MAX
+
+/* The sums of one process, or of all: the index'th of *ret_n. */
+const struct sum *pprof_source__sum(const struct pprof_source *source, uint32_t target,
+				    size_t index);
+size_t pprof_source__n_sums(const struct pprof_source *source, uint32_t target);
+
+/*
+ * The locations in the samples of one process, or of all, and the binaries that these are in, both
+ * ascending; the executable of each process with samples is one of them even if no location is in
+ * it, since readers name a profile after it. Sets `id`. The caller frees the arrays.
+ */
 int pprof_source__used(struct pprof_source *source, uint32_t target, struct numbers *ret_locations,
 		       struct numbers *ret_binaries);
 

@@ -47,7 +47,7 @@ struct writer {
 	struct pprof_source *source;
 	const struct picture *pic;
 	struct strtab *strings;
-	uint32_t only; /* the number of a process; UINT32_MAX: all of them */
+	uint32_t only; /* the number of a process, or EVERY_TARGET */
 	/* for Pyroscope: threads' names and labels of process `named` - 1, if it has few */
 	bool for_pyroscope;
 	uint32_t named;
@@ -118,7 +118,7 @@ static void put_head(struct writer *w, enum export_weight weight)
 
 static bool is_wanted(const struct writer *w, uint32_t target)
 {
-	return w->only == UINT32_MAX || w->only == target;
+	return w->only == EVERY_TARGET || w->only == target;
 }
 
 static void put_mapping(struct writer *w, uint32_t no)
@@ -139,21 +139,16 @@ static void put_mapping(struct writer *w, uint32_t no)
 	put(w, &piece);
 }
 
-/* Writes the executable first, since readers take the first mapping for it. used: NULL: all. */
+/* Writes the executable first, since readers take the first mapping for it. */
 static void put_mappings(struct writer *w, const struct numbers *used)
 {
-	const struct binaries *m = &w->source->binaries;
-	uint32_t exe = used ? m->of_target[w->only] : 0;
-	size_t n = used ? used->n : m->n;
+	uint32_t exe = w->only == EVERY_TARGET ? 0 : w->source->binaries.of_target[w->only];
 
 	if (exe)
 		put_mapping(w, exe - 1);
-	for (size_t i = 0; i < n; i++) {
-		uint32_t no = used ? used->v[i] : (uint32_t)i;
-
-		if (no + 1 != exe)
-			put_mapping(w, no);
-	}
+	for (size_t i = 0; i < used->n; i++)
+		if (used->v[i] + 1 != exe)
+			put_mapping(w, used->v[i]);
 }
 
 /* Writes a location with its only function. */
@@ -176,8 +171,9 @@ static void put_code(struct writer *w, uint64_t id, Pprof__Location location,
 	put(w, &piece);
 }
 
-static void put_location(struct writer *w, uint32_t index, uint32_t number)
+static void put_location(struct writer *w, uint32_t number)
 {
+	uint32_t index = w->source->frame[number];
 	const struct pic_frame *frame = picture__frame(w->pic, index);
 	const struct pic_place *place = picture__place(w->pic, index);
 	Pprof__Location location = PPROF__LOCATION__INIT;
@@ -193,7 +189,7 @@ static void put_location(struct writer *w, uint32_t index, uint32_t number)
 	location.mapping_id = w->source->binaries.of_frame[index];
 	if (place)
 		location.address = place->address;
-	put_code(w, (uint64_t)number + 1, location, function, line);
+	put_code(w, w->source->id[number], location, function, line);
 }
 
 /* text: NULL if the label is a number. */
@@ -403,49 +399,36 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 	if (!stack.n && !sum->by[WEIGHT_SAMPLES] && !sum->by[WEIGHT_ALLOC])
 		return;
 	for (uint32_t i = 0; i < stack.n; i++)
-		ids[i] = (uint64_t)w->source->map[stack.frames[stack.n - 1 - i]] + 1;
+		ids[i] = w->source->id[w->source->map[stack.frames[stack.n - 1 - i]]];
 	for (size_t k = 0; k < w->n_values; k++)
 		v[k] = value_of(w->value[k], lane, sum);
 	look_at_names(w, pprof_source__target(w->source, sum));
 	put_divided(w, sum, v, ids, stack.n);
 }
 
-/* The i-th of all sums, or of the one process's. */
-static const struct sum *sum_at(const struct writer *w, size_t i)
-{
-	const struct pprof_source *s = w->source;
-
-	return &s->sums.v[w->only == UINT32_MAX ? i : s->order[s->first[w->only] + i]];
-}
-
 static int put_samples(struct writer *w)
 {
 	const struct pprof_source *s = w->source;
-	size_t n = w->only == UINT32_MAX ? s->sums.n : s->first[w->only + 1] - s->first[w->only];
+	size_t n = pprof_source__n_sums(s, w->only);
 	uint32_t deepest = 0;
 	uint64_t *ids;
 
 	for (size_t i = 0; i < n; i++)
-		deepest = MAX(deepest, picture__stack(w->pic, sum_at(w, i)->stack).n);
+		deepest = MAX(deepest,
+			      picture__stack(w->pic, pprof_source__sum(s, w->only, i)->stack).n);
 	ids = calloc((size_t)deepest + 1, sizeof(*ids));
 	if (!ids)
 		return -ENOMEM;
 	for (size_t i = 0; i < n && !packed__error(w->packed); i++)
-		put_sample(w, sum_at(w, i), ids);
+		put_sample(w, pprof_source__sum(s, w->only, i), ids);
 	free(ids);
 	return 0;
 }
 
-/* used: NULL: all. */
 static void put_locations(struct writer *w, const struct numbers *used)
 {
-	size_t n = used ? used->n : w->source->n;
-
-	for (size_t i = 0; i < n; i++) {
-		uint32_t number = used ? used->v[i] : (uint32_t)i;
-
-		put_location(w, w->source->frame[number], number);
-	}
+	for (size_t i = 0; i < used->n; i++)
+		put_location(w, used->v[i]);
 }
 
 /* ── the census ──────────────────────────────────────────────────────────────────────────── */
@@ -468,10 +451,10 @@ static void put_closure(struct writer *w, uint32_t target, const struct pic_clos
 	put_values(w, &(struct whose){.sum = &sum, .few = ""}, v, &id, 1);
 }
 
-/* Closure types are numbered after the frames' locations. */
-static void put_censuses(struct writer *w)
+/* Closure types are numbered after the frames' locations, of which there are n. */
+static void put_censuses(struct writer *w, size_t n)
 {
-	uint64_t id = w->source->n;
+	uint64_t id = n;
 
 	for (uint32_t t = 0; t < picture__n_targets(w->pic); t++) {
 		const struct pic_census *census = &picture__target(w->pic, t)->census;
@@ -512,19 +495,18 @@ static void choose_values(struct writer *w)
 static int put_all(struct writer *w, enum export_weight weight)
 {
 	struct numbers locations = {0}, binaries = {0};
-	bool all = w->only == UINT32_MAX;
-	int err = all ? 0 : pprof_source__used(w->source, w->only, &locations, &binaries);
+	int err = pprof_source__used(w->source, w->only, &locations, &binaries);
 
 	if (err)
 		return err;
 	choose_values(w);
 	put_head(w, weight);
-	put_mappings(w, all ? NULL : &binaries);
-	put_locations(w, all ? NULL : &locations);
+	put_mappings(w, &binaries);
+	put_locations(w, &locations);
 	free(locations.v);
 	free(binaries.v);
 	err = put_samples(w);
-	put_censuses(w);
+	put_censuses(w, locations.n);
 	put_strings(w);
 	if (!err)
 		err = w->err;
