@@ -379,6 +379,35 @@ static void test_observed_part(void **state)
 	check_observed(0);
 }
 
+/* ── an eventlog alone ───────────────────────────────────────────────────────────────────── */
+
+/* What a log does not record is in no profile, as it is in no other format's sums. */
+static void test_not_recorded(void **state)
+{
+	static const struct pic_slice slices[] = {
+		{.end_ns = 10, .stack = 1, .state = CS_HASKELL},
+		{.start_ns = 10, .end_ns = 40, .state = CS_UNKNOWN},
+		{.start_ns = 40, .end_ns = 45, .stack = 1, .state = CS_PREEMPTED},
+	};
+	static struct pic_lane cap = {
+		.kind = LANE_CAPABILITY, .end_ns = 45, .slices = slices, .n_slices = 3};
+	struct pic_target target = service_target;
+	struct sketch log = service;
+	Otlp__ExportRequest *r;
+
+	(void)state;
+	memset(target.lanes, 0, sizeof(target.lanes));
+	target.lanes[LANE_CAPABILITY] = (struct pic_lanes){.v = &cap, .n = 1};
+	log.targets = &target;
+	log.session.mode = "eventlog";
+	r = render(&log, &plain);
+	check_all(r);
+	assert_int_equal(sum_of(r, 0, "cpu", NULL, ""), 10);
+	assert_int_equal(sum_of(r, 0, "off_cpu", "ghc.state", "unknown"), 0);
+	assert_int_equal(sum_of(r, 0, "off_cpu", NULL, ""), 5);
+	otlp__export_request__free_unpacked(r, NULL);
+}
+
 /* ── capabilities and labels ─────────────────────────────────────────────────────────────── */
 
 #define SPLIT_SLICE(from, to, on, thread, n)                                                       \
@@ -496,6 +525,7 @@ int main(void)
 		cmocka_unit_test(test_pyroscope_takes_all),
 		cmocka_unit_test(test_ids),
 		cmocka_unit_test(test_observed_part),
+		cmocka_unit_test(test_not_recorded),
 		cmocka_unit_test(test_division),
 		cmocka_unit_test(test_division_is_exact),
 	};

@@ -81,7 +81,8 @@ static int add_part(struct collecting *c, const struct view *view, const struct 
 	int32_t attributes[OTLP_ATTRIBUTES];
 	size_t n = 0;
 
-	if (!has_value(values))
+	/* time that a log alone does not record has no stack */
+	if (!has_value(values) || (!row->stack && session__log_alone(c->pic)))
 		return 0;
 	if (lane->kind == LANE_THREAD && lane->tid)
 		attributes[n++] = dict__number(c->dict, "thread.id", lane->tid);
