@@ -10,6 +10,7 @@
 #include "capture/codec_priv.h"
 #include "export/export.h"
 #include "capture_kit.h"
+#include "picture/lost.h"
 #include "picture/make.h"
 
 /* ── a session with everything in it ─────────────────────────────────────────────────────── */
@@ -285,6 +286,7 @@ static void test_damaged(void **state)
 		assert_int_equal(picture__session(replay__picture(r))->exit_code, 1);
 		assert_string_equal(picture__target(replay__picture(r), 0)->missing[1],
 				    "the capture is damaged: 1 of its blocks are left out");
+		assert_false(pic_target__lost_known(picture__target(replay__picture(r), 0)));
 		/* nobody ran for the time of the lost records */
 		assert_true(cpu_of(r, &gap_ns) < cpu_ns);
 		assert_true(gap_ns > unknown_ns);

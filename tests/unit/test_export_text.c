@@ -15,6 +15,7 @@
 
 #include "export/text/text_priv.h"
 #include "output/output.h"
+#include "picture/lost.h"
 #include "test_export_pictures.h"
 
 static const unsigned widths[] = {80, 100, 120, 160, 200};
@@ -207,6 +208,44 @@ static void test_a_host_on_one_page(void **state)
 		}
 		assert_int_equal(count(text, "the program has no symbols"), 1);
 		assert_non_null(strstr(text, "(11"));
+		free(text);
+	}
+}
+
+/* Each process has the session's losses, which are counted once; what one process alone lost, and
+ * the bytes of its log, are not. */
+static void test_losses_of_several(void **state)
+{
+	static const struct {
+		bool unknown;
+		const char *cause, *expect;
+	} cases[] = {
+		{false, "ring_full", ", 17 records were lost"},
+		{false, PIC_LOST_BEYOND_LIMIT, ", 51 records were lost"},
+		{false, PIC_LOST_OF_LOG "damaged_bytes",
+		 ", nothing but parts of the eventlog was lost"},
+		{true, "ring_full", ", losses are not known"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct pic_target targets[3] = {service_target, service_target, service_target};
+		struct sketch sketch = service;
+		char *text;
+
+		for (size_t k = 0; k < ARRAY_SIZE(targets); k++) {
+			targets[k].pid += (pid_t)k;
+			targets[k].lost[0].cause = cases[i].cause;
+			targets[k].lost[0].n = 17;
+			targets[k].n_lost = 1;
+			targets[k].cost_known = true;
+		}
+		targets[1].lost_unknown = cases[i].unknown;
+		sketch.targets = targets;
+		sketch.n_targets = ARRAY_SIZE(targets);
+		text = render(&sketch, &(struct export_opts){.width = 400});
+		if (!strstr(text, cases[i].expect))
+			fail_msg("no `%s` in:\n%s", cases[i].expect, text);
 		free(text);
 	}
 }
@@ -503,6 +542,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_host_on_one_page),
+		cmocka_unit_test(test_losses_of_several),
 		cmocka_unit_test(test_where_it_runs),
 		cmocka_unit_test(test_place_after_a_name),
 		cmocka_unit_test(test_one_process_on_one_screen),

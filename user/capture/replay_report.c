@@ -55,6 +55,8 @@ void replay__report(struct replay *r)
 				 1e9);
 		note(r, text);
 	}
+	if (r->notes.damaged_blocks)
+		intake__lost_unknown(r->in);
 	if (r->notes.damaged_blocks == UINT64_MAX)
 		note(r, "the capture is damaged");
 	else if (r->notes.damaged_blocks) {

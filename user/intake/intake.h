@@ -114,6 +114,8 @@ int intake__ends_ahead(struct intake *in, pid_t pid, uint64_t ns, bool exits);
 /* The capture ends before the final call counters were read of the processes still running at its
  * end. */
 void intake__calls_uncounted(struct intake *in);
+/* The capture is damaged: no count of losses has what was in the damaged part. */
+void intake__lost_unknown(struct intake *in);
 /* The threads as they were at at_ns; at_end: the last snapshot of the session or the target. */
 int intake__snapshot(struct intake *in, pid_t pid, const struct snapshot *snapshot, uint64_t at_ns,
 		     bool at_end);

@@ -2,6 +2,7 @@
 /* lanes: their life cycle: growing, being read, and going into the picture. */
 #include "ledger/sums.h"
 #include "lanes_priv.h"
+#include "picture/lost.h"
 
 /* Even at 1 Hz, a thread on the CPU has a sample within that time. */
 #define ASLEEP_NS 2000000000ULL
@@ -490,7 +491,7 @@ static int make(struct lanes *l, uint64_t end_ns, size_t max_slices)
 	if (!err)
 		err = report_early(l);
 	if (!err && s->left_out)
-		picture__set_lost(l->pic, s->pub, "records beyond the memory limit", s->left_out);
+		picture__set_lost(l->pic, s->pub, PIC_LOST_BEYOND_LIMIT, s->left_out);
 	picture__mark_paused(l->pic, s->pub, s->ended ? s->end_ns : UINT64_MAX);
 	return err;
 }

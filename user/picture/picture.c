@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "intern.h"
+#include "lost.h"
 #include "make.h"
 
 #define MAX_TARGETS 65536
@@ -358,6 +359,21 @@ int picture__unsampled(struct picture *pic, const char *title, uint32_t *ret_sta
 	snprintf(name, sizeof(name), "[%s]", title);
 	err = picture__add_text(pic, TF_STATE, name, &frames[0]);
 	return err ? err : picture__add_stack(pic, frames, ARRAY_SIZE(frames), ret_stack);
+}
+
+bool pic_lost__is_log(const char *cause)
+{
+	return !strncmp(cause, PIC_LOST_OF_LOG, strlen(PIC_LOST_OF_LOG));
+}
+
+bool pic_lost__is_own(const char *cause)
+{
+	return !strcmp(cause, PIC_LOST_BEYOND_LIMIT) || pic_lost__is_log(cause);
+}
+
+bool pic_target__lost_known(const struct pic_target *target)
+{
+	return target->cost_known && !target->lost_unknown;
 }
 
 uint64_t pic_target__gcs_missed(const struct pic_target *target)

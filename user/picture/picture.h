@@ -524,6 +524,7 @@ struct pic_target {
 	uint64_t held_up_until_ns;	    /* all probes were off until then; 0: they never were */
 	bool calls_missed; /* it started in the session and may have run before the probes came */
 	bool cost_known;   /* false: the session's end is not known, and neither are the losses */
+	bool lost_unknown; /* also what a capture lacks because it is damaged, which no count has */
 	const char **missing; /* sentences; PIC_OF_ALL at the end: about the whole session */
 	size_t n_missing;
 };

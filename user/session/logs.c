@@ -14,6 +14,7 @@
 #include "eventlog/eventlog.h"
 #include "join/join.h"
 #include "logs/logs.h"
+#include "picture/lost.h"
 #include "process/openfile.h"
 #include "session_priv.h"
 
@@ -143,9 +144,9 @@ static void set_losses(struct session *s, const struct member *m, uint64_t damag
 	uint64_t dropped = log_models__dropped(m->log->models);
 
 	if (damaged)
-		intake__set_lost(s->in, m->pid, "eventlog_damaged_bytes", damaged);
+		intake__set_lost(s->in, m->pid, PIC_LOST_OF_LOG "damaged_bytes", damaged);
 	if (dropped)
-		intake__set_lost(s->in, m->pid, "eventlog_beyond_the_memory_limit", dropped);
+		intake__set_lost(s->in, m->pid, PIC_LOST_OF_LOG "beyond_the_memory_limit", dropped);
 	if (damaged || dropped)
 		intake__set_exit_code(s->in, EXIT_PARTIAL);
 }

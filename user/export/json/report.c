@@ -4,6 +4,7 @@
 
 #include "export/alloc.h"
 #include "export/totals.h"
+#include "picture/lost.h"
 #include "json_priv.h"
 
 #define REPORT_SCHEMA 1
@@ -349,12 +350,13 @@ static void add_lost(struct report *r, cJSON *lost, const char *cause, uint64_t 
 	free(key);
 }
 
-/* Losses and cost are null if the session's end was not seen. */
+/* Losses and cost are null if the session's end was not seen, losses also if a capture is damaged.
+ */
 static void add_own_cost(struct report *r, cJSON *target, const struct pic_target *t)
 {
 	cJSON *o;
 
-	if (t->cost_known) {
+	if (pic_target__lost_known(t)) {
 		o = add_object(r, target, "lost");
 		for (size_t i = 0; i < t->n_lost; i++)
 			add_lost(r, o, t->lost[i].cause, t->lost[i].n);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "export/totals.h"
+#include "picture/lost.h"
 #include "text_priv.h"
 
 #define MISSING 2 /* in the overview */
@@ -198,7 +199,7 @@ static void put_lost(const struct text *t)
 	const char *comma = t->opts->colour ? "\033[33mLost: " : "Lost: ";
 	bool any = false;
 
-	for (size_t i = 0; i < target->n_lost && target->cost_known; i++) {
+	for (size_t i = 0; i < target->n_lost && pic_target__lost_known(target); i++) {
 		if (!target->lost[i].n)
 			continue;
 		fprintf(t->out, "%s%s %s", any ? ", " : comma, human__count(target->lost[i].n).s,
@@ -209,7 +210,8 @@ static void put_lost(const struct text *t)
 		fprintf(t->out, " (%.2f %% of all records)%s\n", 100 * target->lost_share,
 			t->opts->colour ? "\033[0m" : "");
 	else if (!t->log_alone)
-		fprintf(t->out, "Lost: %s\n", target->cost_known ? "nothing" : "not known");
+		fprintf(t->out, "Lost: %s\n",
+			pic_target__lost_known(target) ? "nothing" : "not known");
 }
 
 static void put_own(const struct text *t)
@@ -270,9 +272,56 @@ int text__common_cost(const struct text *t)
 
 /* ── in one paragraph ────────────────────────────────────────────────────────────────────── */
 
+struct losses {
+	uint64_t records;   /* of the whole session and of single processes */
+	uint64_t log_bytes; /* of joined eventlogs, or events in them */
+	bool known;
+};
+
+static struct losses losses_of(const struct text *t)
+{
+	struct losses l = {.known = true};
+	uint64_t of_all = 0;
+
+	for (size_t i = 0; i < t->n_of; i++) {
+		const struct pic_target *target = t->of[i];
+		uint64_t in_it = 0;
+
+		l.known = l.known && !target->lost_unknown;
+		for (size_t k = 0; k < target->n_lost && target->cost_known; k++) {
+			const char *cause = target->lost[k].cause;
+
+			if (pic_lost__is_log(cause))
+				l.log_bytes += target->lost[k].n;
+			else if (pic_lost__is_own(cause))
+				l.records += target->lost[k].n;
+			else
+				in_it += target->lost[k].n;
+		}
+		/* each process has the session's losses, and all have the same ones */
+		of_all = MAX(of_all, in_it);
+	}
+	l.records += of_all;
+	return l;
+}
+
+static void put_losses(const struct text *t, bool known)
+{
+	const struct losses l = losses_of(t);
+
+	if (!known || !l.known)
+		fputs(", losses are not known", t->out);
+	else if (l.records)
+		fprintf(t->out, ", %s records were lost", human__count(l.records).s);
+	else
+		fputs(l.log_bytes ? ", nothing but parts of the eventlog was lost"
+				  : ", nothing was lost",
+		      t->out);
+}
+
 static void put_brief(const struct text *t)
 {
-	uint64_t samples = 0, whole = 0, cpu = 0, without = 0, cost = 0, paused = 0, lost = 0;
+	uint64_t samples = 0, whole = 0, cpu = 0, without = 0, cost = 0, paused = 0;
 	bool known = false;
 
 	for (size_t i = 0; i < t->n_of; i++) {
@@ -286,8 +335,6 @@ static void put_brief(const struct text *t)
 		cost += target->trap_ns_estimated + (target->bpf_ns_known ? target->bpf_ns : 0);
 		paused = MAX(paused, target->probes_paused_ns);
 		known = known || target->cost_known;
-		for (size_t k = 0; k < target->n_lost && target->cost_known; k++)
-			lost += target->lost[k].n;
 	}
 	if (t->n_of > 1 && t->session->bpf_ns_known)
 		cost += t->session->bpf_ns;
@@ -299,10 +346,7 @@ static void put_brief(const struct text *t)
 	if (samples && human__percent(without, cpu) >= 1)
 		fprintf(t->out, ", %.0f %% of the CPU time has no sample",
 			human__percent(without, cpu));
-	if (known && lost)
-		fprintf(t->out, ", %s records were lost", human__count(lost).s);
-	else
-		fputs(known ? ", nothing was lost" : ", losses are not known", t->out);
+	put_losses(t, known);
 	if (known)
 		fprintf(t->out, "; the probes cost %.2f %% of one CPU",
 			human__percent(cost, t->wall_ns));
