@@ -307,6 +307,20 @@ static void test_samples_of_capabilities(void **state)
 	check_samples(2, 198);
 }
 
+/* A default that is not there is the CPU time, not whatever comes last. */
+static void test_no_allocation(void **state)
+{
+	const struct export_opts bytes = {.weight = WEIGHT_ALLOC};
+	size_t len;
+	char *text = kit_render("pprof", &lanes, &bytes, &len);
+	Pprof__Profile *p = unzip_profile(text, len);
+
+	(void)state;
+	assert_string_equal(p->string_table[p->default_sample_type], "cpu");
+	pprof__profile__free_unpacked(p, NULL);
+	free(text);
+}
+
 /* If the probes on collections were taken off, a comment states the part that the allocation is
  * for. */
 static void test_observed_part(void **state)
@@ -343,6 +357,7 @@ int main(void)
 		cmocka_unit_test(test_pprof_unused),
 		cmocka_unit_test(test_pprof_of_one),
 		cmocka_unit_test(test_gathered_once),
+		cmocka_unit_test(test_no_allocation),
 		cmocka_unit_test(test_observed_part),
 		cmocka_unit_test(test_samples_of_capabilities),
 	};

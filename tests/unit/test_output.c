@@ -117,12 +117,48 @@ static void test_what_may_be_replaced(void **state)
 	assert_int_equal(output__may_replace(path, &export_json), 0);
 }
 
+/* ── what counts bytes ───────────────────────────────────────────────────────────────────── */
+
+/* Flame graphs of bytes count bytes, and there is none if no allocation is known. */
+static void test_bytes(void **state)
+{
+	char dir[] = "/tmp/safescoped-test-XXXXXX", stem[64], path[64];
+	struct output_opts opts = {
+		.formats = {&export_folded}, .n_formats = 1, .path = stem, .weight = WEIGHT_ALLOC};
+
+	(void)state;
+	assert_non_null(strstr(place__hint(&export_folded, WEIGHT_ALLOC), "--countname bytes"));
+	assert_non_null(strstr(place__hint(&export_folded, WEIGHT_SAMPLES), "samples"));
+	assert_non_null(strstr(place__hint(&export_folded, WEIGHT_CPU), "--countname µs"));
+	assert_non_null(mkdtemp(dir));
+	snprintf(stem, sizeof(stem), "%s/p", dir);
+	snprintf(path, sizeof(path), "%s/p.folded", dir);
+	for (unsigned known = 0; known < 2; known++) {
+		struct pic_target target = service_target;
+		struct sketch sketch = service;
+		struct outputs *outputs;
+		struct picture *pic;
+
+		target.alloc.known = known;
+		sketch.targets = &target;
+		pic = kit_picture(&sketch, NULL);
+		assert_int_equal(outputs__plan(&opts, "x", 1, &outputs), 0);
+		assert_int_equal(outputs__write(outputs, pic, NULL, NULL), 0);
+		assert_int_equal(access(path, F_OK), known ? 0 : -1);
+		outputs__free(outputs);
+		picture__free(pic);
+	}
+	unlink(path);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_too_long),
 		cmocka_unit_test(test_what_may_be_replaced),
+		cmocka_unit_test(test_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

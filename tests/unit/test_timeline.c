@@ -432,6 +432,22 @@ static void test_births_and_deaths(void **state)
 	timeline__free(kit.tl);
 }
 
+/* The main thread's name is the process's, also if it was never read. */
+static void test_name_before_exec(void **state)
+{
+	const struct pic_target *t;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_sample(&r, PID, T0 + 160, WIRE_WHERE_HASKELL, HS(1), STOP));
+	put(&kit, mk_event(&r, WIRE_EXEC, PID, T0 + 1000));
+	t = finish(&kit);
+	assert_string_equal(lane_of(t, PID)->name, "prog");
+	timeline__free(kit.tl);
+}
+
 /* How a process ended, as far as the kernel reports it. */
 static void test_how_it_ended(void **state)
 {
@@ -572,6 +588,7 @@ int main(void)
 		cmocka_unit_test(test_off_states),
 		cmocka_unit_test(test_on_states),
 		cmocka_unit_test(test_births_and_deaths),
+		cmocka_unit_test(test_name_before_exec),
 		cmocka_unit_test(test_how_it_ended),
 		cmocka_unit_test(test_coarse),
 		cmocka_unit_test(test_prior),

@@ -99,6 +99,9 @@ static void put_head(struct writer *w, enum export_weight weight)
 		if (values[k].weight == weight && values[k].of != SAFE_CALLS)
 			head.default_sample_type = type[i].type;
 	}
+	/* readers would take the last one */
+	if (!head.default_sample_type)
+		head.default_sample_type = type[CPU_VALUE].type;
 	snprintf(comment, sizeof(comment), "safescoped %s, mode: %s", session->version,
 		 session->mode);
 	comments[0] = string_of(w, comment);

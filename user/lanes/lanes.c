@@ -343,6 +343,15 @@ int lanes__drop_ended(struct lanes *l, uint64_t most, size_t *left)
 
 /* ── the picture ─────────────────────────────────────────────────────────────────────────── */
 
+/* An exec that comes before any reading of the threads' names ends the main thread under another
+ * name than it had; the kernel takes its name for the process's. */
+static const char *name_of(const struct lanes *l, const struct seen_thread *th)
+{
+	const struct pic_target *target = l->seen->pub;
+
+	return !*th->name && th->tid == target->pid && target->comm ? target->comm : th->name;
+}
+
 static int fill_thread(struct lanes *l, struct thread_lane *lane, struct ledger_account *account,
 		       struct pic_lane *ret)
 {
@@ -353,7 +362,7 @@ static int fill_thread(struct lanes *l, struct thread_lane *lane, struct ledger_
 	*ret = (struct pic_lane){
 		.kind = LANE_THREAD,
 		.tid = lane->seen->tid,
-		.name = picture__string(l->pic, lane->seen->name),
+		.name = picture__string(l->pic, name_of(l, lane->seen)),
 		.threads = 1,
 		.start_ns = lane->start_ns,
 		.end_ns = lane->end_ns,

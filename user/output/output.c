@@ -379,9 +379,9 @@ static int write_file(const struct output *o, const struct outputs *all,
 }
 
 /* Prints the path, and how to open the file. */
-static void say_written(const struct output *o)
+static void say_written(const struct output *o, enum export_weight weight)
 {
-	const char *hint = place__hint(o->format), *at = strstr(hint, "%s");
+	const char *hint = place__hint(o->format, weight), *at = strstr(hint, "%s");
 	char *word = at ? text__shell_word(o->path) : NULL;
 
 	if (at)
@@ -392,6 +392,14 @@ static void say_written(const struct output *o)
 	free(word);
 }
 
+static bool knows_allocation(const struct picture *pic)
+{
+	for (size_t i = 0; i < picture__n_targets(pic); i++)
+		if (picture__target(pic, i)->alloc.known)
+			return true;
+	return false;
+}
+
 /*
  * True if the file would show nothing: viewers refuse an empty profile, or stay blank. Reports are
  * still written, as they show that there was nothing; and so are all files of a window, for the
@@ -400,8 +408,11 @@ static void say_written(const struct output *o)
 static bool is_worthless(const struct output *o, const struct outputs *all,
 			 const struct source *source)
 {
-	return source->pic && !picture__n_targets(source->pic) &&
-	       !picture__session(source->pic)->n_ended && !all->opts->windows &&
+	if (!source->pic || all->opts->windows)
+		return false;
+	if (o->format == &export_folded && all->opts->weight == WEIGHT_ALLOC)
+		return !knows_allocation(source->pic);
+	return !picture__n_targets(source->pic) && !picture__session(source->pic)->n_ended &&
 	       o->format != &export_text && o->format != &export_json;
 }
 
@@ -423,7 +434,7 @@ static int write_all(const struct outputs *outputs, const struct source *source,
 		} else {
 			err = write_file(o, outputs, source, &opts, stop, ctx);
 			if (!err && !outputs->opts->windows)
-				say_written(o);
+				say_written(o, opts.weight);
 			else if (!err)
 				log_verbose("%s", o->path);
 			if (!err && outputs->opts->written)

@@ -39,10 +39,14 @@ static const struct kind *kind_of(const struct export_format *format)
 	return NULL;
 }
 
-const char *place__hint(const struct export_format *format)
+const char *place__hint(const struct export_format *format, enum export_weight weight)
 {
 	const struct kind *kind = kind_of(format);
 
+	if (format == &export_folded && weight == WEIGHT_SAMPLES)
+		return "flamegraph.pl --countname samples %s > flamegraph.svg";
+	if (format == &export_folded && weight == WEIGHT_ALLOC)
+		return "flamegraph.pl --countname bytes %s > flamegraph.svg";
 	return kind ? kind->hint : "";
 }
 

@@ -21,6 +21,6 @@ bool place__is_suffix(const char *text);
 bool place__is_directory(const char *path);
 /* How to open such a file, for people: "open it in a browser". A constant in which `%s` stands for
  * the path. */
-const char *place__hint(const struct export_format *format);
+const char *place__hint(const struct export_format *format, enum export_weight weight);
 
 #endif
