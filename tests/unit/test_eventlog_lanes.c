@@ -469,13 +469,53 @@ static void t_window(void **state)
 	w_free(&w);
 }
 
+/* A collection at the window's edge counts with its part in the window, as in the lanes. */
+static void t_gc_at_the_edge(void **state)
+{
+	static const struct {
+		uint64_t from, to, start, end;
+	} cases[] = {
+		{0, 0, 250, 350},     {200, 300, 250, 300}, {300, 0, 300, 350},
+		{300, 320, 300, 320}, {0, 250, 0, 0},	    {350, 0, 0, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct el_window win = {.from = cases[i].from, .to = cases[i].to};
+		const struct el_sched_opts opts = {.window = &win};
+		uint64_t ns = cases[i].end - cases[i].start;
+		struct eventlog *log = log_new();
+		struct writer w = {0};
+		struct el_sched *s;
+
+		write_sched(&w);
+		assert_int_equal(el_sched__new(&opts, &s), 0);
+		assert_int_equal(el_window__attach(&win, log), 0);
+		assert_int_equal(el_sched__attach(s, log), 0);
+		log_read(log, &w);
+		assert_int_equal(el_sched__finish(s, 2000), 0);
+		assert_int_equal(el_sched__info(s).gcs, ns != 0);
+		assert_int_equal(el_sched__info(s).n_gcs, ns != 0);
+		assert_int_equal(el_sched__info(s).gc_pause_ns, ns);
+		assert_int_equal(el_sched__info(s).gc_max_pause_ns, ns);
+		if (ns) {
+			assert_int_equal(el_sched__gc(s, 0)->start, cases[i].start);
+			assert_int_equal(el_sched__gc(s, 0)->end, cases[i].end);
+		}
+		el_sched__free(s);
+		eventlog__free(log);
+		w_free(&w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(t_u64map),    cmocka_unit_test(t_lane_merges),
-		cmocka_unit_test(t_lane_room), cmocka_unit_test(t_lane_order),
-		cmocka_unit_test(t_sched),     cmocka_unit_test(t_many_threads),
-		cmocka_unit_test(t_cut_off),   cmocka_unit_test(t_window),
+		cmocka_unit_test(t_u64map),	    cmocka_unit_test(t_lane_merges),
+		cmocka_unit_test(t_lane_room),	    cmocka_unit_test(t_lane_order),
+		cmocka_unit_test(t_sched),	    cmocka_unit_test(t_many_threads),
+		cmocka_unit_test(t_cut_off),	    cmocka_unit_test(t_window),
+		cmocka_unit_test(t_gc_at_the_edge),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -244,14 +244,18 @@ static __attribute__((noinline)) int on_stop(struct el_sched *s, const struct el
 }
 
 /* Beyond the limit only the sums continue. */
-static int keep_gc(struct el_sched *s, const struct sched_cap *c)
+static int keep_gc(struct el_sched *s, const struct sched_cap *c, uint64_t start, uint64_t end)
 {
 	int err = ARRAY_RESERVE(s->all_gcs, s->gcs_cap, s->info.n_gcs + 1, GCS_MAX);
+	uint64_t request = c->gc_request, requested = start;
 
+	/* of the wait for the capabilities, too, only the part in the window */
+	if (request < start && !el_window__clip(s->opts.window, &request, &requested))
+		request = 0;
 	if (!err)
-		s->all_gcs[s->info.n_gcs++] = (struct el_gc){.start = c->gc_start,
-							     .end = c->since,
-							     .request = c->gc_request,
+		s->all_gcs[s->info.n_gcs++] = (struct el_gc){.start = start,
+							     .end = end,
+							     .request = request,
 							     .cap = c->pub.cap,
 							     .gen = c->gen};
 	return err == -E2BIG ? 0 : err;
@@ -285,10 +289,28 @@ static int gc_leave(struct el_sched *s, struct sched_cap *c, uint64_t time)
 	return err;
 }
 
+/* Counts the collection that the capability has left, with its part in the window. */
+static int count_gc(struct el_sched *s, struct sched_cap *c)
+{
+	uint64_t start = c->gc_start, end = c->since;
+
+	if (!el_window__clip(s->opts.window, &start, &end)) {
+		if (!el_window__has(s->opts.window, c->gc_start))
+			return 0;
+		start = end = c->gc_start;
+	}
+	c->pub.gcs++;
+	if (!c->leads)
+		return 0;
+	s->info.gcs++;
+	s->info.gc_pause_ns += end - start;
+	s->info.gc_max_pause_ns = MAX(s->info.gc_max_pause_ns, end - start);
+	return keep_gc(s, c, start, end);
+}
+
 static int on_gc(struct el_sched *s, const struct el_event *ev)
 {
 	struct sched_cap *c = sched__cap(s, ev->cap);
-	uint64_t ns;
 	int err;
 
 	if (ev->cap == EL_CAP_GLOBAL)
@@ -320,18 +342,7 @@ static int on_gc(struct el_sched *s, const struct el_event *ev)
 		return 0;
 	}
 	err = gc_leave(s, c, ev->time);
-	if (!el_window__has(s->opts.window, c->gc_start))
-		return err;
-	c->pub.gcs++;
-	if (c->leads) {
-		ns = c->since - c->gc_start;
-		s->info.gcs++;
-		s->info.gc_pause_ns += ns;
-		s->info.gc_max_pause_ns = MAX(s->info.gc_max_pause_ns, ns);
-		if (!err)
-			err = keep_gc(s, c);
-	}
-	return err;
+	return err ? err : count_gc(s, c);
 }
 
 static int set_label(struct el_sched *s, struct sched_thread *t, struct el_str label)
