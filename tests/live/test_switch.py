@@ -209,6 +209,35 @@ def test_switched_off_beside_a_command(t, when):
     check(process.returncode == 7 and "switched off" in said, f"it ended with {process.returncode}: {said}")
 
 
+def ended_by_the_file(t, session):
+    code = session.wait()
+    check(code == 1, f"it ended with {code}: {session.err.seen}")
+    report = t.report()
+    check(report.json["session"]["exit"] == 1, f"the report has {report.json['session']}")
+    return report
+
+
+def test_switched_off_before_a_process_is_attached(t):
+    """With the file there from the start no probe is put into the processes of --pid."""
+    switch, target = t.dir / "off", t.target("Calls", 1, "safe_sleep_1ms=1000000")
+    target.go()
+    switch.write_text("")
+    report = ended_by_the_file(t, t.session("--pid", target.pid, "-d", "60", "-f", "json", "-o", t.stem, "--off-file", switch))
+    check(not report.json["targets"], f"it was profiled: {report.json['targets']}")
+
+
+def test_why_a_session_is_short(t):
+    """A session that the file ended has that among what is missing, in the report for people and in that for programs."""
+    switch, target = t.dir / "off", t.target("Calls", 1, "safe_sleep_1ms=1000000")
+    session = t.attach(target, "-d", "60", "--off-file", switch, formats="json,text")
+    target.go()
+    switch.write_text("")
+    missing = ended_by_the_file(t, session).target()["missing"]
+    check(any(str(switch) in line for line in missing), f"missing has {missing}")
+    text = "".join(session.out.seen).partition("Missing")[2]
+    check(switch.name in text, f"the text has {session.out.seen}")
+
+
 def test_one_has_ended_when_it_is_switched_on(t):
     """If one of the processes of --pid has ended when profiling is switched on again, the others are profiled."""
     switch, targets = t.dir / "off", [t.target("Calls", 60, "safe_sleep_1ms=1000000") for _ in range(2)]

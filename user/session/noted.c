@@ -219,9 +219,23 @@ void noted__cut(struct session *s)
 		note(s, false);
 }
 
+/* A session in windows goes on when the file is removed; any other one is over before its time. */
+static void note_switched_off(struct session *s)
+{
+	char text[160];
+
+	if (!s->switched_off || (s->windows && !s->command && !s->capture))
+		return;
+	snprintf(text, sizeof(text), "what came after safescoped was switched off by %s",
+		 s->opts->off_path);
+	add_to_all(s, true, text);
+	intake__set_exit_code(s->in, EXIT_PARTIAL);
+}
+
 void noted__end(struct session *s)
 {
 	note(s, true);
+	note_switched_off(s);
 	if (!s->cut_short)
 		return;
 	add_to_all(s, true,

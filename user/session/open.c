@@ -170,6 +170,9 @@ static int open_pids(struct session *s)
 				    o->n_pids == 1 ? o->pids[0] : 0, &s->outputs);
 	if (!err)
 		err = open_kernel(s);
+	/* the loop looks first when all are attached */
+	if (!err && switched__off(s, time__monotonic_ns()))
+		return 0;
 	for (size_t i = 0; !err && i < members__count(s->members); i++) {
 		struct member *m = members__at(s->members, i);
 
@@ -224,7 +227,9 @@ static int open_command(struct session *s)
 		err = open_kernel(s);
 	if (err)
 		return err;
-	follow__arm(s);
+	/* with the off file the command's program gets no probes either */
+	if (!switched__off(s, time__monotonic_ns()))
+		follow__arm(s);
 	return command__go(s->command);
 }
 
