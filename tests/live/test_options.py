@@ -72,6 +72,16 @@ def test_file_of_a_push(t, option):
     check(code == 64 and len(lines) == 1 and str(t.dir / "none") in lines[0], f"ended with {code}: {lines}")
 
 
+def test_all_wrong_files(t):
+    """All of the files that pushes name are checked, not only up to the first one that is wrong."""
+    ca = t.dir / "ca"
+    ca.write_text("none\n")
+    code, lines = check_config(t, f"{WINDOWS}push otlp+https://h\npush-headers {t.dir / 'none'}\npush-ca {ca}\n"
+                                  f"push pyroscope+http://h\npush-headers {t.dir / 'other'}\n")
+    check(code == 64 and [line.split(": ")[0] for line in lines] == [str(t.dir / "none"), str(ca), str(t.dir / "other")],
+          f"ended with {code}: {lines}")
+
+
 def test_ca_without_certificate(t):
     path = t.dir / "ca"
     path.write_text("none\n")

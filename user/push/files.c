@@ -21,14 +21,16 @@ int push_files__read(const struct push_to *to, uid_t user, struct push_files *re
 	/* taken first, so that a change during the reading is noticed later */
 	struct push_files f = {.to = to, .stamp = push_files__stamp(0, to)};
 	size_t len;
-	int err = push_headers__read(to->headers, user, &f.headers);
+	int err = push_headers__read(to->headers, user, &f.headers), ca_err = 0;
 
-	if (!err && to->ca)
-		err = push_file__read(to->ca, CA_MAX, user, &f.ca, &len);
-	if (!err && f.ca && !strstr(f.ca, PEM_MARK)) {
+	/* even if the headers are wrong: both are reported */
+	if (to->ca)
+		ca_err = push_file__read(to->ca, CA_MAX, user, &f.ca, &len);
+	if (f.ca && !strstr(f.ca, PEM_MARK)) {
 		log_error("%s: has no certificate in PEM", to->ca);
-		err = -EINVAL;
+		ca_err = -EINVAL;
 	}
+	err = err ? err : ca_err;
 	if (err)
 		push_files__free(&f);
 	f.lacking = err != 0;

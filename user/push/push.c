@@ -19,8 +19,12 @@ int push__check(const struct push_opts *opts)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < opts->n; i++)
-		err = destination__check(&opts->to[i], opts);
+	/* whoever mends the files wants to know about all of them at once */
+	for (size_t i = 0; i < opts->n; i++) {
+		int wrong = destination__check(&opts->to[i], opts);
+
+		err = err ? err : wrong;
+	}
 	return err;
 }
 
