@@ -428,6 +428,23 @@ def test_output_has_no_name_of_a_process(t):
     check(len(names) == 1 and re.fullmatch(r"safescope-\d{8}-\d{6}\.json", names[0]), f"the files are {names}")
 
 
+@cases("live", "replay")
+def test_names_of_several(t, how):
+    """The files of several processes, of a session or of its replay, do not have the name of the first one."""
+    targets = [t.target("Calls", 1, "safe_sleep_1ms=1000000") for _ in range(2)]
+    for target in targets:
+        target.go()
+    folder, capture = t.dir / "out", t.dir / "capture"
+    folder.mkdir()
+    session = t.session("--pid", ",".join(str(target.pid) for target in targets), "-d", "0.5", "-f", "json",
+                        "-o", folder if how == "live" else t.stem, "--save", capture)
+    check(session.wait() in (0, 1), f"it printed {session.err.seen}")
+    if how == "replay":
+        subprocess.run([SAFESCOPED, "--replay", capture, "-q", "-f", "json", "-o", folder], check=False, timeout=60)
+    names = [path.name for path in folder.iterdir()]
+    check(len(names) == 1 and re.fullmatch(r"safescope-\d{8}-\d{6}\.json", names[0]), f"the files are {names}")
+
+
 def test_many(t):
     """A hundred targets are attached within 10 s, and the session ends within 10 s: a wide margin, for a busy machine."""
     targets = [Target([program("Calls", "thr"), "1", "safe_sleep_1ms=5"], ready=None) for _ in range(100)]

@@ -90,7 +90,7 @@ static int write_picture(struct replay_mode *mode, const struct picture *pic)
 	int err = 0;
 
 	if (!mode->outputs)
-		err = outputs__plan(&mode->options->output, first ? first->comm : "",
+		err = outputs__plan(&mode->options->output, first && n == 1 ? first->comm : "",
 				    first && n == 1 ? first->pid : 0, &mode->outputs);
 	if (err)
 		return -ECANCELED;

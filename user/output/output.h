@@ -55,9 +55,9 @@ int output__may_replace(const char *path, const struct export_format *format);
 /* Checks that windows have a directory for their files. -ENOTDIR, with a line, if not. */
 int outputs__check(const struct output_opts *opts);
 /*
- * Chooses the paths for a session of this program and pid (0: several), and tries whether each can
- * be written, before anything is attached. `opts` must outlive the outputs. Prints a line on
- * failure; with place_may_come an unwritable place is not a failure.
+ * Chooses the paths for a session of this program and pid ("" and 0: several), and tries whether
+ * each can be written, before anything is attached. `opts` must outlive the outputs. Prints a line
+ * on failure; with place_may_come an unwritable place is not a failure.
  */
 int outputs__plan(const struct output_opts *opts, const char *comm, pid_t pid,
 		  struct outputs **ret_outputs);

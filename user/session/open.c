@@ -158,6 +158,7 @@ static int attach_one(struct session *s, struct member *m)
 static int open_pids(struct session *s)
 {
 	const struct session_opts *o = s->opts;
+	bool one = o->n_pids == 1;
 	int err = 0;
 
 	for (size_t i = 0; !err && i < o->n_pids; i++) {
@@ -166,8 +167,10 @@ static int open_pids(struct session *s)
 	}
 	if (!err)
 		err = outputs__plan(o->output,
-				    target__info(members__at(s->members, 0)->target)->comm,
-				    o->n_pids == 1 ? o->pids[0] : 0, &s->outputs);
+				    /* the files of several are not the first one's alone */
+				    one ? target__info(members__at(s->members, 0)->target)->comm
+					: "",
+				    one ? o->pids[0] : 0, &s->outputs);
 	if (!err)
 		err = open_kernel(s);
 	/* the loop looks first when all are attached */
