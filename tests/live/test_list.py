@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import time
 
-from harness import GHC_ROOT, SAFESCOPED, Skip, Target, cases, check, program, run
+from harness import GHC_ROOT, ROOT, SAFESCOPED, Skip, Target, cases, check, program, run
 
 WANT = {
     "thr": dict(way="rts_thr", linking="dynamic", symbols="full", names=["exact"]),
@@ -109,6 +109,17 @@ def test_table(t):
     check(len(row) == 1, f"not one line for the process: {row}")
     for word in ("Server", "rts_thr", ghc_version(), "yes"):
         check(word in row[0], f"{word} is not in {row[0]!r}")
+
+
+def test_manual(t):
+    """The manual page lists the fields of the JSON, and no others."""
+    target = t.target("Server", ready="waiting")
+    row = rows()[target.pid]
+    text = re.sub(r"\n\.\w+ |\n|[.,()]", " ", (ROOT / "scripts" / "safescoped.8").read_text())
+    listed = " ".join(text.split()).partition("and processes : for each process ")[2].partition(" CONFIGURATION ")[0].split()
+    fields = set(row) | set(row["ghc"])
+    check(fields <= set(listed), f"it does not have {fields - set(listed)}")
+    check({w for w in listed if "_" in w} <= fields, f"it has fields that are not there: {listed}")
 
 
 def test_output_file(t):
