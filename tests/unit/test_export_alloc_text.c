@@ -3,6 +3,26 @@
 #include "test_export_alloc.h"
 #include "top/top_priv.h"
 
+static void check_width(const struct picture *pic, unsigned width)
+{
+	const struct export_opts opts = {.width = width};
+	char *text = NULL, *rest, *line;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	assert_int_equal(export_text.write(out, pic, &opts), 0);
+	assert_int_equal(fclose(out), 0);
+	rest = text;
+	assert_has(text, " after collections, 0 to ");
+	while ((line = strsep(&rest, "\n")))
+		/* a title stays whole */
+		if (strncmp(line, "Garbage collection: ", 20) != 0 &&
+		    text__width(line, strlen(line)) > width)
+			fail_msg("wider than %u: %s", width, line);
+	free(text);
+}
+
 /* The probes were taken off and the session went on: every figure states that it is for the time
  * before. */
 static void test_came_off(void **state)
@@ -37,6 +57,8 @@ static void test_came_off(void **state)
 	assert_has(text, "; 56 % of the\n  bytes have no sample");
 	assert_null(strstr(text, "a minute"));
 	free(text);
+	for (unsigned width = 80; width <= 160; width += 20)
+		check_width(timeline__picture(kit.tl), width);
 	text = render(kit.pic, "html", WEIGHT_CPU, false, &len);
 	assert_has(text, "by samples of allocation, in the first 200 µs, before");
 	/* after the last collection seen, live, held and rate are unknown */

@@ -83,7 +83,7 @@ static int put_table(const struct text *t)
 }
 
 /* Used when the probes came off because there were too many collections. */
-static int put_observed(const struct text *t)
+static void put_observed(const struct text *t)
 {
 	const struct pic_gc *gc = &t->target->gc;
 
@@ -92,12 +92,21 @@ static int put_observed(const struct text *t)
 		"the program was paused for %s, %.1f %% of that time\n",
 		human__duration(gc->observed_ns).s, human__duration(gc->observed_pause_ns).s,
 		human__percent(gc->observed_pause_ns, gc->observed_ns));
-	return t->target->n_gcs ? put_table(t) : 0;
 }
 
-static void put_missed(const struct text *t, uint64_t missed)
+static void put_inferred(const struct text *t)
+{
+	fputs("  inferred from the samples in the runtime: the number of collections, and how long "
+	      "each took, are not known\n",
+	      t->out);
+	if (t->target->gc.observed_ns)
+		put_observed(t);
+}
+
+static void put_missed(const struct text *t)
 {
 	const struct pic_target *target = t->target;
+	uint64_t missed = pic_target__gcs_missed(target);
 
 	if (missed != PIC_GCS_UNKNOWN)
 		fprintf(t->out, "  %s%s more %s missed, by %s: %.1f %% of all were seen\n",
@@ -130,11 +139,9 @@ int text__gc(const struct text *t)
 		 human__duration(gc->pause_ns).s, human__percent(gc->pause_ns, t->wall_ns));
 	text__section(t, title);
 	if (gc->inferred) {
-		fputs("  inferred from the samples in the runtime: the number of collections, and "
-		      "how long each took, are not known\n",
-		      t->out);
-		if (gc->observed_ns)
-			err = put_observed(t);
+		err = text__wrapped(t, put_inferred);
+		if (!err && gc->observed_ns && t->target->n_gcs)
+			err = put_table(t);
 	} else if (t->target->n_gcs) {
 		err = put_table(t);
 	} else {
@@ -144,7 +151,7 @@ int text__gc(const struct text *t)
 			gc->count ? human__duration(gc->max_pause_ns).s : "");
 	}
 	if (!err && missed)
-		put_missed(t, missed);
+		err = text__wrapped(t, put_missed);
 	if (human__percent(gc->wait_ns, t->wall_ns) >= WAIT_SHOWN)
 		fprintf(t->out, "  threads slept for %s in all until collections ended\n",
 			human__duration(gc->wait_ns).s);

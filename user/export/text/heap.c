@@ -6,7 +6,8 @@
 #include "export/alloc.h"
 #include "text_priv.h"
 
-#define CURVE  60 /* columns */
+#define CURVE  60 /* columns, on a page that is wide enough */
+#define SHORT  16
 #define N_BARS 8
 
 /* Reports growth with its sign, or nothing if the error exceeds it: then not even the sign is
@@ -103,20 +104,28 @@ static void put_curve(const struct text *t)
 	static const char *const bars[N_BARS] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 	const struct pic_heap *heap = &t->target->heap;
 	uint64_t most[CURVE] = {0}, start, span, last = 0;
+	size_t columns, used;
+	char label[64];
 
 	if (heap->n_points < 2 || !heap->most_live_bytes)
 		return;
+	snprintf(label, sizeof(label), " after collections, 0 to %s",
+		 human__bytes(heap->most_live_bytes).s);
+	used = 2 + text__width(label, strlen(label));
+	/* a curve that is broken over two lines shows nothing */
+	columns = MIN(MAX(t->width, used + SHORT) - used, (size_t)CURVE);
 	start = heap->points[0].ns;
 	span = heap->points[heap->n_points - 1].ns - start;
 	for (size_t i = 0; span && i < heap->n_points; i++) {
 		const struct pic_heap_point *p = &heap->points[i];
-		size_t at = (size_t)((double)(p->ns - start) / (double)span * (CURVE - 1));
+		size_t at =
+			(size_t)((double)(p->ns - start) / (double)span * (double)(columns - 1));
 
-		most[MIN(at, (size_t)CURVE - 1)] =
-			MAX(most[MIN(at, (size_t)CURVE - 1)], p->live_bytes);
+		at = MIN(at, columns - 1);
+		most[at] = MAX(most[at], p->live_bytes);
 	}
 	fputs("  ", t->out);
-	for (size_t i = 0; span && i < CURVE; i++) {
+	for (size_t i = 0; span && i < columns; i++) {
 		double part;
 
 		/* no collection in this interval: keep the last value */
@@ -124,7 +133,7 @@ static void put_curve(const struct text *t)
 		part = (double)MIN(last, heap->most_live_bytes) / (double)heap->most_live_bytes;
 		fputs(bars[MIN((size_t)(part * N_BARS), (size_t)N_BARS - 1)], t->out);
 	}
-	fprintf(t->out, " after collections, 0 to %s\n", human__bytes(heap->most_live_bytes).s);
+	fprintf(t->out, "%s\n", label);
 }
 
 static int put_generations(const struct text *t)
