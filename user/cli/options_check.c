@@ -165,6 +165,26 @@ static int check_mode(struct option_input *in)
 	return 0;
 }
 
+/* Refuses what changes only a session, where there is none: it would have no effect, unnoticed. For
+ * the options that choose processes, check_mode() does. */
+static int check_no_session(struct option_input *in)
+{
+	enum mode mode = in->o->mode;
+
+	if (mode != MODE_LIST && mode != MODE_DOCTOR && mode != MODE_DIFF && mode != MODE_EVENTLOG)
+		return 0;
+	for (const struct option_row *row = option_rows; row->doc; row++) {
+		bool chooses = row->key >= OPT_COMM && row->key <= OPT_EXCLUDE;
+		/* a log may come through a pipe that does not end */
+		bool ends_log = row->key == 'd' && mode == MODE_EVENTLOG;
+
+		if (row->flags & OPTION_LIVE && !chooses && !ends_log &&
+		    options__given(in, row->key))
+			return options__wrong(in, "--%s: needs a session", row->name);
+	}
+	return 0;
+}
+
 /* --open needs an html page in a file, and adds that format. */
 static int check_open(struct option_input *in)
 {
@@ -234,6 +254,8 @@ int options__check(struct option_input *in)
 		err = check_list(in);
 	if (!err)
 		err = check_mode(in);
+	if (!err)
+		err = check_no_session(in);
 	if (!err)
 		err = check_top(in);
 	if (!err)
