@@ -82,6 +82,15 @@ def test_all_wrong_files(t):
           f"ended with {code}: {lines}")
 
 
+@cases("--list", "--doctor")
+def test_configuration_without_a_session(t, mode):
+    """What a configuration has for a session does not keep it from being used for other things."""
+    path = t.dir / "options.conf"
+    path.write_text("frequency 20\nheap-census\n")
+    done = subprocess.run([SAFESCOPED, "--config", path, mode], capture_output=True, text=True, timeout=120)
+    check(done.returncode in (0, 1) and not re.search("needs a session", done.stderr), f"ended with {done.returncode}: {done.stderr}")
+
+
 def test_ca_without_certificate(t):
     path = t.dir / "ca"
     path.write_text("none\n")

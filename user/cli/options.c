@@ -201,6 +201,11 @@ bool options__given(const struct option_input *in, int key)
 	return in->given[place_of(key)];
 }
 
+bool options__in_file(const struct option_input *in, int key)
+{
+	return in->in_line[place_of(key)] != 0;
+}
+
 /* An option that was explicitly given: the table's defaults do not count as changing a replay. */
 static int set_given(struct option_input *in, const struct option_row *row, const char *arg)
 {

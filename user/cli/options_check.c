@@ -165,8 +165,10 @@ static int check_mode(struct option_input *in)
 	return 0;
 }
 
-/* Refuses what changes only a session, where there is none: it would have no effect, unnoticed. For
- * the options that choose processes, check_mode() does. */
+/*
+ * Refuses options that only affect a session where there is none. A configuration may have them,
+ * since it is a daemon's. check_mode() handles the options that choose processes.
+ */
 static int check_no_session(struct option_input *in)
 {
 	enum mode mode = in->o->mode;
@@ -179,7 +181,7 @@ static int check_no_session(struct option_input *in)
 		bool ends_log = row->key == 'd' && mode == MODE_EVENTLOG;
 
 		if (row->flags & OPTION_LIVE && !chooses && !ends_log &&
-		    options__given(in, row->key))
+		    options__given(in, row->key) && !options__in_file(in, row->key))
 			return options__wrong(in, "--%s: needs a session", row->name);
 	}
 	return 0;

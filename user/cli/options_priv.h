@@ -20,6 +20,8 @@ struct option_input {
 
 /* True if the option with that key was given in the file or on the command line. */
 bool options__given(const struct option_input *in, int key);
+/* True if it was given in the file. */
+bool options__in_file(const struct option_input *in, int key);
 
 /* Records an error with its position. Returns -EINVAL. */
 int options__wrong(struct option_input *in, const char *fmt, ...)

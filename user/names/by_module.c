@@ -123,7 +123,7 @@ void names__package_by_modules(struct names *names, struct image *image, uint64_
 	/* another package may have a module of that name */
 	if (n->module[0] && !(found && strcmp(hit.module, n->module) == 0))
 		modules__each(modules, meet_named, &named);
-	/* a module that left no name has one of its package as its neighbour */
+	/* a module that left no name usually lies beside others of its package */
 	if (!named.package && found)
 		named.package = hit.package;
 	if (!named.package)

@@ -135,8 +135,9 @@ void hs_name__combine(const char *binding, const char *occurrence, char *out)
 }
 
 /*
- * Cuts a unique that looks like a word, "go1_samc". Words of the source may be in the names of
- * specialisations and instances, "$sread_rows": those of other workers are in a binding.
+ * Cuts a unique that looks like a word: "go1_samc". The names of specialisations and instances are
+ * left alone, since their last word may be the source's: "$sread_rows". Workers of named functions
+ * do not come here, since they have a binding.
  */
 static void cut_word(char *s)
 {
@@ -163,7 +164,7 @@ void hs_name__of_table(const char *table, const char *binding, char *out)
 		if (strcmp(out, binding) != 0)
 			return;
 	}
-	/* a word cut from a name that is not the binding's worker does not matter */
+	/* what is cut too much from a name that is not the binding's worker is not shown */
 	cut_unique(occurrence, binding[0]);
 	if (!binding[0])
 		cut_word(occurrence);

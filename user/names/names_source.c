@@ -72,7 +72,8 @@ static void set_span(struct names *names, const char *file, const char *span, st
 	set_line(names, plain, line, n);
 }
 
-/* Symbols searched for one of the same module: local closures come before their binding. */
+/* How many symbols after an address are searched for one of its module: local closures come before
+ * their binding. */
 #define MAX_NEIGHBOURS 8
 
 static bool package_of_symbol(struct names *names, const struct symbols_hit *hit,
@@ -86,7 +87,7 @@ static bool package_of_symbol(struct names *names, const struct symbols_hit *hit
 	return true;
 }
 
-/* `unit`: as the source of the name has it; "": it says nothing about the package. */
+/* `unit`: the package that the source of the name gives; "": it gives none. */
 static void set_package(struct names *names, struct image *image, const struct names_place *p,
 			const char *unit, struct code_name *n)
 {
@@ -107,7 +108,7 @@ static void set_package(struct names *names, struct image *image, const struct n
 		if (package_of_symbol(names, &after, n))
 			return;
 	}
-	/* the search for modules takes long: not where symbols tell nearly all packages */
+	/* the search for modules is slow, and symbols already give nearly all packages */
 	if (elf__n_symbols(image->elf, ELF_SYMTAB) <= 1 && !names__debug_file(image))
 		names__package_by_modules(names, image, p->vaddr, n);
 }

@@ -8,8 +8,7 @@
 #define PIC_LOST_BEYOND_LIMIT "records beyond the memory limit"
 #define PIC_LOST_OF_LOG	      "eventlog_" /* the beginning of such causes */
 
-/* True if it is counted for a process alone; losses of the session are the same in all processes.
- */
+/* True if it is counted for one process. Other causes count for the session, in each process. */
 bool pic_lost__is_own(const char *cause);
 /* True if what was lost is not records, but parts of an eventlog. */
 bool pic_lost__is_log(const char *cause);

@@ -165,15 +165,15 @@ static int open_pids(struct session *s)
 		progress__task(o->quiet, "looking at pid %d …", o->pids[i]);
 		err = open_pid(s, o->pids[i]);
 	}
-	if (!err)
+	if (!err && one)
 		err = outputs__plan(o->output,
-				    /* the files of several are not the first one's alone */
-				    one ? target__info(members__at(s->members, 0)->target)->comm
-					: "",
-				    one ? o->pids[0] : 0, &s->outputs);
+				    target__info(members__at(s->members, 0)->target)->comm,
+				    o->pids[0], &s->outputs);
+	else if (!err)
+		err = outputs__plan(o->output, "", 0, &s->outputs);
 	if (!err)
 		err = open_kernel(s);
-	/* the loop looks first when all are attached */
+	/* the main loop checks this only after all are attached */
 	if (!err && switched__off(s, time__monotonic_ns()))
 		return 0;
 	for (size_t i = 0; !err && i < members__count(s->members); i++) {
@@ -230,7 +230,7 @@ static int open_command(struct session *s)
 		err = open_kernel(s);
 	if (err)
 		return err;
-	/* with the off file the command's program gets no probes either */
+	/* while it is switched off the command gets no probes either */
 	if (!switched__off(s, time__monotonic_ns()))
 		follow__arm(s);
 	return command__go(s->command);

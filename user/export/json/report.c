@@ -350,8 +350,7 @@ static void add_lost(struct report *r, cJSON *lost, const char *cause, uint64_t 
 	free(key);
 }
 
-/* Losses and cost are null if the session's end was not seen, losses also if a capture is damaged.
- */
+/* Losses and cost are null if the session's end was not seen; losses also in a damaged capture. */
 static void add_own_cost(struct report *r, cJSON *target, const struct pic_target *t)
 {
 	cJSON *o;
