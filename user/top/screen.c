@@ -316,10 +316,11 @@ static bool is_impatient(void)
 {
 	struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
 	unsigned char keys[64];
-	ssize_t n = 0;
+	ssize_t n;
 
-	if (poll(&fd, 1, 0) == 1 && fd.revents & POLLIN)
-		n = read(STDIN_FILENO, keys, sizeof(keys));
+	if (poll(&fd, 1, 0) != 1 || !(fd.revents & POLLIN))
+		return false;
+	n = read(STDIN_FILENO, keys, sizeof(keys));
 	return n > 0 && memchr(keys, 3, (size_t)n);
 }
 
