@@ -301,6 +301,35 @@ static void test_frame_numbers(void **state)
 }
 
 /* Every cause that the kernel side can report has a name and a title. */
+static void test_places(void **state)
+{
+	static const struct {
+		const char *src, *file;
+		uint32_t line;
+	} cases[] = {
+		{"src/Data/Fib.hs:7", "src/Data/Fib.hs", 7},
+		{"Zoo/Ops.hs:7:1-25", "Zoo/Ops.hs", 7},
+		{"Zoo/Ops.hs:7:12", "Zoo/Ops.hs", 7},
+		{"Zoo/Ops.hs:(49,1)-(52,73)", "Zoo/Ops.hs", 49},
+		{"a:b/C.hs:3", "a:b/C.hs", 3},
+		{"src/Data/Fib.hs", "src/Data/Fib.hs", 0},
+		{"<entire-module>", "<entire-module>", 0},
+		{"x:99999999999", "x:99999999999", 0},
+		{"12:x:", "12:x:", 0},
+		{"x:(", "x:(", 0},
+		{":", ":", 0},
+		{":3", "", 3},
+		{"", "", 0},
+	};
+	size_t len;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(src__line(cases[i].src, &len), cases[i].line);
+		assert_int_equal(len, strlen(cases[i].file));
+	}
+}
+
 static void test_causes(void **state)
 {
 	(void)state;
@@ -391,6 +420,7 @@ int main(void)
 		cmocka_unit_test(test_table_group_of_one),
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_frame_numbers),
+		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_causes),
 		cmocka_unit_test(test_carriers),
 		cmocka_unit_test(test_carriers_divide),

@@ -64,8 +64,10 @@ static inline const char *frame__name(const struct pic_frame *frame)
 {
 	return *frame->name ? frame->name : "[unknown]";
 }
-/* For "src/Data/Fib.hs:7": returns the line and sets *ret_len (may be NULL) to the length of the
- * file's name. 0: no line. */
+/*
+ * The line of "src/Data/Fib.hs:7", or of a cost centre's place: "Fib.hs:7:1-25", "Fib.hs:7:3",
+ * "Fib.hs:(7,1)-(9,12)"; sets *ret_len to the length of the file's name. 0: no line.
+ */
 uint32_t src__line(const char *src, size_t *ret_len);
 
 /* ── processes (target_name.c) ───────────────────────────────────────────────────────────── */

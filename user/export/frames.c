@@ -84,19 +84,21 @@ int frames__number_alike(const struct picture *pic, enum frame_detail detail, ui
 
 uint32_t src__line(const char *src, size_t *ret_len)
 {
-	const char *colon = strrchr(src, ':');
-	char *end = NULL;
-	unsigned long line = 0;
+	for (const char *colon = strchr(src, ':'); colon; colon = strchr(colon + 1, ':')) {
+		const char *digits = colon + 1 + (colon[1] == '(');
+		unsigned long line;
+		char *end;
 
-	if (colon && colon[1] >= '0' && colon[1] <= '9')
-		line = strtoul(colon + 1, &end, 10);
-	if (!end || *end || line > INT32_MAX) {
-		colon = src + strlen(src);
-		line = 0;
-	}
-	if (ret_len)
+		if (*digits < '0' || *digits > '9')
+			continue;
+		line = strtoul(digits, &end, 10);
+		if (line > INT32_MAX || end[strspn(end, "0123456789:,-()")])
+			continue;
 		*ret_len = (size_t)(colon - src);
-	return (uint32_t)line;
+		return (uint32_t)line;
+	}
+	*ret_len = strlen(src);
+	return 0;
 }
 
 int stacks__cmp(struct pic_stack a, struct pic_stack b, const uint32_t *map)
