@@ -184,6 +184,20 @@ def test_tree(t, way):
     check(names[SOURCES[way]] >= 0.5 * sum(names.values()), f"few names come from {SOURCES[way]}: {names}")
 
 
+def test_map_and_lines(t):
+    """What the info table map has no place for, such as a loop that was inlined, has the line that DWARF knows."""
+    if "ipe" not in wanted_ways():
+        raise NotHere("this GHC is older than -finfo-table-map")
+    report = profile(t, t.target("Inlined", 2, way="ipe_g"))
+    loops = [f for f in report.target()["functions"] if f["name"].startswith("Main.$w")]
+    check(loops and loops[0]["self_samples"] >= 0.8 * report.target()["stacks"]["samples"],
+          f"the loop is not at the top of {report.target()['functions'][:3]}")
+    frames = json.loads((t.dir / "p.speedscope.json").read_text())["shared"]["frames"]
+    [loop] = [f for f in frames if f["name"] == loops[0]["name"]]
+    lines = (PROGRAMS / "InlinedLoop.hs").read_text().splitlines()
+    check(loop.get("file", "").endswith("InlinedLoop.hs") and "go" in lines[loop["line"] - 1], f"{loop} is elsewhere")
+
+
 def test_stripped_map(t):
     """The info table map works without symbols."""
     if "ipe" not in wanted_ways():

@@ -315,26 +315,36 @@ static bool c_by_dwarf(struct names *t, const struct names_place *p, const struc
 	return true;
 }
 
-static bool by_dwarf(struct names *t, struct image *image, const struct names_place *p,
-		     struct code_name *n)
+static bool find_dwarf(struct names *t, struct image *image, const struct names_place *p,
+		       const struct code_name *n, struct dwarf_place *ret)
 {
 	struct dwarf *dwarf = dwarf_of(t, image);
-	struct dwarf_place d;
-	int err = dwarf ? dwarf__find(dwarf, t->of.helpers->dwarf, p->vaddr, &d) : -ENOENT;
+	int err = dwarf ? dwarf__find(dwarf, t->of.helpers->dwarf, p->vaddr, ret) : -ENOENT;
 
 	if (err == -EBUSY)
 		t->incomplete = true;
 	/* assembly has lines, but no functions beyond those that symbols name as well */
-	if (err)
-		return false;
-	if (n->code == CODE_HASKELL && !d.haskell)
+	return !err && (n->code != CODE_HASKELL || ret->haskell);
+}
+
+static void set_dwarf_line(struct names *t, const struct dwarf_place *d, struct code_name *n)
+{
+	if (d->line)
+		set_line(t, d->file, d->line, n);
+	else
+		set_line(t, d->proc_file, d->proc_line, n);
+}
+
+static bool by_dwarf(struct names *t, struct image *image, const struct names_place *p,
+		     struct code_name *n)
+{
+	struct dwarf_place d;
+
+	if (!find_dwarf(t, image, p, n, &d))
 		return false;
 	if (d.haskell ? !haskell_by_dwarf(t, p, &d, n) : !c_by_dwarf(t, p, &d, n))
 		return false;
-	if (d.line)
-		set_line(t, d.file, d.line, n);
-	else
-		set_line(t, d.proc_file, d.proc_line, n);
+	set_dwarf_line(t, &d, n);
 	n->source = NAME_DWARF;
 	return true;
 }
@@ -342,12 +352,17 @@ static bool by_dwarf(struct names *t, struct image *image, const struct names_pl
 bool names__best(struct names *names, const struct image_map *map, const struct names_place *place,
 		 struct code_name *n)
 {
+	struct dwarf_place d;
+
 	/* provenance lacks the runtime's own Cmm code, whose labels show all there is */
 	if (place->label && place->label->is_rts && place->hit->exact)
 		return false;
-	if (n->code == CODE_HASKELL && by_ipe(names, map->image, place, n))
-		return true;
-	return by_dwarf(names, map->image, place, n);
+	if (n->code != CODE_HASKELL || !by_ipe(names, map->image, place, n))
+		return by_dwarf(names, map->image, place, n);
+	/* the map has no place for what GHC made of inlined functions, "$wgo" */
+	if (!n->src[0] && find_dwarf(names, map->image, place, n, &d))
+		set_dwarf_line(names, &d, n);
+	return true;
 }
 
 /* ── descriptions ────────────────────────────────────────────────────────────────────────── */
