@@ -151,9 +151,13 @@ static void descriptions(void **state)
 		{"<main:Main.bracket__rGn>", "Main", "bracket_"},
 		{"<main::Main.main_01D>", ":Main", "main"},
 		{"<:Main.main>", ":Main", "main"},
-		/* without, it may be part of the name */
-		{"<Main.to_end>", "Main", "to_end"},
-		{"<Main.copy_r3>", "Main", "copy_r3"},
+		/* so does one with a module alone, which is not exported */
+		{"<Main.go1_shck>", "Main", "go1"},
+		{"<Main.copy_r3_sA1>", "Main", "copy_r3"},
+		{"<Main.sat_shdp>", "Main", "sat_shdp"},
+		/* without a module it may be part of the name */
+		{"<to_end>", "", "to_end"},
+		{"<copy_r3>", "", "copy_r3"},
 		{"<:>", "", ":"},
 		{"<::>", "", "::"},
 		{"<:.:>", "", ":.:"},

@@ -3,6 +3,7 @@
 #include "describe_priv.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -225,6 +226,43 @@ static void read_segment(const struct job *job, const struct elf_segment *seg, s
 	}
 }
 
+static void give_module(struct out *out, size_t from, size_t to, const char *module)
+{
+	for (size_t i = from; i < to; i++) {
+		struct closure *c = &out->closures[i];
+		struct hs_description d = {.package = ""};
+
+		if (c->text == NO_TEXT || out->texts[c->text] || out->texts[c->text + 1])
+			continue;
+		snprintf(d.module, sizeof(d.module), "%s", module);
+		snprintf(d.name, sizeof(d.name), "%s", out->texts + c->text + 2);
+		c->text = put_text(out, &d);
+	}
+}
+
+/*
+ * Before 9.6 exported functions are described without their module: it is that of the functions on
+ * both sides, since the linker keeps a module's code together.
+ */
+static void give_modules(struct out *out)
+{
+	const char *last = NULL;
+	size_t from = 0;
+
+	for (size_t i = 0; i < out->n_closures; i++) {
+		uint32_t text = out->closures[i].text;
+		const char *module =
+			text == NO_TEXT ? "" : out->texts + text + strlen(out->texts + text) + 1;
+
+		if (!*module)
+			continue;
+		if (last && strcmp(last, module) == 0)
+			give_module(out, from, i, module);
+		last = module;
+		from = i;
+	}
+}
+
 /* In the child. */
 static int read_tables(void *ctx, void *ret_out)
 {
@@ -233,6 +271,7 @@ static int read_tables(void *ctx, void *ret_out)
 	for (size_t i = 0; i < elf__n_segments(job->elf); i++)
 		if (elf__segment(job->elf, i)->exec)
 			read_segment(job, elf__segment(job->elf, i), ret_out);
+	give_modules(ret_out);
 	elf__done(job->elf);
 	return 0;
 }

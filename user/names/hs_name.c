@@ -61,8 +61,10 @@ static bool is_any_unique(const char *s)
 }
 
 /*
- * @full: the name was printed with its package, and so always has a unique, of any origin and as
- * short as "r3" (a compiler that finds an old interface file numbers that module's names first).
+ * @full: the name always has a unique, of any origin and as short as "r3" (a compiler that finds an
+ * old interface file numbers that module's names first). With a package all names have one; before
+ * 9.6 the module is there if the name is not exported, and only those have one (closureDescription
+ * in GHC.StgToCmm.Closure).
  */
 static void cut_unique(char *s, bool full)
 {
@@ -279,6 +281,6 @@ bool hs_name__description(const char *text, struct hs_description *ret)
 	snprintf(ret->package, sizeof(ret->package), "%.*s", package ? (int)package - 1 : 0, plain);
 	snprintf(ret->module, sizeof(ret->module), "%.*s", module ? (int)module - 1 : 0, inner);
 	snprintf(ret->name, sizeof(ret->name), "%s", inner + module);
-	cut_unique(ret->name, package > 0);
+	cut_unique(ret->name, package > 0 || module > 0);
 	return true;
 }
