@@ -170,6 +170,37 @@ static void closures(void **state)
 	elf__free(elf);
 }
 
+/* A closure without a name of its own is in the next one that has one, of the same module. */
+static void enclosing(void **state)
+{
+	struct elf_file *elf = compiled("-O -prof");
+	struct describe *d = NULL;
+	struct describe_name name, outer;
+	struct elf_code ranges[16];
+	bool seen = false;
+	size_t n;
+
+	(void)state;
+	if (!elf)
+		skip();
+	assert_int_equal(describe__new(elf, true, &d), 0);
+	n = elf__code_ranges(elf, ranges, ARRAY_SIZE(ranges));
+	for (size_t i = 0; i < n; i++)
+		for (uint64_t at = ranges[i].start; at < ranges[i].end; at++) {
+			if (!describe__closure(d, elf, at, &name) || strcmp(name.module, "Main") ||
+			    strncmp(name.name, "sat_", 4))
+				continue;
+			assert_true(describe__enclosing(d, at, name.module, &outer));
+			assert_string_equal(outer.module, "Main");
+			assert_null(strstr(outer.name, "sat"));
+			assert_false(describe__enclosing(d, at, "Other", &outer));
+			seen = true;
+		}
+	assert_true(seen);
+	describe__free(d);
+	elf__free(elf);
+}
+
 static int setup(void **state)
 {
 	char path[64];
@@ -197,6 +228,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(blocks),
 		cmocka_unit_test(closures),
+		cmocka_unit_test(enclosing),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -169,7 +169,7 @@ static void code_name(struct codec *c, struct code_name *n)
 	code_string(c, &n->package);
 	code_string(c, &n->file);
 	code_string(c, &n->src);
-	CODE_ENUM(c, n->source, NAME_ARCHIVE);
+	CODE_ENUM(c, n->source, NAME_DESCRIPTION_NEAR);
 	CODE_ENUM(c, n->code, CODE_KERNEL);
 	flags = (uint8_t)(n->plumbing | n->partial << 1);
 	CODE(c, flags);

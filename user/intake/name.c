@@ -93,7 +93,8 @@ static const char *group(enum pic_frame_kind kind, const struct code_name *name)
 /* Names from these sources may be those of a neighbour. */
 static bool is_near(enum name_source source)
 {
-	return source == NAME_NEAREST || source == NAME_MODULE_NEAR;
+	return source == NAME_NEAREST || source == NAME_MODULE_NEAR ||
+	       source == NAME_DESCRIPTION_NEAR;
 }
 
 /* Whether the name is shown as it is, without the module in front. */
@@ -170,6 +171,7 @@ static uint64_t *count_of(struct pic_names *names, enum name_source source)
 		[NAME_EXACT] = &names->exact,
 		[NAME_NEAREST] = &names->nearest,
 		[NAME_DESCRIPTION] = &names->description,
+		[NAME_DESCRIPTION_NEAR] = &names->description,
 		[NAME_MODULE] = &names->module,
 		[NAME_MODULE_NEAR] = &names->module,
 		[NAME_STRINGS] = &names->strings,

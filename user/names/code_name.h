@@ -22,6 +22,8 @@ enum name_source {
 	NAME_MODULE_NEAR, /* the same, but it may be the neighbouring module instead */
 	NAME_STRINGS,	  /* a function of the runtime, identified by the strings that it uses */
 	NAME_ARCHIVE,	  /* a symbol of a static archive whose bytes match */
+	NAME_DESCRIPTION_NEAR, /* the description of the closure that may contain the nameless one
+				  at the address */
 };
 
 enum code_class {

@@ -25,6 +25,7 @@
 #define MAX_TEXT	  400
 #define MAX_FIELDS	  1024
 #define BLOCK_MAX_BACK	  4096
+#define MAX_ENCLOSING	  64 /* closures searched for the one that contains another */
 #define LOWEST		  64 /* no code lies below */
 
 /* InfoTables.h, StgInfoTable with StgProfInfo and tables next to code, before the entry code */
@@ -242,11 +243,13 @@ static void give_module(struct out *out, size_t from, size_t to, const char *mod
 
 /*
  * Before 9.6 exported functions are described without their module: it is that of the functions on
- * both sides, since the linker keeps a module's code together.
+ * both sides, since the linker keeps a module's code together, and that of a local closure right
+ * before it, which its binding always follows.
  */
 static void give_modules(struct out *out)
 {
 	const char *last = NULL;
+	bool local = false; /* the closure before is, and has a module */
 	size_t from = 0;
 
 	for (size_t i = 0; i < out->n_closures; i++) {
@@ -254,6 +257,11 @@ static void give_modules(struct out *out)
 		const char *module =
 			text == NO_TEXT ? "" : out->texts + text + strlen(out->texts + text) + 1;
 
+		if (!*module && text != NO_TEXT && local) {
+			give_module(out, i, i + 1, last);
+			from = i;
+		}
+		local = *module && strncmp(module + strlen(module) + 1, "sat_", 4) == 0;
 		if (!*module)
 			continue;
 		if (last && strcmp(last, module) == 0)
@@ -374,20 +382,53 @@ uint64_t describe__block(const struct describe *d, struct elf_file *elf, uint64_
 											 : at;
 }
 
+static struct describe_name name_of(const struct describe *d, const struct closure *c)
+{
+	struct describe_name name = {.package = d->texts + c->text};
+
+	name.module = name.package + strlen(name.package) + 1;
+	name.name = name.module + strlen(name.module) + 1;
+	return name;
+}
+
+/* How many of the closures begin at vaddr or before it. */
+static size_t n_before(const struct describe *d, uint64_t vaddr)
+{
+	uint64_t word = (vaddr - d->base) / 8;
+
+	return vaddr < d->base ? 0 : search__first(d->n_closures, i, d->closures[i].at > word);
+}
+
 bool describe__closure(const struct describe *d, struct elf_file *elf, uint64_t vaddr,
 		       struct describe_name *ret)
 {
-	uint64_t word = (vaddr - d->base) / 8, at;
-	size_t after = search__first(d->n_closures, i, d->closures[i].at > word);
+	size_t after = n_before(d, vaddr);
 	const struct closure *c = d->closures + after - 1;
+	uint64_t at;
 
-	if (vaddr < d->base || !after || c->text == NO_TEXT)
+	if (!after || c->text == NO_TEXT)
 		return false;
 	at = d->base + c->at * 8ULL;
 	if (at > vaddr || vaddr - at >= DESCRIBE_MAX_BACK || parted_by_c(elf, at, vaddr))
 		return false;
-	ret->package = d->texts + c->text;
-	ret->module = ret->package + strlen(ret->package) + 1;
-	ret->name = ret->module + strlen(ret->module) + 1;
+	*ret = name_of(d, c);
 	return true;
+}
+
+bool describe__enclosing(const struct describe *d, uint64_t vaddr, const char *module,
+			 struct describe_name *ret)
+{
+	size_t after = n_before(d, vaddr);
+
+	for (size_t i = after; i < d->n_closures && i < after + MAX_ENCLOSING; i++) {
+		if (d->closures[i].text == NO_TEXT)
+			continue;
+		*ret = name_of(d, &d->closures[i]);
+		/* before 9.6 exported ones are described without it */
+		if (*ret->module && strcmp(ret->module, module) != 0)
+			return false;
+		if (!hs_name__is_anonymous(ret->name))
+			return true;
+	}
+	return false;
 }

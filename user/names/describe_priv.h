@@ -45,6 +45,13 @@ bool describe__closure(const struct describe *describe, struct elf_file *elf, ui
 		       struct describe_name *ret);
 
 /*
+ * The binding that contains a closure without a name of its own, of `module`, whose code contains
+ * vaddr: the next closure with a name, since GHC emits the closures inside a binding before it.
+ */
+bool describe__enclosing(const struct describe *describe, uint64_t vaddr, const char *module,
+			 struct describe_name *ret);
+
+/*
  * The start of the block of Haskell code that contains vaddr: after the nearest info table of a
  * function, thunk or return frame, recognised by its shape. Returns vaddr itself if there is none.
  */

@@ -89,8 +89,8 @@ int names__find_site(const struct names *names, uint64_t ret_addr, uint64_t *ret
 
 /*
  * What names the process's Haskell code: bits 1 << enum name_source; the lowest that applies to a
- * piece of code is used. Never includes NAME_NEAREST, NAME_MODULE_NEAR and NAME_STRINGS. Performs
- * slow reads, for as long as the process's user may be waited for.
+ * piece of code is used. Never includes NAME_NEAREST, NAME_STRINGS and those that are near.
+ * Performs slow reads, for as long as the process's user may be waited for.
  */
 unsigned names__sources(struct names *names);
 

@@ -401,18 +401,28 @@ bool names__described(struct names *names, struct image *image, const struct nam
 		      bool binding, struct code_name *n)
 {
 	const struct describe *describe;
-	struct describe_name d;
+	struct describe_name d, outer;
+	bool anonymous, inside;
 
 	if (n->code != CODE_HASKELL || !names->of.rts->profiled)
 		return false;
 	describe = describe_of(names, image);
-	if (!describe || !describe__closure(describe, image->elf, place->vaddr, &d) ||
-	    (binding && hs_name__is_anonymous(d.name)))
+	if (!describe || !describe__closure(describe, image->elf, place->vaddr, &d))
 		return false;
+	anonymous = hs_name__is_anonymous(d.name);
+	/* the unique in "sat_s3hx" is another one in each build; "lvl8" has none */
+	inside = anonymous && strchr(d.name, '_') &&
+		 describe__enclosing(describe, place->vaddr, d.module, &outer);
+	if (inside) {
+		d.name = outer.name;
+		d.package = *outer.package ? outer.package : d.package;
+	} else if (anonymous && binding)
+		return false;
+	names->ahead |= inside;
 	n->name = intern(names, d.name);
 	n->module = intern(names, d.module);
 	set_package(names, image, place, d.package, n);
-	n->source = NAME_DESCRIPTION;
+	n->source = inside ? NAME_DESCRIPTION_NEAR : NAME_DESCRIPTION;
 	return true;
 }
 
