@@ -353,6 +353,62 @@ static void test_lanes_of_all_formats(void **state)
 		}
 }
 
+/* The weight of all samples of the profile of Haskell threads' sums; the last `hidden` threads are
+ * not drawn. */
+static double haskell_sum(size_t hidden, bool *ret_others)
+{
+	const struct pic_lane *one = &lanes_targets[0].lanes[LANE_HASKELL].v[0];
+	struct pic_lane two[2] = {*one, *one};
+	struct pic_target target = lanes_targets[0];
+	struct sketch sketch = lanes;
+	struct picture *pic;
+	const struct pic_lanes *haskell;
+	const cJSON *profile, *weight;
+	char *text = NULL;
+	double sum = 0;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+	cJSON *json;
+
+	two[1].tso++;
+	target.lanes[LANE_HASKELL] = (struct pic_lanes){.v = two, .n = 2};
+	sketch.targets = &target;
+	sketch.n_targets = 1;
+	pic = kit_picture(&sketch, NULL);
+	haskell = &picture__target(pic, 0)->lanes[LANE_HASKELL];
+	assert_true(haskell->n > hidden);
+	for (size_t i = 0; i < hidden; i++)
+		((struct pic_lane *)haskell->v)[haskell->n - 1 - i].n_slices = 0;
+	assert_non_null(out);
+	assert_int_equal(export_speedscope.write(
+				 out, pic, &(struct export_opts){.lanes = EXPORT_LANES_HASKELL}),
+			 0);
+	assert_int_equal(fclose(out), 0);
+	*ret_others = strstr(text, "[other Haskell threads]") != NULL;
+	json = cJSON_Parse(text);
+	cJSON_ArrayForEach (profile, cJSON_GetObjectItem(json, "profiles"))
+		if (!strcmp(string(profile, "name"), "sums of Haskell threads"))
+			cJSON_ArrayForEach (weight, cJSON_GetObjectItem(profile, "weights"))
+				sum += weight->valuedouble;
+	cJSON_Delete(json);
+	free(text);
+	picture__free(pic);
+	return sum;
+}
+
+/* Haskell threads that are not drawn, as most of an eventlog's, are in the sums as others. */
+static void test_undrawn_threads(void **state)
+{
+	bool others;
+	double all = haskell_sum(0, &others);
+
+	(void)state;
+	assert_true(all > 0);
+	assert_false(others);
+	assert_true(haskell_sum(1, &others) == all);
+	assert_true(others);
+}
+
 /* Housekeeping threads come last, even after a thread that ran for only a moment. */
 static void test_idle_threads_are_last(void **state)
 {
@@ -410,6 +466,7 @@ int main(void)
 		cmocka_unit_test(test_chrome_covers),
 		cmocka_unit_test(test_many_slices),
 		cmocka_unit_test(test_lanes_of_all_formats),
+		cmocka_unit_test(test_undrawn_threads),
 		cmocka_unit_test(test_idle_threads_are_last),
 	};
 

@@ -147,6 +147,8 @@ static void number_state(struct speedscope *w, enum lane_kind kind, unsigned sta
 
 static int number_extras(struct speedscope *w)
 {
+	const struct pic_lane *lane;
+	struct undrawn at = {0};
 	int err = 0;
 
 	memset(w->state_frames, 0xff, sizeof(w->state_frames));
@@ -161,6 +163,8 @@ static int number_extras(struct speedscope *w)
 			err = number_slice(w, view, &slice);
 		}
 	}
+	while ((lane = speedscope__undrawn(w, &at)))
+		note_states(w, lane);
 	for (unsigned k = 0; k < LANE_KINDS; k++)
 		for (unsigned s = 0; s < state__count((enum lane_kind)k); s++)
 			if (w->state_frames[k][s] == UINT32_MAX - 1)

@@ -45,6 +45,12 @@ void speedscope__put_head(struct speedscope *w, const char *name, const char *un
 void speedscope__put_stack(struct speedscope *w, struct pic_stack stack, bool comma);
 /* The stack of a row or a slice without its state, which is shown above it. */
 struct pic_stack speedscope__below_state(const struct speedscope *w, uint32_t id);
+/* The next of the Haskell threads that have an account but are not drawn, as most of an eventlog's;
+ * NULL: there is none, or Haskell threads are not shown. *at: zero at first. */
+struct undrawn {
+	size_t target, lane;
+};
+const struct pic_lane *speedscope__undrawn(const struct speedscope *w, struct undrawn *at);
 /* Number the frames that stand for lanes in the sums, and write them, returning how many. */
 void speedscope__number_lanes(struct speedscope *w);
 uint32_t speedscope__put_lane_frames(struct speedscope *w);

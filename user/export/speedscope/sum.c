@@ -37,9 +37,27 @@ static uint64_t row_cost(const struct picture *pic, const struct pic_row *row)
 	return 40 + 6 * (uint64_t)picture__stack(pic, row->stack).n;
 }
 
+const struct pic_lane *speedscope__undrawn(const struct speedscope *w, struct undrawn *at)
+{
+	for (; w->lane_frames[LANE_HASKELL].n && at->target < w->n_targets; at->target++) {
+		const struct pic_lanes *lanes =
+			&picture__target(w->pic, at->target)->lanes[LANE_HASKELL];
+
+		while (at->lane < lanes->n) {
+			const struct pic_lane *lane = &lanes->v[at->lane++];
+
+			if (!lane->n_slices && lane->n_rows)
+				return lane;
+		}
+		at->lane = 0;
+	}
+	return NULL;
+}
+
 void speedscope__number_lanes(struct speedscope *w)
 {
 	uint64_t cost[LANE_KINDS] = {0};
+	struct undrawn at = {0};
 
 	for (size_t i = 0; i < w->views.n; i++) {
 		const struct pic_lane *lane = w->views.v[i].lane;
@@ -54,6 +72,8 @@ void speedscope__number_lanes(struct speedscope *w)
 		else
 			f->others = 1;
 	}
+	if (speedscope__undrawn(w, &at))
+		w->lane_frames[LANE_HASKELL].others = 1;
 	for (unsigned k = 0; k < LANE_KINDS; k++) {
 		w->lane_frames[k].frame = w->next_frame;
 		w->next_frame += w->lane_frames[k].n + w->lane_frames[k].others;
@@ -79,28 +99,38 @@ uint32_t speedscope__put_lane_frames(struct speedscope *w)
 	return n;
 }
 
+/* no: the lane's frame, counted from the kind's first one. */
+static int collect_lane(struct profile *p, const struct pic_lane *lane, uint32_t no)
+{
+	int err = 0;
+
+	for (size_t k = 0; !err && k < lane->n_rows; k++) {
+		const struct pic_row *row = &lane->rows[k];
+		const struct pic_slice slice = {.state = row->state, .stack = row->stack};
+
+		if (!slice__is_gap(p->kind, &slice))
+			err = sums__add(p->sums, &(struct sum){no * LANE_STATES + row->state,
+							       row->stack,
+							       {[WEIGHT_WALL] = row->ns}});
+	}
+	return err;
+}
+
 static int collect_lanes(struct profile *p)
 {
 	const struct lane_frames *f = &p->w->lane_frames[p->kind];
+	const struct pic_lane *lane;
+	struct undrawn at = {0};
 	int err = 0;
 
-	for (size_t i = f->first; i < p->w->views.n; i++) {
-		const struct pic_lane *lane = p->w->views.v[i].lane;
-		uint32_t no = (uint32_t)MIN(i - f->first, (size_t)f->n);
-
+	for (size_t i = f->first; !err && i < p->w->views.n; i++) {
+		lane = p->w->views.v[i].lane;
 		if (lane->kind != p->kind)
 			break;
-		for (size_t k = 0; !err && k < lane->n_rows; k++) {
-			const struct pic_row *row = &lane->rows[k];
-			const struct pic_slice slice = {.state = row->state, .stack = row->stack};
-
-			if (!slice__is_gap(p->kind, &slice))
-				err = sums__add(p->sums,
-						&(struct sum){no * LANE_STATES + row->state,
-							      row->stack,
-							      {[WEIGHT_WALL] = row->ns}});
-		}
+		err = collect_lane(p, lane, (uint32_t)MIN(i - f->first, (size_t)f->n));
 	}
+	while (!err && p->kind == LANE_HASKELL && (lane = speedscope__undrawn(p->w, &at)))
+		err = collect_lane(p, lane, f->n);
 	return err;
 }
 
