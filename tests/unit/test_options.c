@@ -134,15 +134,17 @@ static void test_limits(void **state)
 	free(text);
 }
 
-/* An option that only a session with an end can have shows that a configuration is no daemon's. */
+/* An option that only a session with an end can have shows that a configuration is no daemon's; a
+ * log alone may be from another host. */
 static void test_daemon(void **state)
 {
 	static const struct {
 		const char *text;
-		bool daemon;
+		bool daemon, elsewhere;
 	} files[] = {
-		{"format json\n", true},  {"eventlog none\n", true}, {"eventlog auto\n", false},
-		{"duration 60\n", false}, {"save x.sscap\n", false},
+		{"format json\n", true, false},	   {"eventlog none\n", true, false},
+		{"eventlog auto\n", false, false}, {"duration 60\n", false, false},
+		{"save x.sscap\n", false, false},  {"eventlog x.eventlog\n", false, true},
 	};
 	char path[96];
 
@@ -158,6 +160,7 @@ static void test_daemon(void **state)
 		assert_int_equal(fclose(out), 0);
 		assert_int_equal(options__read_config(path, &wrong, &o), 0);
 		assert_int_equal(o->window_ns != 0, files[i].daemon);
+		assert_int_equal(o->output.of_this_host, !files[i].elsewhere);
 		options__free(o);
 		buf__free(&wrong);
 	}

@@ -338,6 +338,33 @@ static void test_ids(void **state)
 	otlp__export_request__free_unpacked(b, NULL);
 	otlp__export_request__free_unpacked(c, NULL);
 }
+/* Also those of reports that GHC wrote, which have no time and no process. */
+static void test_ids_of_reports(void **state)
+{
+	const struct pic_cc_node nodes[2] = {{.stack = 1, .ticks = 5}, {.stack = 1, .ticks = 6}};
+	uint8_t ids[4][16];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		struct pic_target target = {
+			.comm = i < 2 ? "a" : "b",
+			.cc_nodes = &nodes[i % 2],
+			.n_cc_nodes = 1,
+			.tick_ns = 1000000,
+		};
+		struct sketch sketch = service;
+		Otlp__ExportRequest *r;
+
+		sketch.session = (struct pic_session){.version = "1", .mode = "eventlog"};
+		sketch.targets = &target;
+		r = render(&sketch, &plain);
+		memcpy(ids[i], profile_of(r, 0, "cpu")->profile_id.data, sizeof(ids[i]));
+		for (size_t k = 0; k < i; k++)
+			assert_memory_not_equal(ids[i], ids[k], sizeof(ids[i]));
+		otlp__export_request__free_unpacked(r, NULL);
+	}
+}
+
 /*
  * If the probes on collections came off, the profile of allocation covers only the time before, and
  * no other profile is affected.
@@ -524,6 +551,7 @@ int main(void)
 		cmocka_unit_test(test_head),
 		cmocka_unit_test(test_pyroscope_takes_all),
 		cmocka_unit_test(test_ids),
+		cmocka_unit_test(test_ids_of_reports),
 		cmocka_unit_test(test_observed_part),
 		cmocka_unit_test(test_not_recorded),
 		cmocka_unit_test(test_division),

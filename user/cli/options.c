@@ -315,9 +315,12 @@ static int make_options(const struct command_line *line, struct option_input *in
 	if (!err)
 		options__daemon(in);
 	o->push_stamp = push__stamp(&o->push);
+	if (!err)
+		err = options__check(in);
+	/* the check decides the mode: --eventlog without a process is a log alone */
 	o->output.of_this_host =
 		o->mode == MODE_SYSTEM || o->mode == MODE_PID || o->mode == MODE_COMMAND;
-	return err ? err : options__check(in);
+	return err;
 }
 
 /* -EINVAL: the errors are in `wrong`; -EIO: `wrong` has the reason why the file cannot be read. */

@@ -137,6 +137,13 @@ static void free_resource(struct resource *r)
 
 /* ── a profile ───────────────────────────────────────────────────────────────────────────── */
 
+struct profile {
+	Otlp__Profile message;
+	Otlp__Sample *samples, **all;
+	uint64_t id[2];
+	int32_t attribute; /* the only one, if any */
+};
+
 /* A step of splitmix64: each input bit changes half of the output bits. */
 static uint64_t mix(uint64_t seed, uint64_t n)
 {
@@ -147,38 +154,42 @@ static uint64_t mix(uint64_t seed, uint64_t n)
 	return z ^ (z >> 31);
 }
 
-/* A profile's id: the same however often it is sent, and unique to it. from: where it begins, if a
- * process is split across requests. */
+static uint64_t mix_text(uint64_t id, const char *text)
+{
+	for (const char *c = or_empty(text); *c; c++)
+		id = mix(id, (unsigned char)*c);
+	return id;
+}
+
+/*
+ * A profile's id: the same however often it is sent, and unique to it. from: where it begins, if a
+ * process is split across requests. A report that GHC wrote has neither a time nor a process, and
+ * parts of an eventlog begin at the same time: hence the program, the duration and the values.
+ */
 static void make_id(const struct writer *w, const struct pic_target *target,
-		    const struct otlp_part *from, enum otlp_type type, uint64_t ret_id[2])
+		    const struct otlp_part *from, enum otlp_type type, struct profile *p)
 {
 	const struct pic_session *session = picture__session(w->pic);
-	const char *host = or_empty(w->opts->host_id);
 
 	for (uint64_t half = 0; half < 2; half++) {
 		uint64_t id = mix(half, session->start_unix_ns);
 
+		id = mix(id, p->message.duration_nano);
+		for (size_t i = 0; i < p->message.n_samples; i++)
+			id = mix(id, (uint64_t)p->message.samples[i]->values[0]);
+		id = mix_text(id, target->comm);
 		id = mix(id, target->start_time_ns);
 		id = mix(id, (uint64_t)target->pid);
-		/* an exec changes none of the values above */
+		/* an exec may change none of the values above */
 		id = mix(id, target->attach_ns);
 		id = mix(id, type + 1);
 		if (from->lane)
 			id = mix(id, from->lane);
 		if (from->part)
 			id = mix(mix(id, OTLP_TYPES + 1), from->part);
-		for (const char *c = host; *c; c++)
-			id = mix(id, (unsigned char)*c);
-		ret_id[half] = id;
+		p->id[half] = mix_text(id, w->opts->host_id);
 	}
 }
-
-struct profile {
-	Otlp__Profile message;
-	Otlp__Sample *samples, **all;
-	uint64_t id[2];
-	int32_t attribute; /* the only one, if any */
-};
 
 static int make_samples(struct otlp_samples *samples, enum otlp_type type, struct profile *p)
 {
@@ -258,12 +269,13 @@ static int make_profile(struct writer *w, const struct pic_target *target,
 	int err;
 
 	otlp__profile__init(&p->message);
-	make_id(w, target, from, type, p->id);
 	p->message.time_unix_nano = session->start_unix_ns;
 	p->message.duration_nano = session->end_ns - MIN(session->start_ns, session->end_ns);
 	p->message.profile_id.data = (uint8_t *)p->id;
 	p->message.profile_id.len = sizeof(p->id);
 	err = make_samples(samples, type, p);
+	if (!err)
+		make_id(w, target, from, type, p);
 	if (!err && p->message.n_samples)
 		put_types(w, type, &p->message);
 	if (!err && type == OTLP_ALLOC)
