@@ -297,6 +297,47 @@ static void test_damaged(void **state)
 	timeline__free(kit.tl);
 }
 
+/* A thread of which nothing is recorded before the lost block, and one whose sleep begins before it
+ * and ends in it, did not run all that time. */
+static void test_damaged_sleepers(void **state)
+{
+	static const pid_t tids[] = {12, 13};
+	struct snap_thread snaps[2] = {kit_snap(12, WIRE_WHERE_NO_CAP, 'S'),
+				       kit_snap(13, WIRE_WHERE_NO_CAP, 'S')};
+	const uint64_t late = T0 + 400000;
+	struct capture *capture;
+	struct kit kit;
+	struct replay *r;
+	union rec rec;
+	size_t size;
+	char *data;
+
+	(void)state;
+	kit_capture(&kit, &opts, &capture);
+	kit_add(&kit, PID, T0);
+	put_snap(&kit, snaps, 2, false);
+	put(&kit, mk_sample(&rec, 13, T0 + 100, WIRE_WHERE_HASKELL, HS(1), STOP));
+	put_thread(&kit, 20, 3000);
+	for (size_t i = 0; i < ARRAY_SIZE(tids); i++) {
+		put(&kit, mk_sample(&rec, tids[i], late, WIRE_WHERE_HASKELL, HS(1), STOP));
+		put(&kit, mk_off(&rec, tids[i], late + 20, late + 30, late + 40, WIRE_WHERE_NO_CAP,
+				 CIP(CFN(1)), STOP));
+		put(&kit, mk_event(&rec, WIRE_THREAD_EXIT, tids[i], late + 100));
+	}
+	assert_int_equal(timeline__finish(kit.tl, END), 0);
+	assert_int_equal(capture__finish(capture), 0);
+	data = load(&size);
+	data[find_block(data, size, 1) + 60] ^= 1;
+	assert_int_equal(read_bytes(data, size, &r), 0);
+	assert_int_equal(replay__notes(r)->damaged_blocks, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(tids); i++)
+		assert_in_range(lane_of(picture__target(replay__picture(r), 0), tids[i])->cpu_ns, 1,
+				1000);
+	replay__free(r);
+	free(data);
+	timeline__free(kit.tl);
+}
+
 static void test_no_capture(void **state)
 {
 	struct replay *r;
@@ -519,10 +560,15 @@ static void test_missed_in_windows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_same_again),	  cmocka_unit_test(test_unfinished),
-		cmocka_unit_test(test_truncated),	  cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_no_capture),	  cmocka_unit_test(test_one_at_a_time),
-		cmocka_unit_test(test_disk_full),	  cmocka_unit_test(test_codec),
+		cmocka_unit_test(test_the_same_again),
+		cmocka_unit_test(test_unfinished),
+		cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_damaged_sleepers),
+		cmocka_unit_test(test_no_capture),
+		cmocka_unit_test(test_one_at_a_time),
+		cmocka_unit_test(test_disk_full),
+		cmocka_unit_test(test_codec),
 		cmocka_unit_test(test_missed_in_windows),
 	};
 

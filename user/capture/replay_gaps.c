@@ -3,7 +3,9 @@
  * replay_gaps: what a damaged capture lacks of each thread. A thread runs from one off-CPU interval
  * to the next: without the records of a block it would seem to have run all the time. As nothing is
  * known of that time, it becomes an off-CPU interval of which nothing else is known, as on the
- * kernel side when the ring is full (lost.bpf.h).
+ * kernel side when the ring is full (lost.bpf.h). It begins with the thread's last record before
+ * the block: an interval is recorded at its end, so one that ends in the block may begin anywhere
+ * after that.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +21,7 @@ struct gap_thread {
 	UT_hash_handle hh;
 	pid_t tid;
 	uint64_t n_gaps;  /* gaps in the capture before the thread's latest record */
-	uint64_t last_ns; /* the time of that record */
+	uint64_t last_ns; /* the time of that record; at first the session's start */
 };
 
 static int find(struct replay *r, pid_t tid, struct gap_thread **ret_thread)
@@ -34,7 +36,7 @@ static int find(struct replay *r, pid_t tid, struct gap_thread **ret_thread)
 	if (!th)
 		return -ENOMEM;
 	th->tid = tid;
-	th->n_gaps = r->gaps.n;
+	th->last_ns = r->header.opts.start_ns;
 	*ret_thread = th;
 	return HASH_INSERT(r->gaps.threads, tid, sizeof(th->tid), th);
 }
@@ -45,7 +47,7 @@ static uint64_t running_at(const struct intake_input *in)
 	const struct wire_hdr *h = in->data;
 	struct wire_off off;
 
-	if (h->type == WIRE_SAMPLE)
+	if (h->type == WIRE_SAMPLE || h->type == WIRE_THREAD_EXIT || h->type == WIRE_EXEC)
 		return h->ns;
 	if (h->type != WIRE_OFF || in->size < sizeof(off))
 		return 0;
@@ -75,31 +77,57 @@ void replay__note_lost(struct replay *r, uint64_t blocks)
 		return;
 	r->gaps.blocks = blocks;
 	r->gaps.n++;
-	r->gaps.from_ns = r->last_ns;
 }
 
-int replay__fill_gap(struct replay *r, const struct intake_input *in)
+/* The thread is known to run at `to`, and by this header's record to have done so until its time.
+ */
+static int runs(struct replay *r, struct gap_thread *th, const struct wire_hdr *h, uint64_t to)
 {
-	const struct wire_hdr *h = in->data;
-	uint64_t to = running_at(in), from;
-	struct gap_thread *th;
-	bool after_gap;
+	bool after_gap = th->n_gaps != r->gaps.n;
+	uint64_t from = th->last_ns;
 	int err;
 
-	if (!to && h->type != WIRE_THREAD_NEW)
-		return 0;
-	err = find(r, (pid_t)h->tid, &th);
-	if (err || !th)
-		return err;
-	after_gap = th->n_gaps != r->gaps.n && h->type != WIRE_THREAD_NEW;
-	from = MAX(r->gaps.from_ns, th->last_ns);
 	th->n_gaps = r->gaps.n;
-	th->last_ns = h->ns;
+	th->last_ns = MAX(th->last_ns, h->ns);
 	if (!after_gap || to <= from)
 		return 0;
 	/* a record that the intake refuses leaves the thread as it was */
 	err = fill(r, h, from, to);
 	return err == -ENOMEM ? err : 0;
+}
+
+int replay__fill_gap(struct replay *r, const struct intake_input *in)
+{
+	const struct wire_hdr *h = in->data;
+	uint64_t to = running_at(in);
+	struct gap_thread *th;
+	int err = find(r, (pid_t)h->tid, &th);
+
+	if (err || !th)
+		return err;
+	if (h->type == WIRE_THREAD_NEW) {
+		th->n_gaps = r->gaps.n;
+		th->last_ns = h->ns;
+		return 0;
+	}
+	if (to)
+		return runs(r, th, h, to);
+	if (th->n_gaps == r->gaps.n)
+		th->last_ns = MAX(th->last_ns, h->ns);
+	return 0;
+}
+
+int replay__fill_gap_until_off(struct replay *r, pid_t tid, const struct wire_thread *thread)
+{
+	const struct wire_hdr h = {
+		.ns = thread->off_since_ns, .tgid = thread->tgid, .tid = (uint32_t)tid};
+	struct gap_thread *th;
+	int err;
+
+	if (!r->gaps.n || !thread->off_since_ns)
+		return 0;
+	err = find(r, tid, &th);
+	return err || !th ? err : runs(r, th, &h, thread->off_since_ns);
 }
 
 void replay__free_gaps(struct replay *r)

@@ -44,9 +44,8 @@ struct replay {
 	struct replay_windows windows;
 	struct counted_site *sites; /* replay_calls.c */
 	struct {
-		uint64_t blocks;  /* lost so far */
-		uint64_t n;	  /* places at which blocks are missing, so far … */
-		uint64_t from_ns; /* … and the latest time before the last one */
+		uint64_t blocks; /* lost so far */
+		uint64_t n;	 /* places at which blocks are missing, so far */
 		struct gap_thread *threads;
 	} gaps; /* replay_gaps.c */
 	struct log_bytes log;
@@ -97,6 +96,8 @@ void replay__free_calls(struct replay *r);
 void replay__note_lost(struct replay *r, uint64_t blocks);
 /* Call before a record is taken, whose header is complete. -ENOMEM. */
 int replay__fill_gap(struct replay *r, const struct intake_input *in);
+/* Call before the state of a thread that is off the CPU is taken. -ENOMEM. */
+int replay__fill_gap_until_off(struct replay *r, pid_t tid, const struct wire_thread *thread);
 void replay__free_gaps(struct replay *r);
 
 /* ── replay_looks.c: TI_CENSUS and TI_LIVING; as the intake's functions, and -EBADMSG ────── */
