@@ -146,7 +146,8 @@ void budget__stop(struct kernel *kernel, struct attached *a, enum probe_kind kin
 /* The cost of one hit of each kind; the same for all targets, and computed once a turn. */
 struct prices {
 	bool known;
-	uint64_t call_ns, gc_ns;
+	uint64_t call_ns;
+	struct gc_prices gc;
 };
 
 static void ask_prices(struct kernel *kernel, struct prices *prices)
@@ -156,11 +157,14 @@ static void ask_prices(struct kernel *kernel, struct prices *prices)
 	struct bpf_program *const gcs[] = {kernel->skel->progs.on_gc_sync,
 					   kernel->skel->progs.on_gc_start,
 					   kernel->skel->progs.on_gc_end};
+	struct gc_prices *gc = &prices->gc;
 
 	if (prices->known)
 		return;
 	prices->call_ns = cost_per_hit(kernel, calls, ARRAY_SIZE(calls));
-	prices->gc_ns = cost_per_hit(kernel, gcs, ARRAY_SIZE(gcs));
+	gc->sync_ns = cost_per_hit(kernel, &gcs[0], 1);
+	gc->start_ns = cost_per_hit(kernel, &gcs[1], 1);
+	gc->end_ns = cost_per_hit(kernel, &gcs[2], 1);
 	prices->known = true;
 }
 
@@ -185,18 +189,30 @@ static void check(struct kernel *kernel, struct attached *a, uint64_t each, uint
 	}
 }
 
+double budget__gc_percent(const struct gc_prices *prices, enum gc_probes on, enum gc_probes would,
+			  uint64_t hits, uint64_t window_ns)
+{
+	static const unsigned probes[] = {
+		[GC_PROBES_ALL] = GC_PROBES, [GC_PROBES_REQUESTS] = 2, [GC_PROBES_ENDS] = 1};
+	uint64_t each = prices->end_ns;
+
+	if (would != GC_PROBES_ENDS)
+		each += prices->sync_ns;
+	if (would == GC_PROBES_ALL)
+		each += prices->start_ns;
+	return 100.0 * (double)hits / probes[on] * (double)each / (double)window_ns;
+}
+
 /*
  * When there are that many collections, most are short, and the probe on their ends alone shows as
  * much for a third of the cost: the runtime itself notes when each began. Samples of allocation
  * also need the probe on the request, so that one stays on for longer. `percent` is the current
- * cost.
+ * cost, `all` that of all three.
  */
-static void lighten(struct kernel *kernel, struct attached *a, double percent)
+static void lighten(struct kernel *kernel, struct attached *a, double percent, double all)
 {
-	static const int on[] = {
-		[GC_PROBES_ALL] = GC_PROBES, [GC_PROBES_REQUESTS] = 2, [GC_PROBES_ENDS] = 1};
 	enum gc_probes now = gc_probes__set_now(a);
-	double all = GC_PROBES * percent / on[now], max = kernel->max_overhead_percent;
+	double max = kernel->max_overhead_percent;
 	bool samples = a->wire.layout.cap_nursery && a->probes[PROBE_GC_SYNC];
 	const struct attached *b = NULL;
 
@@ -222,17 +238,23 @@ static void lighten(struct kernel *kernel, struct attached *a, double percent)
 	gc_probes__set(kernel, a, GC_PROBES_ALL);
 }
 
-static void check_gc(struct kernel *kernel, struct attached *a, uint64_t each, uint64_t now)
+static void check_gc(struct kernel *kernel, struct attached *a, const struct gc_prices *prices,
+		     uint64_t now)
 {
-	uint64_t hits = cost_of(kernel, a->pid).gc_hits, window = now - a->gc_checked_ns;
-	double percent =
-		100.0 * (double)(hits - a->gc_checked_hits) * (double)each / (double)window;
+	uint64_t total = cost_of(kernel, a->pid).gc_hits, hits = total - a->gc_checked_hits;
+	enum gc_probes on = gc_probes__set_now(a);
+	uint64_t window = now - a->gc_checked_ns;
+	double percent = budget__gc_percent(prices, on, on, hits, window);
 	bool over = percent > kernel->max_overhead_percent;
 
-	lighten(kernel, a, percent);
+	lighten(kernel, a, percent, budget__gc_percent(prices, on, GC_PROBES_ALL, hits, window));
 	a->gc_checked_ns = now;
-	a->gc_checked_hits = hits;
-	a->gc_over = over ? a->gc_over + 1 : 0;
+	a->gc_checked_hits = total;
+	/* what more probes cost is no reason to take off those that are left */
+	if (!over || gc_probes__set_now(a) != on)
+		a->gc_over = 0;
+	else
+		a->gc_over++;
 	if (a->gc_over < BUDGET_WINDOWS_OVER)
 		return;
 	log_warn("pid %d: the probes on collections cost %.1f %% of a CPU, more than "
@@ -310,7 +332,7 @@ void kernel__budget(struct kernel *kernel, uint64_t now_ns)
 		}
 		if (is_gc_due(kernel, a, now_ns)) {
 			ask_prices(kernel, &prices);
-			check_gc(kernel, a, prices.gc_ns, now_ns);
+			check_gc(kernel, a, &prices.gc, now_ns);
 		}
 	}
 }

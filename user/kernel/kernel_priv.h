@@ -371,6 +371,15 @@ enum gc_probes {
 };
 void gc_probes__set(struct kernel *kernel, struct attached *a, enum gc_probes probes);
 enum gc_probes gc_probes__set_now(const struct attached *a);
+/* What one hit of each probe on collections costs. The one on the request walks a stack, so it
+ * costs several times as much as the others. */
+struct gc_prices {
+	uint64_t sync_ns, start_ns, end_ns;
+};
+/* The cost, in percent of a CPU, of as many collections as make `hits` with the probes `on`, if the
+ * probes `would` were on. */
+double budget__gc_percent(const struct gc_prices *prices, enum gc_probes on, enum gc_probes would,
+			  uint64_t hits, uint64_t window_ns);
 bool attached__has_gc(const struct attached *a);
 /* True if both have the same call probes, or are the same target. */
 bool attached__share(const struct attached *a, const struct attached *b);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the probes on collections cost, from which the budget decides which of them stay. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "kernel/kernel_priv.h"
+
+#define WINDOW_NS 100000000ULL
+
+/* As measured on a virtual machine: the probe on the request walks a stack. */
+static const struct gc_prices prices = {.sync_ns = 8900, .start_ns = 3200, .end_ns = 4700};
+
+static void check(enum gc_probes on, enum gc_probes would, uint64_t hits, double percent)
+{
+	double got = budget__gc_percent(&prices, on, would, hits, WINDOW_NS);
+
+	if (got < percent - 0.01 || got > percent + 0.01)
+		fail_msg("%d, %d: %.3f %%, should be %.3f %%", on, would, got, percent);
+}
+
+/* 2700 collections a second cost what the probes that are on cost, whatever others would. */
+static void test_only_what_is_on_costs(void **state)
+{
+	(void)state;
+	check(GC_PROBES_ALL, GC_PROBES_ALL, 3 * 270, 4.54);
+	check(GC_PROBES_REQUESTS, GC_PROBES_REQUESTS, 2 * 270, 3.67);
+	check(GC_PROBES_ENDS, GC_PROBES_ENDS, 270, 1.27);
+}
+
+/* Probes that are off are judged by the collections that the others show. */
+static void test_what_all_would_cost(void **state)
+{
+	(void)state;
+	check(GC_PROBES_REQUESTS, GC_PROBES_ALL, 2 * 270, 4.54);
+	check(GC_PROBES_ENDS, GC_PROBES_ALL, 270, 4.54);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_only_what_is_on_costs),
+		cmocka_unit_test(test_what_all_would_cost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
