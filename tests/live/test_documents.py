@@ -127,6 +127,20 @@ def test_wrong_usage_is_one_line(t, args):
         check(len(formats()) >= 7 and all(f in lines[0] for f in formats()), f"it does not list the formats: {lines}")
 
 
+def test_bounds_in_full(t):
+    """The bounds of a number are printed in digits."""
+    check("from 1 to 1000000" in said("--window", "1", "--keep", "0")[0], "not in digits")
+
+
+def test_environment(t):
+    """The manual page has every environment variable that the program looks at."""
+    section = MANUAL.read_text().partition(".Sh ENVIRONMENT")[2].partition(".Sh ")[0]
+    used = {name for path in (ROOT / "user").rglob("*.c") for name in re.findall(r'getenv\("(\w+)"', path.read_text())}
+    check({"COLUMNS", "STATE_DIRECTORY"} <= used, f"the sources are not read: {used}")
+    missing = used - set(re.findall(r"\w+", section))
+    check(not missing, f"it does not have {missing}")
+
+
 @cases("10", "10s", "0.5", "1.5s", "5m", "1h", "1h30m", "7d", "500ms")
 def test_durations(t, text):
     """These durations are accepted: the error is about the file."""

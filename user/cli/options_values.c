@@ -104,7 +104,8 @@ int options__parse_number(struct option_input *in, const char *what, const char 
 	errno = 0;
 	v = strtod(arg, &end);
 	if (errno || end == arg || *end || !isfinite(v) || v < min || v > max)
-		return options__wrong(in, "%s %s: not a number from %g to %g", what, arg, min, max);
+		return options__wrong(in, "%s %s: not a number from %.7g to %.7g", what, arg, min,
+				      max);
 	*ret_number = v;
 	return 0;
 }
