@@ -35,6 +35,9 @@ int options__parse_duration(struct option_input *in, const char *what, const cha
 /* A number from min to max. -EINVAL: anything else, which is recorded. */
 int options__parse_number(struct option_input *in, const char *what, const char *arg, double min,
 			  double max, double *ret_number);
+/* The same for what has no fractions. max: at most 2^53. */
+int options__parse_count(struct option_input *in, const char *what, const char *arg, double min,
+			 double max, uint64_t *ret_count);
 
 /*
  * Sets the option with that key. `arg` must live as long as the options; it is NULL if and only if

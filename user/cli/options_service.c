@@ -99,8 +99,6 @@ static int set_window(struct option_input *in, const char *arg)
 int options__set_service(struct option_input *in, int key, const char *arg)
 {
 	struct options *o = in->o;
-	double number = 0;
-	int err;
 
 	switch (key) {
 	case OPT_WINDOW:
@@ -122,10 +120,7 @@ int options__set_service(struct option_input *in, int key, const char *arg)
 		o->open = true;
 		return 0;
 	case OPT_KEEP:
-		err = options__parse_number(in, "--keep", arg, 1, 1e6, &number);
-		if (!err)
-			o->output.keep = (uint64_t)number;
-		return err;
+		return options__parse_count(in, "--keep", arg, 1, 1e6, &o->output.keep);
 	case OPT_KEEP_BYTES:
 		return options__parse_size(in, "--keep-bytes", arg, &o->output.keep_bytes);
 	case OPT_KEEP_FOR:

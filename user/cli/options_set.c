@@ -263,7 +263,7 @@ static int set_host_name(struct option_input *in, const char *arg)
 int options__set(struct option_input *in, int key, const char *arg)
 {
 	struct options *o = in->o;
-	double number = 0;
+	uint64_t count = 0;
 	int err;
 
 	switch (key) {
@@ -272,9 +272,9 @@ int options__set(struct option_input *in, int key, const char *arg)
 	case 'd':
 		return options__parse_duration(in, "--duration", arg, &o->duration_ns);
 	case 'F':
-		err = options__parse_number(in, "--frequency", arg, 1, 9999, &number);
+		err = options__parse_count(in, "--frequency", arg, 1, 9999, &count);
 		if (!err)
-			o->frequency_hz = (uint32_t)number;
+			o->frequency_hz = (uint32_t)count;
 		return err;
 	case 'e':
 		o->eventlog = arg;

@@ -109,3 +109,17 @@ int options__parse_number(struct option_input *in, const char *what, const char 
 	*ret_number = v;
 	return 0;
 }
+
+int options__parse_count(struct option_input *in, const char *what, const char *arg, double min,
+			 double max, uint64_t *ret_count)
+{
+	double v;
+	int err = options__parse_number(in, what, arg, min, max, &v);
+
+	if (err)
+		return err;
+	if (v != floor(v))
+		return options__wrong(in, "%s %s: not a whole number", what, arg);
+	*ret_count = (uint64_t)v;
+	return 0;
+}
