@@ -155,6 +155,17 @@ static int set_end(struct option_input *in, const char *what, const char *arg, u
 	return 0;
 }
 
+static int set_to(struct option_input *in, const char *arg)
+{
+	struct log_part *part = &in->o->part;
+	int err = set_end(in, "--to", arg, &part->to_ns, &part->to_marker);
+
+	/* 0 stands for the log's end */
+	if (!err && !part->to_ns && !part->to_marker)
+		return options__wrong(in, "--to %s: nothing comes before that", arg);
+	return err;
+}
+
 static int add_glob(struct option_input *in, const char *what, const char *arg, const char **globs,
 		    size_t *n)
 {
@@ -230,7 +241,7 @@ int options__set_view(struct option_input *in, int key, const char *arg)
 	case OPT_FROM:
 		return set_end(in, "--from", arg, &o->part.from_ns, &o->part.from_marker);
 	case OPT_TO:
-		return set_end(in, "--to", arg, &o->part.to_ns, &o->part.to_marker);
+		return set_to(in, arg);
 	case OPT_HIDE:
 		return add_glob(in, "--hide", arg, o->hide, &o->n_hide);
 	case OPT_ONLY:
