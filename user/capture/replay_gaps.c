@@ -79,8 +79,7 @@ void replay__note_lost(struct replay *r, uint64_t blocks)
 	r->gaps.n++;
 }
 
-/* The thread is known to run at `to`, and by this header's record to have done so until its time.
- */
+/* Takes a record that shows the thread running at `to`, and for all it knows until h->ns. */
 static int runs(struct replay *r, struct gap_thread *th, const struct wire_hdr *h, uint64_t to)
 {
 	bool after_gap = th->n_gaps != r->gaps.n;

@@ -242,9 +242,9 @@ static void give_module(struct out *out, size_t from, size_t to, const char *mod
 }
 
 /*
- * Before 9.6 exported functions are described without their module: it is that of the functions on
- * both sides, since the linker keeps a module's code together, and that of a local closure right
- * before it, which its binding always follows.
+ * Before 9.6 the descriptions of exported functions lack the module. The linker keeps a module's
+ * code together, so it is the one that the functions on both sides have, or that of a local closure
+ * right before the function, since GHC emits a binding after the closures inside it.
  */
 static void give_modules(struct out *out)
 {
