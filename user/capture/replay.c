@@ -12,7 +12,6 @@
 #include "replay_priv.h"
 
 #define MAX_STRING_BYTES ((size_t)512 << 20)
-#define MAX_TIME	 (UINT64_C(1) << 62)
 
 /* ── inputs ──────────────────────────────────────────────────────────────────────────────── */
 
@@ -227,20 +226,15 @@ static int add_log(struct replay *r, const struct intake_input *in)
  */
 static int add_state(struct replay *r, const struct intake_input *in)
 {
-	struct wire_thread state;
-	int err;
-
 	if (r->windows.n_live_cuts)
 		return 0;
 	if (in->kind == TI_OFF_STACK)
 		return in->size == sizeof(struct wire_off_stack)
 			       ? intake__off_stack(r->in, in->pid, in->tid, in->data)
 			       : -EBADMSG;
-	if (in->size != sizeof(state))
+	if (in->size != sizeof(struct wire_thread))
 		return -EBADMSG;
-	memcpy(&state, in->data, sizeof(state));
-	err = state.off_since_ns <= MAX_TIME ? replay__fill_gap_until_off(r, in->tid, &state) : 0;
-	return err ? err : intake__thread_state(r->in, in->tid, in->data);
+	return replay__fill_gap_until_off(r, in) ?: intake__thread_state(r->in, in->tid, in->data);
 }
 
 static int forget_states(struct replay *r)

@@ -116,17 +116,20 @@ int replay__fill_gap(struct replay *r, const struct intake_input *in)
 	return 0;
 }
 
-int replay__fill_gap_until_off(struct replay *r, pid_t tid, const struct wire_thread *thread)
+int replay__fill_gap_until_off(struct replay *r, const struct intake_input *in)
 {
-	const struct wire_hdr h = {
-		.ns = thread->off_since_ns, .tgid = thread->tgid, .tid = (uint32_t)tid};
+	struct wire_thread thread;
 	struct gap_thread *th;
+	struct wire_hdr h;
 	int err;
 
-	if (!r->gaps.n || !thread->off_since_ns)
+	memcpy(&thread, in->data, sizeof(thread));
+	if (!r->gaps.n || !thread.off_since_ns || thread.off_since_ns > MAX_TIME)
 		return 0;
-	err = find(r, tid, &th);
-	return err || !th ? err : runs(r, th, &h, thread->off_since_ns);
+	h = (struct wire_hdr){
+		.ns = thread.off_since_ns, .tgid = thread.tgid, .tid = (uint32_t)in->tid};
+	err = find(r, in->tid, &th);
+	return err || !th ? err : runs(r, th, &h, h.ns);
 }
 
 void replay__free_gaps(struct replay *r)

@@ -6,6 +6,8 @@
 #include "codec_priv.h"
 #include "replay_windows_priv.h"
 
+#define MAX_TIME (UINT64_C(1) << 62) /* later ones are not valid */
+
 struct answer;
 struct answers;
 
@@ -96,8 +98,8 @@ void replay__free_calls(struct replay *r);
 void replay__note_lost(struct replay *r, uint64_t blocks);
 /* Call before a record is taken, whose header is complete. -ENOMEM. */
 int replay__fill_gap(struct replay *r, const struct intake_input *in);
-/* Call before the state of a thread that is off the CPU is taken. -ENOMEM. */
-int replay__fill_gap_until_off(struct replay *r, pid_t tid, const struct wire_thread *thread);
+/* Call before a thread's state, whose size is right, is taken. -ENOMEM. */
+int replay__fill_gap_until_off(struct replay *r, const struct intake_input *in);
 void replay__free_gaps(struct replay *r);
 
 /* ── replay_looks.c: TI_CENSUS and TI_LIVING; as the intake's functions, and -EBADMSG ────── */

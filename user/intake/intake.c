@@ -491,12 +491,6 @@ int intake__known_ahead(struct intake *in, pid_t pid, bool calls_missed, uint32_
 	return 0;
 }
 
-void intake__lost_unknown(struct intake *in)
-{
-	for (size_t i = 0; i < intake__n_targets(in); i++)
-		intake__target(in, i)->pub->lost_unknown = true;
-}
-
 void intake__calls_uncounted(struct intake *in)
 {
 	for (size_t i = 0; i < intake__n_targets(in); i++)

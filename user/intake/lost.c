@@ -44,3 +44,9 @@ int intake__end_lost(struct intake *in, uint64_t at_ns)
 	}
 	return err;
 }
+
+void intake__lost_unknown(struct intake *in)
+{
+	for (size_t i = 0; i < intake__n_targets(in); i++)
+		intake__target(in, i)->pub->lost_unknown = true;
+}

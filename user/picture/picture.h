@@ -523,8 +523,8 @@ struct pic_target {
 	bool bpf_ns_known, calls_uncounted; /* the latter: a capture broke off; calls are missing */
 	uint64_t held_up_until_ns;	    /* all probes were off until then; 0: they never were */
 	bool calls_missed; /* it started in the session and may have run before the probes came */
-	bool cost_known;   /* false: the session's end is not known, and neither are the losses */
-	bool lost_unknown; /* also what a capture lacks because it is damaged, which no count has */
+	bool cost_known,   /* false: the session's end is not known, and neither are the losses */
+		lost_unknown; /* a capture is damaged: what that took is in no count */
 	const char **missing; /* sentences; PIC_OF_ALL at the end: about the whole session */
 	size_t n_missing;
 };
