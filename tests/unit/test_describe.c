@@ -187,8 +187,8 @@ static void enclosing(void **state)
 	n = elf__code_ranges(elf, ranges, ARRAY_SIZE(ranges));
 	for (size_t i = 0; i < n; i++)
 		for (uint64_t at = ranges[i].start; at < ranges[i].end; at++) {
-			if (!describe__closure(d, elf, at, &name) || strcmp(name.module, "Main") ||
-			    strncmp(name.name, "sat_", 4))
+			if (!describe__closure(d, elf, at, &name) ||
+			    strcmp(name.module, "Main") != 0 || strncmp(name.name, "sat_", 4) != 0)
 				continue;
 			assert_true(describe__enclosing(d, at, name.module, &outer));
 			assert_string_equal(outer.module, "Main");

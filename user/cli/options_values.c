@@ -113,7 +113,7 @@ int options__parse_number(struct option_input *in, const char *what, const char 
 int options__parse_count(struct option_input *in, const char *what, const char *arg, double min,
 			 double max, uint64_t *ret_count)
 {
-	double v;
+	double v = 0;
 	int err = options__parse_number(in, what, arg, min, max, &v);
 
 	if (err)

@@ -85,8 +85,8 @@ static void put_head(struct writer *w, enum export_weight weight)
 	Pprof__Profile head = PPROF__PROFILE__INIT;
 	Pprof__ValueType type[ARRAY_SIZE(values)], *all[ARRAY_SIZE(values)];
 	const struct alloc_part part = alloc__part_of(w->pic, w->only);
+	int64_t comments[2], cpu = 0;
 	char comment[128];
-	int64_t comments[2];
 
 	for (size_t i = 0; i < w->n_values; i++) {
 		uint8_t k = w->value[i];
@@ -98,10 +98,12 @@ static void put_head(struct writer *w, enum export_weight weight)
 		all[i] = &type[i];
 		if (values[k].weight == weight && values[k].of != SAFE_CALLS)
 			head.default_sample_type = type[i].type;
+		if (k == CPU_VALUE)
+			cpu = type[i].type;
 	}
 	/* readers would take the last one */
 	if (!head.default_sample_type)
-		head.default_sample_type = type[CPU_VALUE].type;
+		head.default_sample_type = cpu;
 	snprintf(comment, sizeof(comment), "safescoped %s, mode: %s", session->version,
 		 session->mode);
 	comments[0] = string_of(w, comment);

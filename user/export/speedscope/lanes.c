@@ -147,7 +147,7 @@ static void number_state(struct speedscope *w, enum lane_kind kind, unsigned sta
 
 static int number_extras(struct speedscope *w)
 {
-	const struct pic_lane *lane;
+	const struct pic_lane *other;
 	struct undrawn at = {0};
 	int err = 0;
 
@@ -163,8 +163,8 @@ static int number_extras(struct speedscope *w)
 			err = number_slice(w, view, &slice);
 		}
 	}
-	while ((lane = speedscope__undrawn(w, &at)))
-		note_states(w, lane);
+	while ((other = speedscope__undrawn(w, &at)))
+		note_states(w, other);
 	for (unsigned k = 0; k < LANE_KINDS; k++)
 		for (unsigned s = 0; s < state__count((enum lane_kind)k); s++)
 			if (w->state_frames[k][s] == UINT32_MAX - 1)
