@@ -74,33 +74,43 @@ def test_no_room(t):
 
 def test_no_descriptors(t):
     """With too few descriptors some processes cannot be inspected: each window has their number, the log has it once,
-    and the exit code reports it. Once all have been checked, each process is either a target or counted as left out."""
+    and the exit code reports it. Once all have been checked, each process is either a target or counted as left out,
+    also for lack of room if descriptors were closed meanwhile."""
     pattern = r"(\d+) processes could not be inspected.* descriptors may be open"
     targets = sleepers(t, 20)
     session, folder = daemon(t, 140 + 2 * os.cpu_count())
 
+    def left_out(report, reason):
+        return [int(re.search(reason, texts[0])[1]) if texts else 0 for texts in missing(report, reason)]
+
+    def without_room(reports):
+        return any(any(left_out(report, pattern)) for report in reports)
+
     def from_complete(reports):
         """The windows from the first one that accounts for all processes."""
         for n, report in enumerate(reports):
-            texts = [text for of_target in missing(report, pattern)[:1] for text in of_target]
-            if texts and int(re.match(pattern, texts[0])[1]) + len(report.json["targets"]) == len(targets):
+            counts = [sum(of_target) for of_target in zip(left_out(report, pattern), left_out(report, LEFT_OUT))]
+            if counts and counts[0] + len(counts) == len(targets):
                 return reports[n:]
         return []
 
-    wait_for(folder, session, lambda reports: len(from_complete(reports)) >= 3)
+    wait_for(folder, session, lambda reports: len(from_complete(reports)) >= 3 and without_room(reports))
     early = [line for line in session.err.seen if "cannot be inspected" in line]
     check(len(early) == 1, f"meanwhile it printed {session.err.seen}")
-    reports = from_complete(windows(folder))[:3]
+    reports = windows(folder)
     session.signal(signal.SIGTERM)
     code = session.wait()
     check(code == 1, f"it ended with {code}: {session.err.seen}")
+    for report in filter(lambda report: any(left_out(report, pattern)), reports):
+        check(report.json["session"]["exit"] == 1, f"its exit is {report.json['session']['exit']}")
+    reports = from_complete(reports)[:3]
     for report in reports:
         live = len(report.json["targets"])
         check(0 < live < len(targets), f"there are {live} of {len(targets)}; it printed {session.err.seen}")
-        check(report.json["session"]["exit"] == 1, f"its exit is {report.json['session']['exit']}")
-        for texts in missing(report, pattern):
-            check(len(texts) == 1, f"left out, but the window lacks {texts}")
-            check(int(texts[0].split()[0]) == len(targets) - live, f"of {len(targets)} there are {live}: {texts}")
+        for reason in pattern, LEFT_OUT:
+            check(len(set(left_out(report, reason))) == 1, f"not all targets have the same number: {missing(report, reason)}")
+        counts = left_out(report, pattern)[0], left_out(report, LEFT_OUT)[0]
+        check(sum(counts) == len(targets) - live, f"of {len(targets)} there are {live}, left out are {counts}")
 
 
 @cases("nofile=64", "as=60000000")
