@@ -165,9 +165,27 @@ static int check_mode(struct option_input *in)
 	return 0;
 }
 
+/* True if an option with OPTION_LIVE also has an effect in this mode, which has no session. */
+static bool has_effect(enum mode mode, int key)
+{
+	/* check_mode() handles the options that choose processes */
+	if (key >= OPT_COMM && key <= OPT_EXCLUDE)
+		return true;
+	switch (mode) {
+	case MODE_LIST:
+		return key == OPT_ARCHIVES;
+	case MODE_DOCTOR:
+		return key == OPT_FORCE;
+	case MODE_EVENTLOG: /* a log may come through a pipe that does not end */
+		return key == 'd';
+	default:
+		return false;
+	}
+}
+
 /*
  * Refuses options that only affect a session where there is none. A configuration may have them,
- * since it is a daemon's. check_mode() handles the options that choose processes.
+ * since it is a daemon's.
  */
 static int check_no_session(struct option_input *in)
 {
@@ -175,15 +193,10 @@ static int check_no_session(struct option_input *in)
 
 	if (mode != MODE_LIST && mode != MODE_DOCTOR && mode != MODE_DIFF && mode != MODE_EVENTLOG)
 		return 0;
-	for (const struct option_row *row = option_rows; row->doc; row++) {
-		bool chooses = row->key >= OPT_COMM && row->key <= OPT_EXCLUDE;
-		/* a log may come through a pipe that does not end */
-		bool ends_log = row->key == 'd' && mode == MODE_EVENTLOG;
-
-		if (row->flags & OPTION_LIVE && !chooses && !ends_log &&
-		    options__given(in, row->key) && !options__in_file(in, row->key))
+	for (const struct option_row *row = option_rows; row->doc; row++)
+		if (row->flags & OPTION_LIVE && options__given(in, row->key) &&
+		    !options__in_file(in, row->key) && !has_effect(mode, row->key))
 			return options__wrong(in, "--%s: needs a session", row->name);
-	}
 	return 0;
 }
 
