@@ -488,6 +488,7 @@ struct missed {
 static void add_missed(void *ctx, const struct picture *pic)
 {
 	struct missed *sum = ctx;
+
 	for (size_t i = 0; i < picture__n_targets(pic); i++) {
 		const struct pic_target *t = picture__target(pic, i);
 		uint64_t missed = pic_target__gcs_missed(t);

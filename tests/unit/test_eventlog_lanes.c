@@ -418,30 +418,40 @@ static void t_cut_off(void **state)
 	w_free(&w);
 }
 
-static void t_window(void **state)
+/* Reads the part of the log of write_sched() that is in the window. */
+static struct el_sched *read_part(struct el_window *win)
 {
-	struct el_window win = {.from = 450, .to = 950};
-	const struct el_sched_opts opts = {.window = &win};
-	struct el_window marks = {.from_marker = "begin", .to_marker = "end"};
+	const struct el_sched_opts opts = {.window = win};
 	struct eventlog *log = log_new();
 	struct writer w = {0};
-	struct el_profile *p;
 	struct el_sched *s;
 
-	(void)state;
 	write_sched(&w);
 	assert_int_equal(el_sched__new(&opts, &s), 0);
-	assert_int_equal(el_window__attach(&win, log), 0);
+	assert_int_equal(el_window__attach(win, log), 0);
 	assert_int_equal(el_sched__attach(s, log), 0);
 	log_read(log, &w);
 	assert_int_equal(el_sched__finish(s, 2000), 0);
+	eventlog__free(log);
+	w_free(&w);
+	return s;
+}
+
+static void t_window(void **state)
+{
+	struct el_window win = {.from = 450, .to = 950};
+	struct el_window marks = {.from_marker = "begin", .to_marker = "end"};
+	struct el_sched *s = read_part(&win);
+	struct eventlog *log;
+	struct writer w = {0};
+	struct el_profile *p;
+
+	(void)state;
 	assert_int_equal(el_sched__find_thread(s, 1)->state_ns[HS_RUNNING], 50);
 	assert_int_equal(el_sched__find_thread(s, 2)->state_ns[HS_RUNNING], 150);
 	assert_int_equal(el_sched__find_thread(s, 2)->state_ns[HS_SAFE_CALL], 300);
 	assert_int_equal(el_sched__info(s).gcs, 0);
 	el_sched__free(s);
-	eventlog__free(log);
-	w_free(&w);
 
 	/* The window is given by markers in another buffer, which the merge puts in order. */
 	log = log_new();
@@ -482,18 +492,9 @@ static void t_gc_at_the_edge(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct el_window win = {.from = cases[i].from, .to = cases[i].to};
-		const struct el_sched_opts opts = {.window = &win};
 		uint64_t ns = cases[i].end - cases[i].start;
-		struct eventlog *log = log_new();
-		struct writer w = {0};
-		struct el_sched *s;
+		struct el_sched *s = read_part(&win);
 
-		write_sched(&w);
-		assert_int_equal(el_sched__new(&opts, &s), 0);
-		assert_int_equal(el_window__attach(&win, log), 0);
-		assert_int_equal(el_sched__attach(s, log), 0);
-		log_read(log, &w);
-		assert_int_equal(el_sched__finish(s, 2000), 0);
 		assert_int_equal(el_sched__info(s).gcs, ns != 0);
 		assert_int_equal(el_sched__info(s).n_gcs, ns != 0);
 		assert_int_equal(el_sched__info(s).gc_pause_ns, ns);
@@ -503,8 +504,6 @@ static void t_gc_at_the_edge(void **state)
 			assert_int_equal(el_sched__gc(s, 0)->end, cases[i].end);
 		}
 		el_sched__free(s);
-		eventlog__free(log);
-		w_free(&w);
 	}
 }
 

@@ -300,7 +300,7 @@ static void test_frame_numbers(void **state)
 	free(map);
 }
 
-/* Every cause that the kernel side can report has a name and a title. */
+/* The line in a place, which may be a cost centre's. */
 static void test_places(void **state)
 {
 	static const struct {
@@ -330,6 +330,7 @@ static void test_places(void **state)
 	}
 }
 
+/* Every cause that the kernel side can report has a name and a title. */
 static void test_causes(void **state)
 {
 	(void)state;

@@ -338,7 +338,8 @@ static void test_ids(void **state)
 	otlp__export_request__free_unpacked(b, NULL);
 	otlp__export_request__free_unpacked(c, NULL);
 }
-/* Also those of reports that GHC wrote, which have no time and no process. */
+
+/* Reports that GHC wrote have different ids, too, though they have no time and no process. */
 static void test_ids_of_reports(void **state)
 {
 	const struct pic_cc_node nodes[2] = {{.stack = 1, .ticks = 5}, {.stack = 1, .ticks = 6}};

@@ -187,9 +187,30 @@ static void test_shell_word(void **state)
 	}
 }
 
+/* What is written is read back; what UTF-8 does not have is U+FFFD. */
+static void test_encode(void **state)
+{
+	static const uint32_t wrong[] = {0xd800, 0xdfff, 0x110000, UINT32_MAX};
+	char s[4];
+	uint32_t back;
+
+	(void)state;
+	for (uint32_t cp = 0; cp < 0x110000; cp++) {
+		size_t len = text__encode(cp, s);
+
+		assert_int_equal(text__decode(s, len, &back), len);
+		assert_int_equal(back, cp >= 0xd800 && cp < 0xe000 ? 0xfffd : cp);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		assert_int_equal(text__encode(wrong[i], s), 3);
+		assert_memory_equal(s, "\xef\xbf\xbd", 3);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_encode),
 		cmocka_unit_test(test_what_a_terminal_obeys),
 		cmocka_unit_test(test_every_character),
 		cmocka_unit_test(test_every_pair_of_bytes),

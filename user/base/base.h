@@ -81,6 +81,9 @@ void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 bool text__is_hidden(uint32_t cp);
 /* Length in bytes of the UTF-8 character at s; 0: the end, or not valid UTF-8. */
 size_t text__decode(const char *s, size_t len, uint32_t *ret_cp);
+/* Writes a code point in UTF-8, without a NUL; returns its length. Surrogates, and what is beyond
+ * U+10FFFF, are written as U+FFFD. */
+size_t text__encode(uint32_t cp, char out[4]);
 /*
  * Writes the escaped text to out, as much as fits into `size` bytes with the NUL, without splitting
  * a character or an escape. Returns the length of the whole escaped text. `out` may be NULL if size

@@ -64,6 +64,20 @@ size_t text__decode(const char *s, size_t len, uint32_t *ret_cp)
 	return n;
 }
 
+size_t text__encode(uint32_t cp, char out[4])
+{
+	static const unsigned char first_byte[] = {0, 0, 0xc0, 0xe0, 0xf0};
+	size_t n;
+
+	if ((cp >= 0xd800 && cp < 0xe000) || cp > 0x10ffff)
+		cp = 0xfffd;
+	n = cp < 0x80 ? 1 : cp < 0x800 ? 2 : cp < 0x10000 ? 3 : 4;
+	for (size_t i = n - 1; i > 0; i--, cp >>= 6)
+		out[i] = (char)(0x80 | (cp & 0x3f));
+	out[0] = (char)(first_byte[n] | cp);
+	return n;
+}
+
 /* The next character or byte as it is shown; returns how many bytes of s it takes. */
 static size_t show(const char *s, size_t len, char ret_item[ITEM_MAX + 1])
 {

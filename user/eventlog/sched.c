@@ -295,6 +295,7 @@ static int count_gc(struct el_sched *s, struct sched_cap *c)
 	uint64_t start = c->gc_start, end = c->since;
 
 	if (!el_window__clip(s->opts.window, &start, &end)) {
+		/* one that took no time has no part, but is in the window or not */
 		if (!el_window__has(s->opts.window, c->gc_start))
 			return 0;
 		start = end = c->gc_start;

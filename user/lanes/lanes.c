@@ -343,8 +343,8 @@ int lanes__drop_ended(struct lanes *l, uint64_t most, size_t *left)
 
 /* ── the picture ─────────────────────────────────────────────────────────────────────────── */
 
-/* An exec that comes before any reading of the threads' names ends the main thread under another
- * name than it had; the kernel takes its name for the process's. */
+/* The main thread's name was never read if an exec, which changes it, comes first; but it is the
+ * process's name, too. */
 static const char *name_of(const struct lanes *l, const struct seen_thread *th)
 {
 	const struct pic_target *target = l->seen->pub;

@@ -170,7 +170,7 @@ void hs_name__of_table(const char *table, const char *binding, char *out)
 			return;
 	}
 	/* what is cut too much from a name that is not the binding's worker is not shown */
-	cut_unique(occurrence, binding[0]);
+	cut_unique(occurrence, binding[0] != '\0');
 	if (!binding[0])
 		cut_word(occurrence);
 	hs_name__combine(binding, occurrence, out);
@@ -217,15 +217,6 @@ static size_t package_length(const char *s)
 	return len && s[len] == ':' && module_length(s + len + 1) ? len + 1 : 0;
 }
 
-/*
- * GHC writes only the low byte of each character of a description: right for "größe", but a Greek
- * or Cyrillic letter is lost.
- */
-static bool is_letter(unsigned char c)
-{
-	return c >= 0xc0 && c != 0xd7 && c != 0xf7;
-}
-
 static bool is_utf8(const char *s)
 {
 	uint32_t cp;
@@ -240,25 +231,24 @@ static bool is_utf8(const char *s)
 	return true;
 }
 
+/* A character of which GHC wrote only the low byte: a letter of Latin-1, or what could be anything
+ * beyond, such as a Greek letter or "∘". */
+static uint32_t from_low_byte(unsigned char c)
+{
+	bool latin = c >= 0xc0 && c != 0xd7 && c != 0xf7;
+
+	return (c >= 0x20 && c < 0x7f) || latin ? c : 0xfffd;
+}
+
 /* Makes UTF-8 of len bytes of a description. False: it does not fit. */
 static bool to_utf8(const char *text, size_t len, char *out, size_t size)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)text[i];
-
-		if (size - n <= 3)
+		if (size - n <= 4)
 			return false;
-		if (c >= 0x20 && c < 0x7f) {
-			out[n++] = (char)c;
-		} else if (is_letter(c)) {
-			out[n++] = (char)(0xc0 | c >> 6);
-			out[n++] = (char)(0x80 | (c & 0x3f));
-		} else {
-			memcpy(out + n, "\xef\xbf\xbd", 3);
-			n += 3;
-		}
+		n += text__encode(from_low_byte((unsigned char)text[i]), out + n);
 	}
 	out[n] = '\0';
 	return true;

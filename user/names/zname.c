@@ -61,30 +61,14 @@ static int hex_value(char c)
 
 static void put_code_point(struct out *out, uint32_t c)
 {
-	char s[4];
+	char s[4] = {0};
+	size_t len;
 
-	/* Replace control characters and surrogates, which could end up on a terminal. */
-	if (c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
+	/* control characters could end up on a terminal */
+	if (c < 0x20 || (c >= 0x7f && c < 0xa0))
 		c = 0xfffd;
-	if (c < 0x80) {
-		s[0] = (char)c;
-		put(out, s, 1);
-	} else if (c < 0x800) {
-		s[0] = (char)(0xc0 | c >> 6);
-		s[1] = (char)(0x80 | (c & 0x3f));
-		put(out, s, 2);
-	} else if (c < 0x10000) {
-		s[0] = (char)(0xe0 | c >> 12);
-		s[1] = (char)(0x80 | (c >> 6 & 0x3f));
-		s[2] = (char)(0x80 | (c & 0x3f));
-		put(out, s, 3);
-	} else {
-		s[0] = (char)(0xf0 | c >> 18);
-		s[1] = (char)(0x80 | (c >> 12 & 0x3f));
-		s[2] = (char)(0x80 | (c >> 6 & 0x3f));
-		s[3] = (char)(0x80 | (c & 0x3f));
-		put(out, s, 4);
-	}
+	len = text__encode(c, s);
+	put(out, s, len);
 }
 
 /* z, hexadecimal digits, U. Returns the length of the escape, 0 if it is not one. */
