@@ -29,6 +29,47 @@ static inline int read_capture(const struct replay_hooks *hooks, struct replay *
 	return err;
 }
 
+/* The capture's bytes; the caller frees. */
+static inline char *load(size_t *ret_size)
+{
+	FILE *in = fopen(path, "r");
+	char *data;
+
+	assert_non_null(in);
+	fseek(in, 0, SEEK_END);
+	*ret_size = (size_t)ftell(in);
+	rewind(in);
+	data = malloc(*ret_size + 1);
+	assert_non_null(data);
+	assert_int_equal(fread(data, 1, *ret_size, in), *ret_size);
+	fclose(in);
+	return data;
+}
+
+static inline int read_bytes(const char *data, size_t size, const struct replay_hooks *hooks,
+			     struct replay **ret_replay)
+{
+	FILE *in = fmemopen((void *)data, size ? size : 1, "r");
+	int err;
+
+	assert_non_null(in);
+	err = replay__read(in, "c", hooks, ret_replay);
+	fclose(in);
+	return err;
+}
+
+/* Where block number n begins. */
+static inline size_t find_block(const char *data, size_t size, unsigned n)
+{
+	const char *at = data - 1;
+
+	for (unsigned i = 0; i <= n; i++) {
+		at = memmem(at + 1, size - (size_t)(at + 1 - data), "SCBK", 4);
+		assert_non_null(at);
+	}
+	return (size_t)(at - data);
+}
+
 /* Reads the capture; every input in it must be accepted. */
 static inline struct replay *replay_all(const struct replay_hooks *hooks)
 {

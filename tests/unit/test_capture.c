@@ -177,33 +177,6 @@ static void test_unfinished(void **state)
 	timeline__free(kit.tl);
 }
 
-static char *load(size_t *ret_size)
-{
-	FILE *in = fopen(path, "r");
-	char *data;
-
-	assert_non_null(in);
-	fseek(in, 0, SEEK_END);
-	*ret_size = (size_t)ftell(in);
-	rewind(in);
-	data = malloc(*ret_size + 1);
-	assert_non_null(data);
-	assert_int_equal(fread(data, 1, *ret_size, in), *ret_size);
-	fclose(in);
-	return data;
-}
-
-static int read_bytes(const char *data, size_t size, struct replay **ret_replay)
-{
-	FILE *in = fmemopen((void *)data, size ? size : 1, "r");
-	int err;
-
-	assert_non_null(in);
-	err = replay__read(in, "c", NULL, ret_replay);
-	fclose(in);
-	return err;
-}
-
 /* Truncated anywhere: everything before that point is restored. */
 static void test_truncated(void **state)
 {
@@ -220,7 +193,7 @@ static void test_truncated(void **state)
 		struct replay *r;
 		const struct pic_target *target;
 
-		assert_int_equal(read_bytes(data, cut, &r), 0);
+		assert_int_equal(read_bytes(data, cut, NULL, &r), 0);
 		assert_false(replay__notes(r)->complete);
 		target = picture__target(replay__picture(r), 0);
 		if (target)
@@ -233,17 +206,6 @@ static void test_truncated(void **state)
 	assert_in_range(samples, 3000, 6000);
 	free(data);
 	timeline__free(kit.tl);
-}
-
-static size_t find_block(const char *data, size_t size, unsigned n)
-{
-	const char *at = data - 1;
-
-	for (unsigned i = 0; i <= n; i++) {
-		at = memmem(at + 1, size - (size_t)(at + 1 - data), "SCBK", 4);
-		assert_non_null(at);
-	}
-	return (size_t)(at - data);
 }
 
 static uint64_t cpu_of(const struct replay *r, uint64_t *ret_unknown)
@@ -273,14 +235,14 @@ static void test_damaged(void **state)
 	(void)state;
 	record(&kit, 3000, true);
 	data = load(&size);
-	assert_int_equal(read_bytes(data, size, &r), 0);
+	assert_int_equal(read_bytes(data, size, NULL, &r), 0);
 	cpu_ns = cpu_of(r, &unknown_ns);
 	replay__free(r);
 	for (size_t i = 0; i < ARRAY_SIZE(where); i++) {
 		size_t at = find_block(data, size, 1) + where[i];
 
 		data[at] ^= 1;
-		assert_int_equal(read_bytes(data, size, &r), 0);
+		assert_int_equal(read_bytes(data, size, NULL, &r), 0);
 		assert_true(replay__notes(r)->complete);
 		assert_int_equal(replay__notes(r)->damaged_blocks, 1);
 		assert_int_equal(picture__session(replay__picture(r))->exit_code, 1);
@@ -297,47 +259,6 @@ static void test_damaged(void **state)
 	timeline__free(kit.tl);
 }
 
-/* A thread of which nothing is recorded before the lost block, and one whose sleep begins before it
- * and ends in it, did not run all that time. */
-static void test_damaged_sleepers(void **state)
-{
-	static const pid_t tids[] = {12, 13};
-	struct snap_thread snaps[2] = {kit_snap(12, WIRE_WHERE_NO_CAP, 'S'),
-				       kit_snap(13, WIRE_WHERE_NO_CAP, 'S')};
-	const uint64_t late = T0 + 400000;
-	struct capture *capture;
-	struct kit kit;
-	struct replay *r;
-	union rec rec;
-	size_t size;
-	char *data;
-
-	(void)state;
-	kit_capture(&kit, &opts, &capture);
-	kit_add(&kit, PID, T0);
-	put_snap(&kit, snaps, 2, false);
-	put(&kit, mk_sample(&rec, 13, T0 + 100, WIRE_WHERE_HASKELL, HS(1), STOP));
-	put_thread(&kit, 20, 3000);
-	for (size_t i = 0; i < ARRAY_SIZE(tids); i++) {
-		put(&kit, mk_sample(&rec, tids[i], late, WIRE_WHERE_HASKELL, HS(1), STOP));
-		put(&kit, mk_off(&rec, tids[i], late + 20, late + 30, late + 40, WIRE_WHERE_NO_CAP,
-				 CIP(CFN(1)), STOP));
-		put(&kit, mk_event(&rec, WIRE_THREAD_EXIT, tids[i], late + 100));
-	}
-	assert_int_equal(timeline__finish(kit.tl, END), 0);
-	assert_int_equal(capture__finish(capture), 0);
-	data = load(&size);
-	data[find_block(data, size, 1) + 60] ^= 1;
-	assert_int_equal(read_bytes(data, size, &r), 0);
-	assert_int_equal(replay__notes(r)->damaged_blocks, 1);
-	for (size_t i = 0; i < ARRAY_SIZE(tids); i++)
-		assert_in_range(lane_of(picture__target(replay__picture(r), 0), tids[i])->cpu_ns, 1,
-				1000);
-	replay__free(r);
-	free(data);
-	timeline__free(kit.tl);
-}
-
 static void test_no_capture(void **state)
 {
 	struct replay *r;
@@ -346,13 +267,13 @@ static void test_no_capture(void **state)
 	char *data, *sizes;
 
 	(void)state;
-	assert_int_equal(read_bytes("safescoped capture 2\n{}\n", 24, &r), -EBADMSG);
-	assert_int_equal(read_bytes("", 0, &r), -EBADMSG);
+	assert_int_equal(read_bytes("safescoped capture 2\n{}\n", 24, NULL, &r), -EBADMSG);
+	assert_int_equal(read_bytes("", 0, NULL, &r), -EBADMSG);
 	record(&kit, 1, true);
 	data = load(&size);
 	/* any bit of the header */
 	data[40] ^= 4;
-	assert_int_equal(read_bytes(data, size, &r), -EBADMSG);
+	assert_int_equal(read_bytes(data, size, NULL, &r), -EBADMSG);
 	free(data);
 	timeline__free(kit.tl);
 	/* recorded when a sample had another size */
@@ -561,15 +482,10 @@ static void test_missed_in_windows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_same_again),
-		cmocka_unit_test(test_unfinished),
-		cmocka_unit_test(test_truncated),
-		cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_damaged_sleepers),
-		cmocka_unit_test(test_no_capture),
-		cmocka_unit_test(test_one_at_a_time),
-		cmocka_unit_test(test_disk_full),
-		cmocka_unit_test(test_codec),
+		cmocka_unit_test(test_the_same_again),	  cmocka_unit_test(test_unfinished),
+		cmocka_unit_test(test_truncated),	  cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_no_capture),	  cmocka_unit_test(test_one_at_a_time),
+		cmocka_unit_test(test_disk_full),	  cmocka_unit_test(test_codec),
 		cmocka_unit_test(test_missed_in_windows),
 	};
 

@@ -13,6 +13,7 @@
 #include "ahead_states_priv.h"
 #include "base/base.h"
 #include "base/hash.h"
+#include "gaps_priv.h"
 #include "intake/tap.h"
 
 /* Limits of what is kept; anything beyond is unknown, and counted. */
@@ -62,6 +63,7 @@ struct ahead {
 	struct ahead_room room;
 	bool haskell;
 	struct ahead_living living;
+	struct gaps gaps;
 	/* by cut: the number of the last record from before it that came after a record from beyond
 	 * it, or after which counters from before it came; 0: none */
 	uint64_t *late;
@@ -77,6 +79,7 @@ int ahead__new(uint64_t first_ns, uint64_t every_ns, bool haskell, size_t max,
 	if (!a)
 		return -ENOMEM;
 	a->first_ns = first_ns;
+	a->gaps.start_ns = first_ns - every_ns;
 	a->every_ns = every_ns;
 	a->living.first_ns = first_ns;
 	a->living.every_ns = every_ns;
@@ -102,6 +105,7 @@ void ahead__free(struct ahead *ahead)
 	ahead_known__free(&ahead->known);
 	ahead_living__free(&ahead->living);
 	HASH_FREE(ahead->tracks);
+	gaps__free(&ahead->gaps);
 	free(ahead);
 }
 
@@ -253,15 +257,13 @@ static int look_at_life(struct ahead *a, struct track *thread, const struct inta
 				 : 0;
 }
 
-static int look_at_record(struct ahead *a, const struct intake_input *input)
+static int look_at_one(struct ahead *a, const struct intake_input *input)
 {
 	struct track *process, *thread;
 	struct wire_hdr h;
 	uint64_t *before;
 	int err;
 
-	if (input->size < sizeof(h))
-		return 0;
 	a->n_records++;
 	memcpy(&h, input->data, sizeof(h));
 	if (h.ns > MAX_TIME)
@@ -305,6 +307,24 @@ static int look_at_record(struct ahead *a, const struct intake_input *input)
 	default:
 		return 0;
 	}
+}
+
+static int look_at_record(struct ahead *a, const struct intake_input *input)
+{
+	const struct wire_hdr *h = input->data;
+	struct intake_input before = *input;
+	struct wire_off off;
+	int err;
+
+	if (input->size < sizeof(*h))
+		return 0;
+	err = h->ns <= MAX_TIME ? gaps__record(&a->gaps, input, &off) : 0;
+	if (err > 0) {
+		before.data = &off;
+		before.size = sizeof(off);
+		err = look_at_one(a, &before);
+	}
+	return err ? err : look_at_one(a, input);
 }
 
 static int keep_last(struct ahead *a, struct track *track, const struct snap_thread *thread)
@@ -421,8 +441,9 @@ static int look_at_living(struct ahead *a, const struct intake_input *input)
 	return err == -E2BIG ? 0 : err;
 }
 
-int ahead__look(struct ahead *ahead, const struct intake_input *input)
+int ahead__look(struct ahead *ahead, const struct intake_input *input, uint64_t lost)
 {
+	gaps__lost(&ahead->gaps, lost);
 	switch (input->kind) {
 	case TI_TARGET:
 		return look_at_target(ahead, input);
@@ -469,10 +490,22 @@ int ahead__joined(struct ahead *ahead, struct intake *in, pid_t pid)
 	return ahead_living__give(&ahead->living, &ahead->room, no, in, pid);
 }
 
+static int look_at_gap(struct ahead *a, struct ahead_state *s)
+{
+	int err = gaps__state(&a->gaps, s->tid, &s->thread, &s->gap);
+
+	s->has_gap = err > 0;
+	return MIN(err, 0);
+}
+
 int ahead__looked(struct ahead *ahead)
 {
+	int err = 0;
+
 	if (ahead->n)
 		qsort(ahead->v, ahead->n, sizeof(struct next *), by_from);
+	for (size_t i = 0; !err && i < ahead->states.n; i++)
+		err = look_at_gap(ahead, ahead->states.v[i]);
 	for (size_t i = 0; i < ahead->states.n; i++) {
 		struct ahead_state *s = ahead->states.v[i];
 		const struct track_key key = {s->thread.tgid, (uint32_t)s->tid};
@@ -491,7 +524,7 @@ int ahead__looked(struct ahead *ahead)
 	free(ahead->last);
 	ahead->last = NULL;
 	ahead->n_records = ahead->n_targets = 0;
-	return ahead_living__looked(&ahead->living);
+	return err ? err : ahead_living__looked(&ahead->living);
 }
 
 /* ── at a cut ────────────────────────────────────────────────────────────────────────────── */

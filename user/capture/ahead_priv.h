@@ -23,8 +23,9 @@ struct wire_thread_event;
 int ahead__new(uint64_t first_ns, uint64_t every_ns, bool haskell, size_t max,
 	       struct ahead **ret_ahead);
 void ahead__free(struct ahead *ahead);
-/* First pass: takes one input, in the order in which they are replayed later. -ENOMEM. */
-int ahead__look(struct ahead *ahead, const struct intake_input *input);
+/* First pass: takes one input, in the order in which they are replayed later; so many of the
+ * capture's blocks were lost before it. -ENOMEM. */
+int ahead__look(struct ahead *ahead, const struct intake_input *input, uint64_t lost);
 /* Call after the last input of the first pass. -ENOMEM. */
 int ahead__looked(struct ahead *ahead);
 /* During the replay: another target has joined, with this pid. Gives the intake what it must know

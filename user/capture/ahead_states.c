@@ -58,6 +58,20 @@ void ahead_states__look_stack(struct ahead_states *states, const struct intake_i
 	last->has_stack = true;
 }
 
+/* The gap before the state: it goes on at the cut, or has ended in the window before it. */
+static int give_gap(struct intake *in, struct ahead_state *s, uint64_t cut_ns)
+{
+	bool over = s->gap.h.ns <= cut_ns;
+	int err;
+
+	if (!s->has_gap || cut_ns <= s->gap.out_ns)
+		return 0;
+	err = over ? intake__record(in, &s->gap, sizeof(s->gap))
+		   : intake__ahead(in, &s->gap, sizeof(s->gap));
+	s->has_gap = !over;
+	return err == -ENOMEM ? err : 0;
+}
+
 /* Gives a state that lasted to the end, as the kernel's map would have had it at the cut. */
 static int give_state(struct intake *in, const struct ahead_state *s, uint64_t cut_ns)
 {
@@ -90,6 +104,7 @@ int ahead_states__give(const struct ahead_states *states, struct intake *in, uin
 
 	for (size_t i = 0; !err && i < states->n; i++)
 		if (states->v[i]->born_ns <= cut_ns)
-			err = give_state(in, states->v[i], cut_ns);
+			err = give_state(in, states->v[i], cut_ns)
+				      ?: give_gap(in, states->v[i], cut_ns);
 	return err;
 }

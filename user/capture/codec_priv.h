@@ -79,5 +79,7 @@ struct header {
 };
 /* -EBADMSG, -ENOTSUP; prints nothing. Sets ret_header->version if it could be read. */
 int capture_header__parse(const char *json, struct header *ret_header);
+/* This program's number of a kind in the file; TI_NONE: it does not know the kind. */
+enum intake_input_kind capture_header__own_kind(const struct header *header, unsigned kind);
 
 #endif

@@ -162,3 +162,11 @@ int capture_header__parse(const char *json, struct header *ret_header)
 	cJSON_Delete(root);
 	return err;
 }
+
+enum intake_input_kind capture_header__own_kind(const struct header *header, unsigned kind)
+{
+	for (int k = TI_NONE + 1; k < TI_MAX; k++)
+		if (header->kinds[k] == kind)
+			return (enum intake_input_kind)k;
+	return TI_NONE;
+}

@@ -4,8 +4,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "blocks_priv.h"
 #include "picture/picture.h"
@@ -135,23 +133,37 @@ static int add_snapshot(struct replay *r, const struct intake_input *in)
 	return intake__snapshot(r->in, in->pid, in->snapshot, in->a, in->n);
 }
 
+/* A record that the intake refuses leaves the thread as it was. */
+static int fill_gap(struct replay *r, const struct wire_off *off)
+{
+	int err = replay_windows__record(&r->windows, r->tl, off->h.ns);
+
+	if (!err)
+		err = intake__record(r->in, off, sizeof(*off));
+	return err == -ENOMEM ? err : 0;
+}
+
 static int add_record(struct replay *r, const struct intake_input *in)
 {
 	const void *data = in->data;
 	const struct wire_hdr *h = data;
 	struct wire_thread_event begin;
+	struct wire_off off;
 	int err;
 
 	if (in->size < sizeof(*h))
 		return -EBADMSG;
-	err = replay_windows__record(&r->windows, r->tl, h->ns <= MAX_TIME ? h->ns : UINT64_MAX);
+	err = h->ns <= MAX_TIME ? gaps__record(&r->gaps, in, &off) : 0;
+	if (err > 0)
+		err = fill_gap(r, &off);
+	if (!err)
+		err = replay_windows__record(&r->windows, r->tl,
+					     h->ns <= MAX_TIME ? h->ns : UINT64_MAX);
 	if (!err && h->type == WIRE_THREAD_NEW && h->ns <= MAX_TIME && in->size == sizeof(begin)) {
 		memcpy(&begin, in->data, sizeof(begin));
 		data = &begin;
 		err = replay_windows__begin(&r->windows, r->tl, &begin);
 	}
-	if (!err && h->ns <= MAX_TIME)
-		err = replay__fill_gap(r, in);
 	if (!err)
 		err = intake__record(r->in, data, in->size);
 	if (!err && h->ns < MAX_TIME) {
@@ -163,62 +175,6 @@ static int add_record(struct replay *r, const struct intake_input *in)
 	return err;
 }
 
-/* A piece that does not follow the previous one is dropped, and all after it; TI_LOG notices. */
-static int add_log_bytes(struct replay *r, const struct intake_input *in)
-{
-	struct log_bytes *log = &r->log;
-	const char *p = in->data;
-	size_t left = in->size;
-
-	if (!r->hooks.join)
-		return 0;
-	if (!in->a) {
-		fd__close(&log->fd);
-		*log = (struct log_bytes){.fd = memfd_create("eventlog", MFD_CLOEXEC),
-					  .pid = in->pid};
-		if (log->fd < 0)
-			return -errno;
-	}
-	if (log->fd < 0 || in->pid != log->pid || in->a != log->size ||
-	    in->size > CAPTURE_MAX_LOG - r->log_bytes)
-		return -EBADMSG;
-	while (left) {
-		ssize_t n = write(log->fd, p, left);
-
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		p += n;
-		left -= (size_t)n;
-	}
-	log->size += in->size;
-	r->log_bytes += in->size;
-	return 0;
-}
-
-static int add_log(struct replay *r, const struct intake_input *in)
-{
-	struct intake_log_join how = {0};
-	int err = -EBADMSG;
-
-	if (!r->hooks.join)
-		return 0;
-	if ((in->size != sizeof(how) && in->size != offsetof(struct intake_log_join, start_ns)) ||
-	    !in->text)
-		return -EBADMSG;
-	memcpy(&how, in->data, in->size);
-	if (how.session_ns > MAX_TIME || how.observed_ns > MAX_TIME || how.now_ns > MAX_TIME ||
-	    how.now_wall_ns > MAX_TIME || how.start_ns > MAX_TIME / 8 ||
-	    how.suspended_ns > MAX_TIME / 8)
-		return -EBADMSG;
-	if (r->log.fd >= 0 && in->pid == r->log.pid && in->a == r->log.size)
-		err = r->hooks.join(r->hooks.ctx, r->tl, in->pid, in->text, r->log.fd, &how);
-	fd__close(&r->log.fd);
-	if (err && err != -ENOMEM)
-		intake__add_missing(r->in, in->pid,
-				    "the eventlog: the capture does not have all of it");
-	return err;
-}
-
 /*
  * Takes what threads were doing at a cut of the session. A replay in windows has its own cuts, and
  * one that comes after the state was read but before the session's cut would get it for a wrong
@@ -226,6 +182,10 @@ static int add_log(struct replay *r, const struct intake_input *in)
  */
 static int add_state(struct replay *r, const struct intake_input *in)
 {
+	struct wire_thread thread;
+	struct wire_off off;
+	int err;
+
 	if (r->windows.n_live_cuts)
 		return 0;
 	if (in->kind == TI_OFF_STACK)
@@ -234,7 +194,12 @@ static int add_state(struct replay *r, const struct intake_input *in)
 			       : -EBADMSG;
 	if (in->size != sizeof(struct wire_thread))
 		return -EBADMSG;
-	return replay__fill_gap_until_off(r, in) ?: intake__thread_state(r->in, in->tid, in->data);
+	memcpy(&thread, in->data, sizeof(thread));
+	err = gaps__state(&r->gaps, in->tid, &thread, &off);
+	/* windows that are over had it from the first pass */
+	if (err > 0)
+		err = replay_windows__is_over(&r->windows, off.h.ns) ? 0 : fill_gap(r, &off);
+	return err ? err : intake__thread_state(r->in, in->tid, &thread);
 }
 
 static int forget_states(struct replay *r)
@@ -300,9 +265,9 @@ static int apply(struct replay *r, const struct intake_input *in)
 		 * taken in the first pass */
 		return r->windows.every_ns ? 0 : replay__take_answer(r, in);
 	case TI_LOG_BYTES:
-		return add_log_bytes(r, in);
+		return replay__log_bytes(r, in);
 	case TI_LOG:
-		return add_log(r, in);
+		return replay__log(r, in);
 	case TI_NONE:
 	case TI_MAX:
 		break;
@@ -357,15 +322,6 @@ static bool is_cost_of_gone(const struct replay *r, const struct intake_input *i
 	return false;
 }
 
-/* This program's number of the kind. */
-static enum intake_input_kind own_kind(const struct replay *r, unsigned kind)
-{
-	for (int k = TI_NONE + 1; k < TI_MAX; k++)
-		if (r->header.kinds[k] == kind)
-			return (enum intake_input_kind)k;
-	return TI_NONE;
-}
-
 static void count_error(struct replay_notes *notes, int err)
 {
 	notes->no_room += err == -E2BIG;
@@ -385,11 +341,11 @@ static int take_block(struct replay *r, struct codec *c, struct decoded *d)
 			r->notes.complete = true;
 			continue;
 		}
-		if (own_kind(r, kind) == TI_NONE) {
+		if (capture_header__own_kind(&r->header, kind) == TI_NONE) {
 			r->notes.unknown_inputs += !r->after_records;
 			continue;
 		}
-		in.kind = in.kind == TI_NONE ? TI_NONE : own_kind(r, kind);
+		in.kind = in.kind == TI_NONE ? TI_NONE : capture_header__own_kind(&r->header, kind);
 		err = take(r, &in);
 		if (err == -ENOMEM || r->windows.stopped)
 			return err;
@@ -402,8 +358,8 @@ static int take_block(struct replay *r, struct codec *c, struct decoded *d)
 	return 0;
 }
 
-/* Takes one input of the first pass. -ENOMEM. */
-static int look_at(struct replay *r, const struct intake_input *input)
+/* Takes one input of the first pass; `lost`: blocks lost before it. -ENOMEM. */
+static int look_at(struct replay *r, const struct intake_input *input, uint64_t lost)
 {
 	int err = 0;
 
@@ -412,7 +368,7 @@ static int look_at(struct replay *r, const struct intake_input *input)
 	else if (input->kind == TI_RETAKEN)
 		r->n_retaken_ahead++;
 	else
-		return replay_windows__look(&r->windows, input);
+		return replay_windows__look(&r->windows, input, lost);
 	/* an answer is not taken again in the second pass */
 	if (err != -ENOMEM)
 		count_error(&r->notes, err);
@@ -433,10 +389,11 @@ static int look_ahead(struct replay *r, FILE *in)
 	r->looking_ahead = true;
 	while (!err && !(err = blocks__next(&blocks, &c.in, &c.left))) {
 		while (!err && !(err = code__get(&c, &d, &kind, &input))) {
-			if (input.kind == TI_NONE || own_kind(r, kind) == TI_NONE)
+			if (input.kind == TI_NONE ||
+			    capture_header__own_kind(&r->header, kind) == TI_NONE)
 				continue;
-			input.kind = own_kind(r, kind);
-			err = look_at(r, &input);
+			input.kind = capture_header__own_kind(&r->header, kind);
+			err = look_at(r, &input, blocks.lost);
 		}
 		/* what makes no sense is skipped, as in the second pass */
 		err = err == -ENODATA || err == -EBADMSG ? 0 : err;
@@ -460,7 +417,7 @@ static int take_blocks(struct replay *r, FILE *in)
 	int err;
 
 	while (!(err = blocks__next(&blocks, &c.in, &c.left))) {
-		replay__note_lost(r, blocks.lost);
+		gaps__lost(&r->gaps, blocks.lost);
 		err = take_block(r, &c, &d);
 		if (err)
 			break;
@@ -539,7 +496,7 @@ int replay__read(FILE *in, const char *name, const struct replay_hooks *hooks,
 	err = begin(r, in, name);
 	if (err)
 		goto fail;
-	r->last_ns = r->header.opts.start_ns;
+	r->last_ns = r->gaps.start_ns = r->header.opts.start_ns;
 	r->windows = (struct replay_windows){.every_ns = r->hooks.window_ns,
 					     .haskell = r->header.opts.haskell_lanes,
 					     .max_kept = r->hooks.max_kept,
@@ -583,7 +540,7 @@ void replay__free(struct replay *r)
 	fd__close(&r->log.fd);
 	free(r->targets);
 	replay__free_calls(r);
-	replay__free_gaps(r);
+	gaps__free(&r->gaps);
 	strtab__free(r->strings);
 	free(r);
 }

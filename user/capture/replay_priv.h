@@ -4,6 +4,7 @@
 #define SAFESCOPED_CAPTURE_REPLAY_PRIV_H
 
 #include "codec_priv.h"
+#include "gaps_priv.h"
 #include "replay_windows_priv.h"
 
 #define MAX_TIME (UINT64_C(1) << 62) /* later ones are not valid */
@@ -25,7 +26,6 @@ struct log_bytes {
 };
 
 struct counted_site;
-struct gap_thread;
 
 struct replay {
 	struct timeline *tl;
@@ -45,11 +45,7 @@ struct replay {
 	struct replay_hooks hooks;
 	struct replay_windows windows;
 	struct counted_site *sites; /* replay_calls.c */
-	struct {
-		uint64_t blocks; /* lost so far */
-		uint64_t n;	 /* places at which blocks are missing, so far */
-		struct gap_thread *threads;
-	} gaps; /* replay_gaps.c */
+	struct gaps gaps;
 	struct log_bytes log;
 	uint64_t log_bytes; /* of all logs */
 	bool finished;
@@ -92,15 +88,10 @@ int replay__counters(struct replay *r, const struct wire_site_key *key,
 int replay__count_calls(struct replay *r);
 void replay__free_calls(struct replay *r);
 
-/* ── replay_gaps.c: the time for which a damaged capture has no records ──────────────────── */
+/* ── replay_log.c: TI_LOG_BYTES and TI_LOG; -EBADMSG, -ENOMEM, and other errors ──────────── */
 
-/* Call before a block is taken; `blocks`: how many were lost before it. */
-void replay__note_lost(struct replay *r, uint64_t blocks);
-/* Call before a record is taken, whose header is complete. -ENOMEM. */
-int replay__fill_gap(struct replay *r, const struct intake_input *in);
-/* Call before a thread's state, whose size is right, is taken. -ENOMEM. */
-int replay__fill_gap_until_off(struct replay *r, const struct intake_input *in);
-void replay__free_gaps(struct replay *r);
+int replay__log_bytes(struct replay *r, const struct intake_input *in);
+int replay__log(struct replay *r, const struct intake_input *in);
 
 /* ── replay_looks.c: TI_CENSUS and TI_LIVING; as the intake's functions, and -EBADMSG ────── */
 

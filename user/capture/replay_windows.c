@@ -21,14 +21,14 @@ void replay_windows__free(struct replay_windows *w)
 	*w = (struct replay_windows){0};
 }
 
-int replay_windows__look(struct replay_windows *w, const struct intake_input *input)
+int replay_windows__look(struct replay_windows *w, const struct intake_input *input, uint64_t lost)
 {
 	int err = w->ahead
 			  ? 0
 			  : ahead__new(w->next_ns, w->every_ns, w->haskell, w->max_kept, &w->ahead);
 
 	w->n_live_cuts += input->kind == TI_CUT;
-	return err ? err : ahead__look(w->ahead, input);
+	return err ? err : ahead__look(w->ahead, input, lost);
 }
 
 int replay_windows__looked(struct replay_windows *w)
@@ -126,6 +126,11 @@ int replay_windows__record(struct replay_windows *w, struct timeline *tl, uint64
 		return -ERANGE;
 	w->latest_ns = MAX(w->latest_ns, ns);
 	return make(w, tl);
+}
+
+bool replay_windows__is_over(const struct replay_windows *w, uint64_t ns)
+{
+	return w->every_ns && ns <= w->next_ns - w->every_ns;
 }
 
 int replay_windows__end(struct replay_windows *w, struct timeline *tl, uint64_t ns)

@@ -33,8 +33,9 @@ struct replay_windows {
 };
 
 void replay_windows__free(struct replay_windows *w);
-/* Takes one input of the first pass. -ENOMEM. */
-int replay_windows__look(struct replay_windows *w, const struct intake_input *input);
+/* Takes one input of the first pass, before which so many of the capture's blocks were lost.
+ * -ENOMEM. */
+int replay_windows__look(struct replay_windows *w, const struct intake_input *input, uint64_t lost);
 /* Call after the first pass. -ENOMEM. */
 int replay_windows__looked(struct replay_windows *w);
 /* Whether the first pass had no room for something, which all processes' windows then lack. */
@@ -54,6 +55,8 @@ int replay_windows__begin(struct replay_windows *w, struct timeline *tl,
  * right; none is made.
  */
 int replay_windows__record(struct replay_windows *w, struct timeline *tl, uint64_t ns);
+/* Whether ns is in none of the windows that are still to be made. */
+bool replay_windows__is_over(const struct replay_windows *w, uint64_t ns);
 /* All records have come: makes the windows that end before `ns`, the session's end; UINT64_MAX: the
  * end found by the first pass, if any. Errors as replay_windows__record. */
 int replay_windows__end(struct replay_windows *w, struct timeline *tl, uint64_t ns);
