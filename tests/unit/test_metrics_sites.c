@@ -90,6 +90,43 @@ static void busiest_places(void **state)
 	sites__free(&sites);
 }
 
+/* Two sites get better names after they were shown: their series go on under these, and stay
+ * distinct. */
+static void better_names(void **state)
+{
+	struct figures_site v[2] = {
+		{.addr = 1, .function = "[prog]+0x1", .caller = "g", .place = "f+1"},
+		{.addr = 2, .function = "[prog]+0x2", .caller = "g", .place = "f+1"}};
+	struct pic_target t = target_of(1, "prog");
+	struct figures f = {.target = &t, .sites = v, .n_sites = ARRAY_SIZE(v)};
+	const char *count = "safescoped_safe_call_seconds_count";
+	struct metrics *m;
+	struct scraped s;
+
+	(void)state;
+	assert_int_equal(metrics__new(&m), 0);
+	v[0].hist[3] = 5;
+	v[1].hist[3] = 7;
+	metrics__take(m, &f, true);
+	s = scrape(m);
+	assert_true(sum_of(&s, count, "function=\"[prog]+0x1\"") == 5);
+	scraped_free(&s);
+	v[0].function = v[1].function = "read";
+	v[1].caller = v[0].caller = "Main.load";
+	v[0].hist[3] = 1;
+	v[1].hist[3] = 0;
+	for (int i = 0; i < 2; i++) {
+		metrics__take(m, &f, false);
+		s = scrape(m);
+		assert_true(sum_of(&s, count, "[prog]") == 0);
+		assert_true(sum_of(&s, count, "function=\"read\",caller=\"Main.load\"") == 13);
+		assert_true(sum_of(&s, count, "site=\"f+1\"") == 6);
+		assert_true(sum_of(&s, count, "site=\"f+1@0x2\"") == 7);
+		scraped_free(&s);
+	}
+	metrics__free(m);
+}
+
 /* The first sites with series are those that are busiest at the first reading. */
 static void first_places(void **state)
 {
@@ -230,9 +267,9 @@ static void longest_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(busiest_places),      cmocka_unit_test(first_places),
-		cmocka_unit_test(places_of_odd_names), cmocka_unit_test(places_of_one_name),
-		cmocka_unit_test(longest_text),
+		cmocka_unit_test(busiest_places),     cmocka_unit_test(better_names),
+		cmocka_unit_test(first_places),	      cmocka_unit_test(places_of_odd_names),
+		cmocka_unit_test(places_of_one_name), cmocka_unit_test(longest_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,6 +141,35 @@ static bool fill_slot(const struct sites *sites, struct site_slot *slot,
 	return new.used;
 }
 
+static bool has_names(const struct site_slot *slot, const struct figures_site *s)
+{
+	return strncmp(slot->function, s->function, NAME_BYTES) == 0 &&
+	       strncmp(slot->caller, s->caller, NAME_BYTES) == 0;
+}
+
+/*
+ * A place may get better names later, as when a file with symbols has been downloaded: its series
+ * goes on under them, with the sums it has. If there is no memory it keeps its names.
+ */
+static void follow_names(struct sites *sites, struct site_slot *slot, const struct figures_site *s)
+{
+	struct site_slot new;
+
+	if (has_names(slot, s))
+		return;
+	/* it may have the labels that it has now */
+	slot->used = false;
+	if (fill_slot(sites, &new, s)) {
+		free(slot->function);
+		free(slot->caller);
+		free(slot->place);
+		slot->function = new.function;
+		slot->caller = new.caller;
+		slot->place = new.place;
+	}
+	slot->used = true;
+}
+
 /* The busiest place without a slot. */
 static const struct figures_site *busiest(struct sites *sites, const struct figures *f)
 {
@@ -263,6 +292,7 @@ void sites__take(struct sites *sites, const struct figures *f, bool closed)
 			sites->has_others = true;
 			continue;
 		}
+		follow_names(sites, slot, s);
 		own = difference(s, &slot->before);
 		slot->part = nameless(s);
 		take(&slot->sums, &own, closed);
