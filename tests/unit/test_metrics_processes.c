@@ -185,6 +185,46 @@ static void another_program(void **state)
 	metrics__free(m);
 }
 
+/*
+ * A process execs another program: what it did before stays for as long as that of one that has
+ * ended, and both add up. After a second exec of the same program only the last one's series is
+ * there.
+ */
+static void another_name(void **state)
+{
+	struct pic_target before = target_of(1, "before"), after = target_of(1, "after");
+	struct figures was = {.no = 1, .target = &before}, is = {.no = 2, .target = &after};
+	const char *name = "safescoped_thread_seconds_total";
+	struct metrics *m;
+	struct scraped s;
+
+	(void)state;
+	assert_int_equal(metrics__new(&m), 0);
+	was.thread_ns[ST_HASKELL] = 10 * MS;
+	metrics__take(m, &was, false);
+	was.thread_ns[ST_HASKELL] = 16 * MS;
+	was.ended = true;
+	was.ended_ns = 5;
+	is.thread_ns[ST_HASKELL] = 3 * MS;
+	for (int i = 0; i < 2; i++) {
+		metrics__take(m, &was, i);
+		metrics__take(m, &is, i);
+		metrics__forget_stale(m, METRICS_STALE_NS);
+		s = scrape(m);
+		assert_true(near(sum_of(&s, name, "program=\"before\""), 16 * MS, EXACT));
+		assert_true(near(sum_of(&s, name, "program=\"after\""), 3 * MS, EXACT));
+		scraped_free(&s);
+	}
+	is.no = 3;
+	is.thread_ns[ST_HASKELL] = 1 * MS;
+	metrics__take(m, &is, false);
+	metrics__forget_stale(m, METRICS_STALE_NS + 5);
+	s = scrape(m);
+	assert_true(near(sum_of(&s, name, ""), 1 * MS, EXACT));
+	scraped_free(&s);
+	metrics__free(m);
+}
+
 static void only_so_many_processes(void **state)
 {
 	struct metrics *m;
@@ -407,11 +447,17 @@ static void own_numbers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(estimates_that_sink),	cmocka_unit_test(estimates_that_move),
-		cmocka_unit_test(stale_processes_go),	cmocka_unit_test(stale_since_the_end),
-		cmocka_unit_test(another_program),	cmocka_unit_test(only_so_many_processes),
-		cmocka_unit_test(users_share_the_room), cmocka_unit_test(short_lives),
-		cmocka_unit_test(names_of_any_bytes),	cmocka_unit_test(own_numbers),
+		cmocka_unit_test(estimates_that_sink),
+		cmocka_unit_test(estimates_that_move),
+		cmocka_unit_test(stale_processes_go),
+		cmocka_unit_test(stale_since_the_end),
+		cmocka_unit_test(another_program),
+		cmocka_unit_test(another_name),
+		cmocka_unit_test(only_so_many_processes),
+		cmocka_unit_test(users_share_the_room),
+		cmocka_unit_test(short_lives),
+		cmocka_unit_test(names_of_any_bytes),
+		cmocka_unit_test(own_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

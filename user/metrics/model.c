@@ -66,15 +66,20 @@ static void count_down(struct metrics *m, uid_t id)
 
 /* ── their processes ─────────────────────────────────────────────────────────────────────── */
 
+static void free_target(struct model_target *t)
+{
+	sites__free(&t->sites);
+	free(t->labels);
+	free(t->info);
+	free(t);
+}
+
 static void forget(struct metrics *m, struct model_target *t)
 {
 	count_down(m, t->user);
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of uthash */
 	HASH_DEL(m->targets, t);
-	sites__free(&t->sites);
-	free(t->labels);
-	free(t->info);
-	free(t);
+	free_target(t);
 }
 
 void metrics__free(struct metrics *m)
@@ -204,46 +209,57 @@ static bool make_room(struct metrics *m, uid_t user)
 	return true;
 }
 
-/* The process has exec'ed another program; two series with the same labels are not allowed. */
-static void forget_pid(struct metrics *m, pid_t pid)
+/*
+ * The process has exec'ed another program, or the pid is in use again. What the previous program
+ * did stays until it is stale, as that of any process that has ended, unless both have the same
+ * labels: two such series are not allowed.
+ */
+static void end_pid(struct metrics *m, pid_t pid, const char *labels)
 {
 	struct model_target *t, *next;
 
-	HASH_ITER (hh, m->targets, t, next)
-		if (t->pid == pid)
+	HASH_ITER (hh, m->targets, t, next) {
+		if (t->pid != pid)
+			continue;
+		if (strcmp(t->labels, labels) == 0)
 			forget(m, t);
+		else
+			t->ended = true;
+	}
 }
 
 static int add_target(struct metrics *m, const struct figures *f, struct model_target **ret_target)
 {
-	uid_t user = m->user ? m->user(m->place_ctx, f->target->pid) : 0;
-	struct model_target *t;
+	struct model_target *t = calloc(1, sizeof(*t));
+	int err = -ENOMEM;
 
-	forget_pid(m, f->target->pid);
-	if (!make_room(m, user))
-		return -E2BIG;
-	t = calloc(1, sizeof(*t));
 	if (!t)
-		return -ENOMEM;
+		return err;
 	t->no = f->no;
 	t->pid = f->target->pid;
-	t->user = user;
+	t->user = m->user ? m->user(m->place_ctx, t->pid) : 0;
 	t->labels = labels_of(f->target);
-	t->info = info_of(m, f->target);
 	t->part_ns = t->chosen_ns = time__monotonic_ns();
-	if (t->labels && t->info && !count_up(m, user)) {
-		HASH_ADD(hh, m->targets, no, sizeof(t->no), t);
-		if (!t->hh.tbl)
-			count_down(m, user);
+	if (!t->labels)
+		goto out;
+	end_pid(m, t->pid, t->labels);
+	if (!make_room(m, t->user)) {
+		err = -E2BIG;
+		goto out;
 	}
+	t->info = info_of(m, f->target);
+	if (!t->info || count_up(m, t->user))
+		goto out;
+	HASH_ADD(hh, m->targets, no, sizeof(t->no), t);
 	if (!t->hh.tbl) {
-		free(t->labels);
-		free(t->info);
-		free(t);
-		return -ENOMEM;
+		count_down(m, t->user);
+		goto out;
 	}
 	*ret_target = t;
 	return 0;
+out:
+	free_target(t);
+	return err;
 }
 
 static void take_gc(struct gc_sums *to, const struct figures_gc *gc, bool closed)
