@@ -353,6 +353,33 @@ def test_probes_off_to_the_end(t):
     check_near("off in windows", off * SECOND, want, 1e6)
 
 
+def test_missed_collections(t):
+    """Collections that end while the session is stopped are counted as missed: with the others they are GHC's number."""
+    statistics, folder = t.dir / "ghc", t.dir / "windows"
+    folder.mkdir()
+    keeper = t.target("Calls", "1", "safe_sleep_1ms=1")
+    work = t.target("Work", "alloc", "12", rts=("-A256k", f"-t{statistics}", "--machine-readable"))
+    session = t.session("--pid", f"{keeper.pid},{work.pid}", "-v", "-f", "json", "--window", "5", "-o", folder,
+                        "--max-overhead", "100", "--metrics", "127.0.0.1:0")
+    session.wait_attached()
+    where = address(session)
+    work.go()
+    time.sleep(3)
+    child = child_of(session)
+    os.kill(child, signal.SIGSTOP)
+    time.sleep(4)
+    os.kill(child, signal.SIGCONT)
+    check(work.wait() == 0, "Work failed")
+    series = settled(where, [work.pid], {})
+    session.signal(signal.SIGTERM)
+    check(session.wait() in (0, 1), f"it ended so: {session.err.seen[-5:]}")
+    counted, missed = (total(series, f"gc_{what}_total", pid=str(work.pid)) for what in ("collections", "missed"))
+    wanted = float(re.search(r'"num_GCs", "([0-9]+)"', statistics.read_text()).group(1))
+    check(missed > 0.05 * wanted, f"{missed} were missed, of {wanted}")
+    # before the attach, and at the very end
+    check(wanted - 5 <= counted + missed <= wanted, f"{counted} were counted and {missed} missed, of {wanted}")
+
+
 def test_switched_off(t):
     """While the daemon is switched off a scrape is answered at once, with the reason why there are no figures."""
     off = t.dir / "off"

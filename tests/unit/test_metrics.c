@@ -281,12 +281,14 @@ static void heap_without_probes(void **state)
 
 		f.gc_off = off;
 		f.gc_off_ns = off ? 30000000 : 0;
+		f.gc_missed = off ? 9 : 0;
 		metrics__take(m, &f, false);
 		s = scrape(m);
 		for (size_t i = 0; i < ARRAY_SIZE(gauges); i++)
 			assert_true(sum_of(&s, gauges[i], "") == (off ? 0 : (double)(5 + i)));
 		assert_true(near(sum_of(&s, "safescoped_gc_probes_off_seconds_total", ""),
 				 f.gc_off_ns, EXACT));
+		assert_true(sum_of(&s, "safescoped_gc_missed_total", "") == (off ? 9 : 0));
 		assert_true(sum_of(&s, "safescoped_allocated_bytes_total", "") == 1000);
 		scraped_free(&s);
 	}

@@ -463,6 +463,7 @@ static void test_cut_before_start(void **state)
 
 struct parts {
 	uint64_t off_ns, now_ns; /* of the closed parts, and of the one that goes on */
+	uint64_t missed, now_missed;
 	bool off;
 };
 
@@ -472,6 +473,8 @@ static void take_figures(void *ctx, const struct figures *f, bool closed)
 
 	parts->off_ns += closed ? f->gc_off_ns : 0;
 	parts->now_ns = closed ? 0 : f->gc_off_ns;
+	parts->missed += closed ? f->gc_missed : 0;
+	parts->now_missed = closed ? 0 : f->gc_missed;
 	parts->off = f->gc_off;
 }
 
@@ -510,9 +513,53 @@ static void test_figures_when_off(void **state)
 	timeline__free(kit.tl);
 }
 
+static void put_number(struct kit *kit, uint64_t number, uint64_t end)
+{
+	union rec r;
+
+	mk_gc(&r, 7, WIRE_GC_END, end);
+	r.gc.start_ns = end - 1000;
+	r.gc.number = number;
+	put(kit, &r);
+}
+
+/* What the runtime counted, and no probe saw, is in the figures as soon as an end shows it; each
+ * window has its part. */
+static void test_figures_of_missed(void **state)
+{
+	struct parts parts = {0};
+	struct picture *window;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	timeline__set_figures(kit.tl, take_figures, &parts);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put_number(&kit, 10, T0 + 10000);
+	put_number(&kit, 11, T0 + 20000);
+	assert_int_equal(timeline__figures(kit.tl, T0 + 25000), 0);
+	assert_int_equal(parts.now_missed, 0);
+	put_number(&kit, 17, T0 + 30000);
+	assert_int_equal(timeline__figures(kit.tl, T0 + 35000), 0);
+	assert_int_equal(parts.now_missed, 5);
+	assert_int_equal(timeline__window(kit.tl, T0 + 40000, &window), 0);
+	assert_int_equal(parts.missed, 5);
+	assert_int_equal(picture__target(window, 0)->gc.missed, 5);
+	picture__free(window);
+	put_number(&kit, 18, T0 + 50000);
+	assert_int_equal(timeline__figures(kit.tl, T0 + 55000), 0);
+	assert_int_equal(parts.now_missed, 0);
+	put_number(&kit, 20, T0 + 60000);
+	assert_int_equal(timeline__finish(kit.tl, END), 0);
+	assert_int_equal(parts.missed, 6);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_figures_of_missed),
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_by_ends),
 		cmocka_unit_test(test_too_many),

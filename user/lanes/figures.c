@@ -58,6 +58,10 @@ static void add_gc_off(const struct lanes *l, uint64_t end_ns, struct figures *f
 
 static void add_gcs(const struct seen *s, uint64_t at_ns, struct figures *f)
 {
+	f->gc_missed = s->gcs.missed;
+	/* as pic_target__gcs_missed() */
+	if (s->pub->calls_missed && s->gcs.before_known)
+		f->gc_missed += s->gcs.before;
 	for (size_t i = 0; i < s->gcs.n; i++) {
 		const struct gc_span *gc = &s->gcs.v[i];
 		uint64_t start = MAX(gc->start, s->joined_ns), work = MAX(gc->work, start);

@@ -182,6 +182,12 @@ static void write_gc_sync(struct buf *out, const char *name, const struct model_
 	}
 }
 
+static void write_gc_missed(struct buf *out, const char *name, const struct model_target *t)
+{
+	begin(out, name, t);
+	end_number(out, t->gc_missed.shown);
+}
+
 static void write_allocated(struct buf *out, const char *name, const struct model_target *t)
 {
 	if (!t->live_known)
@@ -314,6 +320,10 @@ static const struct family {
 	 "Finished garbage collections, by the oldest generation collected (3: that one and all "
 	 "above).",
 	 write_gc_count},
+	{"safescoped_gc_missed_total", "counter",
+	 "Collections that were not seen, by the runtime's own count: they are not in "
+	 "safescoped_gc_collections_total, nor their pauses in safescoped_gc_pause_seconds_total.",
+	 write_gc_missed},
 	{"safescoped_gc_pause_seconds_total", "counter",
 	 "Time the program was paused by garbage collections, from all capabilities stopped to the "
 	 "end.",

@@ -54,6 +54,9 @@ struct figures {
 	uint64_t cap_ns[CS_MAX];    /* of all capabilities together */
 	struct figures_gc gc[FIGURES_GENERATIONS];
 	struct figures_gc gc_unknown; /* whose generation is not known */
+	/* collections that were not seen, by the runtime's own count, as the probes were off for a
+	 * while, or not there yet */
+	uint64_t gc_missed;
 	/* for how long in this part collections were not counted, as the probes were off or there
 	 * were too many */
 	uint64_t gc_off_ns;
