@@ -121,8 +121,12 @@ static void candidates_wait_for_time(void **state)
 		candidates__go_on(set, c, now + s);
 	}
 	assert_int_equal(candidates__count_waiting(set, 1000), 4096);
+	/* also the one that is being looked at once more */
+	assert_false(c->waits);
+	assert_int_equal(candidates__count_all_waiting(set), 4097);
 	/* after an exec the process starts afresh */
 	c = candidate(set, c->pid, 1000, 10);
+	assert_int_equal(candidates__count_all_waiting(set), 4096);
 	assert_true(candidates__wait_for_time(set, c, now) && candidate__is_due(c, now + 10 * s));
 	/* a process that waits for one thing may wait for another, and takes only one place */
 	c = candidates__find(set, 1);

@@ -21,11 +21,17 @@ static const struct {
 	[METRICS_TARGETS_STARTING] = {"safescoped_targets_starting", "", "gauge",
 				      "Profiled processes whose runtime is not initialised yet.",
 				      PLAIN},
+	[METRICS_TARGETS_WAITING] = {"safescoped_targets_waiting", "", "gauge",
+				     "Processes that are not profiled, and are looked at again "
+				     "later: there was no time "
+				     "or no room, or their runtime could not be confirmed.",
+				     PLAIN},
 	[METRICS_TARGETS_JOINED] = {"safescoped_targets_joined_total", "", "counter",
 				    "Processes profiled so far.", PLAIN},
 	[METRICS_TARGETS_LEFT_OUT] = {"safescoped_targets_left_out_total", "", "counter",
 				      "Processes that were not profiled because their user had "
-				      "reached the limit, or because file descriptors ran out.",
+				      "reached the limit, file descriptors ran out, or their "
+				      "runtime is none that can be profiled.",
 				      PLAIN},
 	[METRICS_TARGETS_MISSED] =
 		{"safescoped_targets_missed_total", "", "counter",

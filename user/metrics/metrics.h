@@ -66,8 +66,9 @@ void metrics__set_places(struct metrics *metrics, metrics_place_fn place, metric
 enum metrics_value {
 	METRICS_TARGETS,	  /* processes being profiled */
 	METRICS_TARGETS_STARTING, /* of these, those whose runtime is not initialised yet */
+	METRICS_TARGETS_WAITING,  /* not profiled yet, and looked at again */
 	METRICS_TARGETS_JOINED,	  /* so far */
-	METRICS_TARGETS_LEFT_OUT, /* for lack of room */
+	METRICS_TARGETS_LEFT_OUT, /* for lack of room, or because they cannot be profiled */
 	METRICS_TARGETS_MISSED,	  /* ended before they could be examined */
 	METRICS_TARGETS_HIDDEN,	  /* set by metrics__forget_stale() */
 	METRICS_RECORDS,

@@ -222,6 +222,15 @@ size_t candidates__count_waiting_for_files(const struct candidates *cs)
 	return n;
 }
 
+size_t candidates__count_all_waiting(const struct candidates *cs)
+{
+	size_t n = 0;
+
+	for (struct candidate *c = cs->all; c; c = c->hh.next)
+		n += c->waits || retry__has_begun(&c->again);
+	return n;
+}
+
 void candidates__go_on(struct candidates *cs, struct candidate *c, uint64_t give_up_ns)
 {
 	wait_no_more(cs, c);

@@ -225,6 +225,8 @@ bool candidates__wait_for_time(struct candidates *candidates, struct candidate *
 size_t candidates__count_waiting(const struct candidates *candidates, uid_t uid);
 /* How many wait for descriptors. */
 size_t candidates__count_waiting_for_files(const struct candidates *candidates);
+/* How many wait for anything, or are just being looked at once more after waiting for time. */
+size_t candidates__count_all_waiting(const struct candidates *candidates);
 /* The candidate stops waiting and starts anew, to be looked at by give_up_ns. */
 void candidates__go_on(struct candidates *candidates, struct candidate *c, uint64_t give_up_ns);
 

@@ -89,12 +89,13 @@ void scrape__free(struct scrape *sc)
 static void set_members(const struct session *s, struct metrics *m)
 {
 	const struct members_refused *refused;
-	uint64_t n_refused = s->no_files.n;
+	uint64_t n_refused = s->no_files.n + s->n_left_out;
 
 	for (size_t i = 0; (refused = members__refused(s->members, i)); i++)
 		n_refused += refused->n;
 	metrics__set(m, METRICS_TARGETS, members__count_live(s->members));
 	metrics__set(m, METRICS_TARGETS_STARTING, members__count_starting(s->members));
+	metrics__set(m, METRICS_TARGETS_WAITING, candidates__count_all_waiting(s->candidates));
 	metrics__set(m, METRICS_TARGETS_JOINED, members__n_joined(s->members));
 	metrics__set(m, METRICS_TARGETS_LEFT_OUT, n_refused);
 	metrics__set(m, METRICS_TARGETS_MISSED, s->n_too_short);
