@@ -25,10 +25,6 @@
  */
 #define TRIES_ALONE 4U
 #define MOST_BESIDE 4U
-/* An outage that follows a reported one within OUTAGE_AGAIN_NS is reported only if it lasts for
- * OUTAGE_LONG_NS. */
-#define OUTAGE_AGAIN_NS 3600000000000ULL
-#define OUTAGE_LONG_NS	60000000000ULL
 /* The most answers read in one turn: an honest sender has one per file. */
 #define MOST_ANSWERS 16
 
@@ -42,11 +38,7 @@ struct destination {
 	uint64_t task;
 	uint64_t due_ns; /* do not send before then; 0: send at once */
 	unsigned failed; /* failed attempts in a row */
-	struct outage {
-		uint64_t began_ns;    /* of the first failed attempt */
-		uint64_t reported_ns; /* when an outage was last reported; 0: never */
-		bool reported;	      /* the current one has been reported */
-	} outage;
+	struct outage outage;
 	/* for the first file: HTTP 500 answers, failures, failures while others were accepted */
 	unsigned n_500, n_failed, n_beside;
 	bool beside;	   /* the second file, not the first, was sent last */
@@ -194,21 +186,6 @@ static bool is_hopeless(struct destination *d, const struct sender_answer *a)
 	return d->takes_others && ++d->n_beside >= MOST_BESIDE;
 }
 
-/* A server that accepts most files, but not all at the first attempt, would fill the log. */
-static void report_outage(struct destination *d, const char *why, uint64_t now)
-{
-	struct outage *o = &d->outage;
-
-	if (d->failed == 1)
-		o->began_ns = now;
-	if (o->reported || (o->reported_ns && now - o->reported_ns < OUTAGE_AGAIN_NS &&
-			    now - o->began_ns < OUTAGE_LONG_NS))
-		return;
-	o->reported = true;
-	o->reported_ns = now;
-	log_warn("push to %s: %s; undelivered profiles are kept and retried", d->url.shown, why);
-}
-
 static void on_failed(struct destination *d, const struct sender_answer *a, uint64_t now)
 {
 	uint64_t wait;
@@ -222,7 +199,9 @@ static void on_failed(struct destination *d, const struct sender_answer *a, uint
 	d->failures++;
 	queue__let_go(d->queue, false);
 	status_text(a, why, sizeof(why));
-	report_outage(d, why, now);
+	if (outage__is_news(&d->outage, d->failed, why, now))
+		log_warn("push to %s: %s; undelivered profiles are kept and retried", d->url.shown,
+			 why);
 	log_verbose("push to %s: %s; retrying in %s", d->url.shown, why, human__duration(wait).s);
 }
 
