@@ -85,45 +85,6 @@ static void test_urls(void **state)
 	assert_null(push__url_error("otlp+http://h"));
 }
 
-/* ── labels ──────────────────────────────────────────────────────────────────────────────── */
-
-static void check_query(const char *comm, const char *host, const char *want)
-{
-	const struct export_opts opts = {.host_name = host};
-	struct pic_target *target;
-	struct pic_session *session;
-	struct picture *pic;
-	struct buf query;
-
-	assert_int_equal(picture__new(16, &pic), 0);
-	session = picture__edit_session(pic);
-	session->start_ns = 5;
-	session->end_ns = 5 + UINT64_C(60000000000);
-	session->start_unix_ns = UINT64_C(1767225600900000000);
-	assert_int_equal(picture__add_target(pic, &target), 0);
-	target->comm = comm;
-	target->exe = "/srv/bin/app";
-	target->pid = 42;
-	target->ghc_version = "9.6.6";
-	buf__init(&query, PUSH_QUERY_MAX);
-	assert_int_equal(push_labels__query(pic, target, &opts, &query), 0);
-	assert_string_equal(query.data, want);
-	buf__free(&query);
-	picture__free(pic);
-}
-
-static void test_labels(void **state)
-{
-	(void)state;
-	check_query("app", "box",
-		    "name=app%7Bhost%3Dbox%2Cpid%3D42%2Cexe%3Dapp%2Cghc_version%3D9.6.6%7D"
-		    "&from=1767225600&until=1767225661&format=pprof");
-	/* of a replay, and characters that would end a label or the query */
-	check_query("a{b=c}&d,\"\n", NULL,
-		    "name=a_b_c_%26d__%5Cu_a_%7Bpid%3D42%2Cexe%3Dapp%2Cghc_version%3D9.6.6%7D"
-		    "&from=1767225600&until=1767225661&format=pprof");
-}
-
 /* ── headers ─────────────────────────────────────────────────────────────────────────────── */
 
 static int read_headers(const char *text, size_t len, struct push_headers *ret)
@@ -582,13 +543,19 @@ static void test_unreadable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_backoff),	  cmocka_unit_test(test_urls),
-		cmocka_unit_test(test_labels),	  WITH_DIR(test_headers),
-		WITH_DIR(test_bad_headers),	  cmocka_unit_test(test_hostile_answers),
-		WITH_DIR(test_always_500),	  WITH_DIR(test_no_descriptors),
-		WITH_DIR(test_one_never_arrives), WITH_DIR(test_cut_off_answers),
-		WITH_DIR(test_unreadable),	  WITH_DIR(test_full_for_long),
-		WITH_DIR(test_rejected_for_long), WITH_DIR(test_no_queue_for_long),
+		cmocka_unit_test(test_backoff),
+		cmocka_unit_test(test_urls),
+		WITH_DIR(test_headers),
+		WITH_DIR(test_bad_headers),
+		cmocka_unit_test(test_hostile_answers),
+		WITH_DIR(test_always_500),
+		WITH_DIR(test_no_descriptors),
+		WITH_DIR(test_one_never_arrives),
+		WITH_DIR(test_cut_off_answers),
+		WITH_DIR(test_unreadable),
+		WITH_DIR(test_full_for_long),
+		WITH_DIR(test_rejected_for_long),
+		WITH_DIR(test_no_queue_for_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

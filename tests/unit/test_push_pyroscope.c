@@ -315,11 +315,68 @@ static void test_idle(void **state)
 	pprof__profile__free_unpacked(p, NULL);
 }
 
+/* ── labels ──────────────────────────────────────────────────────────────────────────────── */
+
+static void check_query(const char *comm, const char *host, const char *want)
+{
+	const struct export_opts opts = {.host_name = host};
+	struct pic_target *target;
+	struct pic_session *session;
+	struct picture *pic;
+	struct buf query;
+
+	assert_int_equal(picture__new(16, &pic), 0);
+	session = picture__edit_session(pic);
+	session->start_ns = 5;
+	session->end_ns = 5 + UINT64_C(60000000000);
+	session->start_unix_ns = UINT64_C(1767225600900000000);
+	assert_int_equal(picture__add_target(pic, &target), 0);
+	target->comm = comm;
+	target->exe = "/srv/bin/app";
+	target->pid = 42;
+	target->ghc_version = "9.6.6";
+	buf__init(&query, PUSH_QUERY_MAX);
+	assert_int_equal(push_labels__query(pic, target, &opts, &query), 0);
+	assert_string_equal(query.data, want);
+	buf__free(&query);
+	picture__free(pic);
+}
+
+/* A long value is cut after 200 bytes, or before a character that would be split. */
+static void check_long_label(size_t plain, size_t left)
+{
+	char comm[300], want[600];
+
+	memset(comm, 'n', plain);
+	snprintf(comm + plain, sizeof(comm) - plain, "éé");
+	snprintf(want, sizeof(want),
+		 "name=%.*s%s%%7Bpid%%3D42%%2Cexe%%3Dapp%%2Cghc_version%%3D9.6.6%%7D"
+		 "&from=1767225600&until=1767225661&format=pprof",
+		 (int)plain, comm, left ? "%C3%A9" : "");
+	check_query(comm, NULL, want);
+}
+
+static void test_labels(void **state)
+{
+	(void)state;
+	check_long_label(199, 0);
+	check_long_label(198, 2);
+	check_query("app", "box",
+		    "name=app%7Bhost%3Dbox%2Cpid%3D42%2Cexe%3Dapp%2Cghc_version%3D9.6.6%7D"
+		    "&from=1767225600&until=1767225661&format=pprof");
+	/* of a replay, and characters that would end a label or the query */
+	check_query("a{b=c}&d,\"\n", NULL,
+		    "name=a_b_c_%26d__%5Cu_a_%7Bpid%3D42%2Cexe%3Dapp%2Cghc_version%3D9.6.6%7D"
+		    "&from=1767225600&until=1767225661&format=pprof");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_DIR(test_types),	    WITH_DIR(test_one_series),	 WITH_DIR(test_few_labels),
-		WITH_DIR(test_many_labels), WITH_DIR(test_many_threads), WITH_DIR(test_idle),
+		cmocka_unit_test(test_labels), WITH_DIR(test_types),
+		WITH_DIR(test_one_series),     WITH_DIR(test_few_labels),
+		WITH_DIR(test_many_labels),    WITH_DIR(test_many_threads),
+		WITH_DIR(test_idle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -30,21 +29,16 @@ static void put_encoded(struct buf *to, const char *text, size_t len)
 }
 
 /* There are no quotes or escapes between the braces: characters that would end a value become
- * `_`. */
+ * `_`. A long value is cut between two characters: a server refuses what is not UTF-8. */
 static void put_value(struct buf *to, const char *value)
 {
-	char *safe = text__escaped(value);
-	size_t len = safe ? MIN(strlen(safe), (size_t)LABEL_MAX) : 0;
+	char safe[LABEL_MAX + 1];
 
-	if (!safe) {
-		to->err = -ENOMEM;
-		return;
-	}
-	for (size_t i = 0; i < len; i++)
-		if (strchr(",={}\"", safe[i]))
-			safe[i] = '_';
-	put_encoded(to, safe, len);
-	free(safe);
+	text__escape(value, strlen(value), safe, sizeof(safe));
+	for (char *c = safe; *c; c++)
+		if (strchr(",={}\"", *c))
+			*c = '_';
+	put_encoded(to, safe, strlen(safe));
 }
 
 static void put_label(struct buf *to, const char *name, const char *value, bool *first)
