@@ -322,12 +322,13 @@ def test_one_queue_for_one_session(t):
 def test_headers(t):
     server = Server(t)
     file = t.dir / "headers"
-    file.write_text(f"# ours\n\nAuthorization: {SECRET}\r\nX-Scope-OrgID: team a\n")
+    file.write_text(f"# ours\n\nAuthorization: {SECRET}\r\nX-Scope-OrgID: team a\nX-Empty:\n")
     pushed = Pushed(t, (server.url(), "--push-headers", file), wait=False)
     shown = Path(f"/proc/{pushed.process.pid}/cmdline").read_bytes()
     pushed.wait()
     pushed.check_all(server)
-    check(all(r.headers["authorization"] == SECRET and r.headers["x-scope-orgid"] == "team a" for r in server.requests),
+    check(all(r.headers["authorization"] == SECRET and r.headers["x-scope-orgid"] == "team a"
+              and r.headers.get("x-empty") == "" for r in server.requests),
           f"{server.requests[0].headers}")
     check(SECRET.encode() not in shown and SECRET not in pushed.said, "the secret is shown")
     check(all(SECRET.encode() not in p.read_bytes() for p in pushed.queue.rglob("*") if p.is_file()), "it is in a file")

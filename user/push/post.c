@@ -67,17 +67,39 @@ static size_t take_answer(char *data, size_t size, size_t n, void *ctx)
 
 /* ── the request ─────────────────────────────────────────────────────────────────────────── */
 
-static int add_header(struct post *p, const char *name, const char *value)
+static int add_line(struct post *p, const char *line)
 {
-	struct curl_slist *list;
-	char line[256];
+	struct curl_slist *list = curl_slist_append(p->headers, line);
 
-	snprintf(line, sizeof(line), "%s: %s", name, value);
-	list = curl_slist_append(p->headers, line);
 	if (!list)
 		return -ENOMEM;
 	p->headers = list;
 	return 0;
+}
+
+static int add_header(struct post *p, const char *name, const char *value)
+{
+	char line[256];
+
+	snprintf(line, sizeof(line), "%s: %s", name, value);
+	return add_line(p, line);
+}
+
+/* A line of the file. libcurl leaves a header out if nothing follows its colon, and sends it
+ * without a value if its name ends with a semicolon. */
+static int add_own(struct post *p, const char *line)
+{
+	size_t name = strcspn(line, ":");
+	char *empty;
+	int err;
+
+	if (line[name + strspn(line + name, ": \t")])
+		return add_line(p, line);
+	if (asprintf(&empty, "%.*s;", (int)name, line) < 0)
+		return -ENOMEM;
+	err = add_line(p, empty);
+	free(empty);
+	return err;
 }
 
 static int make_headers(struct post *p)
@@ -91,14 +113,8 @@ static int make_headers(struct post *p)
 	 * wait for */
 	if (!err)
 		err = add_header(p, "Expect", "");
-	for (size_t i = 0; !err && i < o->headers->n; i++) {
-		struct curl_slist *list = curl_slist_append(p->headers, o->headers->lines[i]);
-
-		if (!list)
-			err = -ENOMEM;
-		else
-			p->headers = list;
-	}
+	for (size_t i = 0; !err && i < o->headers->n; i++)
+		err = add_own(p, o->headers->lines[i]);
 	return err;
 }
 
