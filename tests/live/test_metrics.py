@@ -353,6 +353,19 @@ def test_probes_off_to_the_end(t):
     check_near("off in windows", off * SECOND, want, 1e6)
 
 
+def test_every_five_seconds(t):
+    """Who scrapes as often as figures are read gets new ones each time."""
+    target = t.target("Calls", "1", "safe_sleep_1ms=1")
+    session = t.session("--pid", target.pid, "-v", "-f", "json", "-o", t.stem, "--metrics", "127.0.0.1:0")
+    session.wait_attached()
+    where, due, read = address(session), time.monotonic(), []
+    for _ in range(6):
+        time.sleep(max(0, due - time.monotonic()))
+        read.append(scrape(where)["safescoped_figures_time_seconds", frozenset()])
+        due += 5
+    check(all(a < b for a, b in zip(read, read[1:])), f"the figures were of {read}")
+
+
 def test_missed_collections(t):
     """Collections that end while the session is stopped are counted as missed: with the others they are GHC's number."""
     statistics, folder = t.dir / "ghc", t.dir / "windows"
