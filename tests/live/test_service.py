@@ -10,7 +10,9 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -431,6 +433,43 @@ def test_moved_metrics(t):
     check(answers("127.0.0.1", port), f"nobody answers once it is free: {s.session.err.seen}")
     s.session.signal(signal.SIGTERM)
     # 1: sessions as short as these may miss something
+    check(s.session.wait() in (0, 1), f"it printed {s.session.err.seen}")
+
+
+def statuses(port, until):
+    """All that /readyz has answered, with how often in a row, until the event is set."""
+    seen = []
+    while not until.is_set():
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
+                seen.append(answer.status)
+        except urllib.error.HTTPError as e:
+            seen.append(e.code)
+        except OSError:
+            pass
+        until.wait(0.01)
+    return [status for i, status in enumerate(seen) if i == 0 or seen[i - 1] != status]
+
+
+def test_not_ready_between(t):
+    """While the session after a reload begins, the service is not ready."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    s = Service(t, "--metrics", f"127.0.0.1:{port}")
+    s.manager.wait_for("READY")
+    check(answers("127.0.0.1", port), f"nobody answers: {s.session.err.seen}")
+    over, seen = threading.Event(), []
+    watcher = threading.Thread(target=lambda: seen.extend(statuses(port, over)))
+    time.sleep(1)
+    watcher.start()
+    time.sleep(1)
+    reload(s, "max-overhead 50")
+    time.sleep(3)
+    over.set()
+    watcher.join()
+    check(seen[0] == 200 and 503 in seen and seen[-1] == 200, f"/readyz answered {seen}")
+    s.session.signal(signal.SIGTERM)
     check(s.session.wait() in (0, 1), f"it printed {s.session.err.seen}")
 
 

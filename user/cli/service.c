@@ -459,6 +459,13 @@ static _Noreturn void be_child(struct service *sv, pid_t parent, int alive_fd)
 	_exit(code);
 }
 
+/* Until the next session profiles something the service is not ready. */
+static void report_not_ready(struct service *sv)
+{
+	if (serves_metrics(sv) && metrics_server__turn(sv->metrics, false, time__monotonic_ns()))
+		open_metrics_again(sv);
+}
+
 static int run_child(struct service *sv)
 {
 	pid_t parent = getpid();
@@ -471,6 +478,7 @@ static int run_child(struct service *sv)
 	}
 	sv->alive_fd = fds[0];
 	sv->ending = false;
+	report_not_ready(sv);
 	fflush(NULL);
 	sv->pid = fork();
 	if (!sv->pid)
