@@ -38,6 +38,7 @@ WRONG = {
     "too_small": ("frequency 0", "frequency"), "too_large": ("frequency 1e9", "frequency"),
     "user": ("user nobody-of-this-name", "no such user"), "letter": ("F 99", "no such option"),
     "long_name": ("comm my-long-service-name", "15 bytes"), "long_glob": ("exclude comm=my-long-[sx]ervices*", "15 bytes"),
+    "name_for_path": ("exe hledger-web", "use */hledger-web"), "name_excluded": ("exclude cgroup=system.slice", "use */system.slice"),
     "no_glob": ("exclude exe=", "empty"), "dashes": ("--window 60", "no such option"), "escape": ("weight \x1b[31m", "weight")}
 NO_TEXT = {"nul": (b"window 60\0\n", "not a text"), "long": (b"#" * (2 << 20), "too large"),
            "many": (b"force\n" * 20000, "too large")}

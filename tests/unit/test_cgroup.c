@@ -267,6 +267,27 @@ static void test_no_such_user(void **state)
 	assert_int_equal(select__kind("exes", 4), SELECT_KINDS);
 }
 
+/* A path without a slash at its beginning, as of a name alone, would match no process. */
+static void test_no_path(void **state)
+{
+	static const char *const good[] = {"/usr/bin/x", "*x",	 "?usr/x",
+					   "[/]x",	 "\\/x", "(unreachable)/x"};
+	static const char *const wrong[] = {"x", "usr/bin/x", "x*", "./x", "~/x", "\"/x\""};
+	static const enum select_kind kinds[] = {SELECT_EXE, SELECT_CGROUP};
+	struct select_rules rules = {.n = 0};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+		for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
+			assert_int_equal(select__add(&rules, kinds[k], good[i], i % 2), 0);
+		for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+			assert_int_equal(select__add(&rules, kinds[k], wrong[i], i % 2), -EDOM);
+	}
+	assert_int_equal(rules.n, 2 * sizeof(good) / sizeof(*good));
+	assert_int_equal(select__add(&rules, SELECT_COMM, "x", false), 0);
+	assert_int_equal(select__add(&rules, SELECT_EXE, "", false), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -275,6 +296,7 @@ int main(void)
 		cmocka_unit_test(test_users),	   cmocka_unit_test(test_inner),
 		cmocka_unit_test(test_long_names), cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_rules),	   cmocka_unit_test(test_no_such_user),
+		cmocka_unit_test(test_no_path),
 	};
 
 	return cmocka_run_group_tests_name("cgroup", tests, NULL, NULL);

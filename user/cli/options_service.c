@@ -51,6 +51,11 @@ static int add_rule(struct option_input *in, enum select_kind kind, const char *
 			in,
 			"%s%s: matches nothing: the kernel keeps only %d bytes of a process's name",
 			exclude ? "--exclude comm=" : "--comm ", text, SELECT_COMM_MOST);
+	if (err == -EDOM)
+		return options__wrong(
+			in, "--%s%s%s%s: matches nothing: a whole path begins with /; use */%s",
+			exclude ? "exclude " : "", select__kind_name(kind), exclude ? "=" : " ",
+			text, text);
 	if (err)
 		return options__wrong(
 			in, "more than %d of --comm, --exe, --user, --cgroup and --exclude",

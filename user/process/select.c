@@ -72,6 +72,15 @@ static size_t least_length(const char *glob)
 	return len;
 }
 
+/*
+ * False if the pattern matches no path, since all begin with a slash or, if they do not lead to our
+ * root, with "(unreachable)" (d_path() in the kernel).
+ */
+static bool may_match_path(const char *glob)
+{
+	return strchr("/(*?[\\", *glob) != NULL;
+}
+
 int select__add(struct select_rules *rules, enum select_kind kind, const char *text, bool exclude)
 {
 	struct select_rule rule = {.kind = kind, .exclude = exclude, .glob = text};
@@ -83,6 +92,8 @@ int select__add(struct select_rules *rules, enum select_kind kind, const char *t
 		return -EINVAL;
 	if (kind == SELECT_COMM && least_length(text) > SELECT_COMM_MOST)
 		return -ENAMETOOLONG;
+	if ((kind == SELECT_EXE || kind == SELECT_CGROUP) && !may_match_path(text))
+		return -EDOM;
 	if (rules->n == SELECT_MAX_RULES)
 		return -E2BIG;
 	rules->v[rules->n++] = rule;

@@ -37,7 +37,8 @@ struct select_rules {
 
 /*
  * Adds a rule; `text`, a glob, or a user's name or number, must live as long as the rules. -ENOENT:
- * no such user; -EINVAL: empty; -ENAMETOOLONG: longer than any process's name; -E2BIG.
+ * no such user; -EINVAL: empty; -ENAMETOOLONG: longer than any process's name; -EDOM: does not
+ * begin like a path; -E2BIG.
  */
 int select__add(struct select_rules *rules, enum select_kind kind, const char *text, bool exclude);
 /* "comm", … */
