@@ -278,6 +278,18 @@ def test_switch_in_a_closed_folder(t):
     check(code == 1 and "switched off" in err, f"ended with {code}: {err}")
 
 
+@cases("one_session", "windows")
+def test_no_room_for_processes(t, mode):
+    """Where this user may start no process, the message names the limit."""
+    folder = place(t)
+    done = subprocess.run([*as_nobody(CAPS), "prlimit", "--nproc=1", folder / "safescoped", "--comm", "no-such-program", "-d", "1",
+                           "-f", "json", "-o", folder, *(("--window", "1") if mode == "windows" else ())],
+                          capture_output=True, text=True, cwd=folder, timeout=90)
+    lines = done.stderr.splitlines()
+    check(done.returncode == 2 and len(lines) == 1 and "no more than 1 processes" in lines[0] and "RLIMIT_NPROC" in lines[0],
+          f"ended with {done.returncode}: {lines}")
+
+
 # ── what cannot be profiled ──
 
 

@@ -45,6 +45,14 @@ static void test_groups(void **state)
 	assert_int_equal(limit__cgroup_memory(dir, "0::/a/c"), 50000000);
 	assert_true(limit__cgroup_memory(dir, "4:memory:/\n2:cpu:/a\n") == UINT64_MAX);
 	assert_int_equal(limit__cgroup_memory(dir, "4:memory:/d\n0::/a\n"), 40000000);
+	/* processes and threads */
+	put("/a", "pids.max", "1024\n");
+	put("/a/c", "pids.max", "2000\n");
+	put("/pids", "pids.max", "max\n");
+	put("/pids/e", "pids.max", "7\n");
+	assert_int_equal(limit__cgroup_processes(dir, "0::/a/c\n"), 1024);
+	assert_int_equal(limit__cgroup_processes(dir, "9:pids:/e\n0::/a\n"), 7);
+	assert_true(limit__cgroup_processes(dir, "9:pids:/\n8:pidsx:/e\n4:pid:/e\n") == UINT64_MAX);
 	assert_true(limit__cgroup_memory(dir, "") == UINT64_MAX);
 	assert_true(limit__cgroup_memory(dir, "a line\n::\n:\n") == UINT64_MAX);
 }

@@ -33,18 +33,18 @@ static int read_text(const char *path, char **ret_text)
 	return err;
 }
 
-/* Reads "max" or a number of bytes. */
+/* Reads "max" or a number. */
 static uint64_t read_limit(const char *path)
 {
-	uint64_t bytes = UINT64_MAX;
+	uint64_t limit = UINT64_MAX;
 	char *text = NULL;
 
 	if (read_text(path, &text))
 		return UINT64_MAX;
 	if (*text >= '0' && *text <= '9')
-		bytes = strtoull(text, NULL, 10);
+		limit = strtoull(text, NULL, 10);
 	free(text);
-	return bytes < NO_LIMIT ? bytes : UINT64_MAX;
+	return limit < NO_LIMIT ? limit : UINT64_MAX;
 }
 
 /* The lowest limit of a group and its ancestors, all of which apply. */
@@ -66,12 +66,25 @@ static uint64_t lowest_above(const char *mounted, const char *group, size_t len,
 	}
 }
 
-uint64_t limit__cgroup_memory(const char *mounted, const char *text)
+/* A controller, and the files with its limit in the unified hierarchy and in one of its own. */
+struct controller {
+	const char *name, *unified, *own;
+};
+
+static const struct controller memory = {"memory", "memory.max", "memory.limit_in_bytes"};
+static const struct controller processes = {"pids", "pids.max", "pids.max"};
+
+static bool is_name(const char *names, size_t len, const char *name)
+{
+	return len == strlen(name) && !strncmp(names, name, len);
+}
+
+static uint64_t cgroup_limit(const struct controller *c, const char *mounted, const char *text)
 {
 	char first[PATH_MAX];
 	uint64_t lowest = UINT64_MAX;
 
-	snprintf(first, sizeof(first), "%s/memory", mounted);
+	snprintf(first, sizeof(first), "%s/%s", mounted, c->name);
 	for (const char *line = text; *line;) {
 		size_t len = strcspn(line, "\n");
 		const char *names = memchr(line, ':', len);
@@ -82,13 +95,34 @@ uint64_t limit__cgroup_memory(const char *mounted, const char *text)
 		/* NUMBER:CONTROLLERS:PATH; CONTROLLERS is empty for the unified hierarchy */
 		if (group && group == names + 1)
 			lowest = MIN(lowest,
-				     lowest_above(mounted, group + 1, group_len, "memory.max"));
-		else if (group && !strncmp(names, ":memory:", 8))
-			lowest = MIN(lowest, lowest_above(first, group + 1, group_len,
-							  "memory.limit_in_bytes"));
+				     lowest_above(mounted, group + 1, group_len, c->unified));
+		else if (group && is_name(names + 1, (size_t)(group - names - 1), c->name))
+			lowest = MIN(lowest, lowest_above(first, group + 1, group_len, c->own));
 		line += len + (line[len] == '\n');
 	}
 	return lowest;
+}
+
+uint64_t limit__cgroup_memory(const char *mounted, const char *text)
+{
+	return cgroup_limit(&memory, mounted, text);
+}
+
+uint64_t limit__cgroup_processes(const char *mounted, const char *text)
+{
+	return cgroup_limit(&processes, mounted, text);
+}
+
+/* That of the control group that this process is in. */
+static uint64_t own_cgroup_limit(const struct controller *c)
+{
+	uint64_t limit = UINT64_MAX;
+	char *text = NULL;
+
+	if (read_text("/proc/self/cgroup", &text) == 0 && text)
+		limit = cgroup_limit(c, "/sys/fs/cgroup", text);
+	free(text);
+	return limit;
 }
 
 uint64_t limit__memory(const char **ret_name)
@@ -97,9 +131,8 @@ uint64_t limit__memory(const char **ret_name)
 		int which;
 		const char *name;
 	} limits[] = {{RLIMIT_AS, "RLIMIT_AS"}, {RLIMIT_DATA, "RLIMIT_DATA"}};
-	uint64_t lowest = UINT64_MAX, group = UINT64_MAX;
+	uint64_t lowest = UINT64_MAX, group;
 	struct rlimit limit;
-	char *text = NULL;
 
 	*ret_name = "";
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
@@ -108,9 +141,7 @@ uint64_t limit__memory(const char **ret_name)
 			lowest = limit.rlim_cur;
 			*ret_name = limits[i].name;
 		}
-	if (read_text("/proc/self/cgroup", &text) == 0 && text)
-		group = limit__cgroup_memory("/sys/fs/cgroup", text);
-	free(text);
+	group = own_cgroup_limit(&memory);
 	if (group < lowest) {
 		lowest = group;
 		*ret_name = "MemoryMax of its control group";
@@ -147,5 +178,28 @@ struct limit_text limit__why(int err)
 				 ": no more than %s of memory may be used (%s)",
 				 human__bytes(bytes).s, name);
 	}
+	return why;
+}
+
+struct limit_text limit__why_no_process(int err)
+{
+	const char *what = "processes and threads of this user may run (RLIMIT_NPROC)";
+	uint64_t lowest = UINT64_MAX, group;
+	struct limit_text why = {.text = ""};
+	struct rlimit limit;
+
+	if (err != -EAGAIN)
+		return limit__why(err);
+	/* root has no such limit (fork(2)) */
+	if (getuid() && !getrlimit(RLIMIT_NPROC, &limit) && limit.rlim_cur != RLIM_INFINITY)
+		lowest = limit.rlim_cur;
+	group = own_cgroup_limit(&processes);
+	if (group < lowest) {
+		lowest = group;
+		what = "processes and threads may run (TasksMax of its control group)";
+	}
+	if (lowest != UINT64_MAX)
+		snprintf(why.text, sizeof(why.text), ": no more than %llu %s",
+			 (unsigned long long)lowest, what);
 	return why;
 }

@@ -470,10 +470,11 @@ static int run_child(struct service *sv)
 {
 	pid_t parent = getpid();
 	uint64_t begun = time__monotonic_ns();
-	int fds[2], code;
+	int fds[2], code, err;
 
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK)) {
-		log_error("the session cannot begin: %s", strerror(errno));
+		err = -errno;
+		log_error("the session cannot begin: %s%s", strerror(-err), limit__why(err).text);
 		return EXIT_FAILED;
 	}
 	sv->alive_fd = fds[0];
@@ -483,9 +484,11 @@ static int run_child(struct service *sv)
 	sv->pid = fork();
 	if (!sv->pid)
 		be_child(sv, parent, fds[1]);
+	err = -errno;
 	fd__close(&fds[1]);
 	if (sv->pid < 0) {
-		log_error("the session cannot begin: %s", strerror(errno));
+		log_error("the session cannot begin: %s%s", strerror(-err),
+			  limit__why_no_process(err).text);
 		fd__close(&sv->alive_fd);
 		return EXIT_FAILED;
 	}

@@ -231,8 +231,11 @@ int rights__give_up(const struct kernel_features *features, unsigned traces)
 		err = -errno;
 	if (!err)
 		err = refuse_calls(traces);
+	/* the filter is made by a process of its own, and none could be started */
+	if (err == -EBUSY)
+		err = -EAGAIN;
 	if (err)
 		log_error("cannot give up privileges that are not needed: %s%s", strerror(-err),
-			  limit__why(err).text);
+			  limit__why_no_process(err).text);
 	return err;
 }

@@ -126,7 +126,7 @@ static int run_to_end(struct session *s)
 		/* few rooms print a line of their own about memory or descriptors */
 		if (err != -ECANCELED && !log__said_error())
 			log_error("the session cannot begin: %s%s", strerror(-err),
-				  limit__why(err).text);
+				  limit__why_no_process(err).text);
 		return EXIT_FAILED;
 	}
 	err = s->opts->window_ns ? windows__new(s, &s->windows) : 0;

@@ -294,6 +294,8 @@ static void start_writer(struct session *s, const struct picture *pic)
 {
 	struct windows *w = s->windows;
 	pid_t *writer = free_writer(s), pid;
+	char why[256];
+	int err;
 
 	if (!writer) {
 		drop(w, WRITERS_BUSY, "earlier windows are still being written");
@@ -305,10 +307,13 @@ static void start_writer(struct session *s, const struct picture *pic)
 	pid = fork();
 	if (!pid)
 		write_window(s, pic);
-	if (pid < 0)
-		drop(w, NOT_MADE, strerror(errno));
-	else
+	if (pid < 0) {
+		err = -errno;
+		snprintf(why, sizeof(why), "%s%s", strerror(-err), limit__why_no_process(err).text);
+		drop(w, NOT_MADE, why);
+	} else {
 		*writer = pid;
+	}
 	w->ended_ns[writer - w->writers] = picture__session(pic)->end_ns;
 }
 
