@@ -542,6 +542,25 @@ def test_switched_off(t):
     check(set(s.frequencies()) == {97}, f"windows of {s.frequencies()} Hz")
 
 
+def test_another_switch(t):
+    """A reload that names another off file: while that one exists too it is reported, and what was never there is not
+    reported as gone."""
+    (t.dir / "off").touch()
+    s = Service(t)
+    s.manager.wait_for("READY")
+    first, second, never = s.off, t.dir / "second", t.dir / "never"
+    second.touch()
+    for s.off in (second, never):
+        s.configure(1, 97)
+        s.session.signal(signal.SIGHUP)
+        s.manager.wait_for("READY")
+    s.wait_for_windows(lambda hz: len(hz) >= 1)
+    lines = s.end()
+    check(first.exists() and second.exists() and not any("is gone" in line for line in lines), f"{lines}")
+    for part in (f"{first} exists: nothing", f"{second} exists: nothing", f"{never} does not exist: profiling resumes"):
+        check(sum(part in line for line in lines) == 1, f"{part}: {lines}")
+
+
 def test_stopped_as_it_is_switched_off(t):
     """A signal that arrives while the session ends because of the off file ends the service, which otherwise would wait
     for the file's removal."""

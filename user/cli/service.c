@@ -298,13 +298,19 @@ static void answer_metrics(struct service *sv, uint64_t now)
 	buf__free(&text);
 }
 
+/* True if the next options have another off file. */
+static bool moves_switch(const struct service *sv)
+{
+	return sv->next && strcmp(sv->next->off_path, (*sv->options)->off_path) != 0;
+}
+
 /* `was_off`: a session has just been switched off. False: a signal, or the end of the duration,
  * ended the service. */
 static bool wait_for_removal(struct service *sv, bool was_off, bool *ret_waited)
 {
 	struct pollfd p = {.fd = sv->signal_fd, .events = POLLIN};
 	struct signal_taken taken;
-	bool was_there = false;
+	bool was_there = false, moved = false;
 
 	if (was_off)
 		report_state(sv, switched_off);
@@ -315,10 +321,11 @@ static bool wait_for_removal(struct service *sv, bool was_off, bool *ret_waited)
 			return false;
 		answer_metrics(sv, now);
 		/* a session that was switched off has reported that itself */
-		if (!was_there && !was_off)
+		if (moved || (!was_there && !was_off))
 			log_info("%s exists: nothing is profiled until it is removed",
 				 (*sv->options)->off_path);
 		was_there = true;
+		moved = false;
 		report_state(sv, switched_off);
 		sv->alive_until_ns = UINT64_MAX;
 		report_alive(sv);
@@ -333,11 +340,13 @@ static bool wait_for_removal(struct service *sv, bool was_off, bool *ret_waited)
 		notify__reloading();
 		sv->waits_for_ready = true;
 		read_again(sv);
+		moved = moves_switch(sv);
 		use_next(sv);
 	}
 	*ret_waited = was_there;
 	if (was_there || was_off)
-		log_info("%s is gone: profiling resumes", (*sv->options)->off_path);
+		log_info("%s %s: profiling resumes", (*sv->options)->off_path,
+			 moved ? "does not exist" : "is gone");
 	return true;
 }
 
