@@ -137,6 +137,40 @@ static void test_known_at_end(void **state)
 	}
 }
 
+/*
+ * The kernel counts the short calls of the time when its probes were on; samples in calls of the
+ * other time stand for time that is not in that count.
+ */
+static void test_uncounted(void **state)
+{
+	struct wire_thread final = {.tgid = PID,
+				    .on_since_ns = T0,
+				    .epoch = 1,
+				    .short_calls = 3,
+				    .short_wall_ns = 4000};
+	const struct pic_lane *lane;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_sample(&r, 7, T0 + 50000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	for (unsigned i = 1; i < 10; i++) {
+		mk_sample(&r, 7, T0 + 50000 + i * 100000, WIRE_WHERE_SAFE_CALL, CFN(1), CIP(CFN(1)),
+			  CALLED(HS(1)), STOP);
+		r.sample.rts.flags = WIRE_RTS_CALLS_UNKNOWN;
+		put(&kit, &r);
+	}
+	assert_int_equal(intake__thread_state(kit.in, 7, &final), 0);
+	lane = lane_of(finish(&kit), 7);
+	assert_int_equal(lane->cpu_ns, END - T0);
+	/* nine of ten samples, apart from the short calls */
+	assert_in_range(lane->states_ns[ST_SAFE_CALL_CPU], 890000, 910000);
+	assert_in_range(lane->states_ns[ST_HASKELL], 90000, 110000);
+	timeline__free(kit.tl);
+}
+
 /* The row has both parts of the time. */
 static void test_row(void **state)
 {
@@ -282,13 +316,10 @@ static void test_cap_waits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_handover),
-		cmocka_unit_test(test_paused),
-		cmocka_unit_test(test_unknown_at_end),
-		cmocka_unit_test(test_known_at_end),
-		cmocka_unit_test(test_row),
-		cmocka_unit_test(test_many_calls),
-		cmocka_unit_test(test_cap_waits),
+		cmocka_unit_test(test_handover),       cmocka_unit_test(test_paused),
+		cmocka_unit_test(test_unknown_at_end), cmocka_unit_test(test_known_at_end),
+		cmocka_unit_test(test_uncounted),      cmocka_unit_test(test_row),
+		cmocka_unit_test(test_many_calls),     cmocka_unit_test(test_cap_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

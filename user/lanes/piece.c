@@ -75,13 +75,23 @@ static struct ledger_place place_of(const struct seen_thread *th, enum ledger_cl
 }
 
 /*
- * Books what the time most likely was, in case no sample will stand for it. Short calls have a
- * class of their own, whose time the kernel side counts; what the slices show of them is a guess.
+ * Short calls have a class of their own, whose time the kernel side counts. Calls made while the
+ * probes were off are not in that count, and stay with what else the thread did.
+ */
+static bool in_short(const struct finding_out *p)
+{
+	return p->state == ST_SAFE_CALL_CPU && p->class == LEDGER_RUN &&
+	       !(p->ev && (p->ev->flags & EV_CALLS_UNKNOWN));
+}
+
+/*
+ * Books what the time most likely was, in case no sample will stand for it. What the slices show of
+ * short calls is a guess.
  */
 static int guess(struct thread_builder *b, const struct finding_out *p, int64_t ns)
 {
-	bool in_short = p->state == ST_SAFE_CALL_CPU && p->class == LEDGER_RUN;
-	struct ledger_place place = place_of(b->th, in_short ? LEDGER_SHORT : p->class, p->cover);
+	enum ledger_class class = in_short(p) ? LEDGER_SHORT : p->class;
+	struct ledger_place place = place_of(b->th, class, p->cover);
 	uint32_t stack;
 	int err;
 
@@ -124,7 +134,6 @@ static int book_sync(struct thread_builder *b, const struct finding_out *p, uint
 static int book_on(struct thread_builder *b, const struct finding_out *p, uint32_t stack,
 		   int64_t ns)
 {
-	bool in_short = p->state == ST_SAFE_CALL_CPU && p->class == LEDGER_RUN;
 	struct ledger_place place = place_of(b->th, p->class, p->cover);
 	int err = ledger__time(b->l->ledger[LANE_THREAD], &place, ns);
 
@@ -132,7 +141,7 @@ static int book_on(struct thread_builder *b, const struct finding_out *p, uint32
 		err = guess(b, p, ns);
 	if (p->class == LEDGER_RUN)
 		b->lane->run_ns += (uint64_t)ns;
-	if (in_short) {
+	if (in_short(p)) {
 		b->lane->short_guess_ns += (uint64_t)ns;
 		place.class = LEDGER_SHORT;
 	}
