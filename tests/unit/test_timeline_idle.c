@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Without -threaded the scheduler itself waits for files, timers and signals: that is idleness. */
+/*
+ * Without -threaded the scheduler itself waits for files, timers and signals, with it the event
+ * managers do: that is idleness.
+ */
 #include <sys/syscall.h>
 
 #include "test_timeline_kit.h"
@@ -79,11 +82,64 @@ static void test_other_waits(void **state)
 		check_wait(&waits[i]);
 }
 
+struct manager_wait {
+	unsigned site;	/* 0: not known, as while the call probes are off */
+	uint64_t frame; /* of the Haskell thread; 0: no room for a stack */
+	uint64_t tso;
+	enum thread_state expect;
+};
+
+/* Waits of several Haskell threads, one after the other, on one OS thread. */
+static void test_managers_waits(void **state)
+{
+	static const struct manager_wait waits[] = {
+		{0, 0, 3, ST_SAFE_CALL_BLOCKED}, /* nothing shows it yet */
+		{0, RET(MANAGER), 3, ST_IDLE},
+		{0, 0, 3, ST_IDLE}, /* it did before */
+		{0, RET(HS(1)), 4, ST_SAFE_CALL_BLOCKED},
+		{0, 0, 4, ST_SAFE_CALL_BLOCKED},
+		{1, RET(MANAGER), 5, ST_SAFE_CALL_BLOCKED}, /* the site is what counts */
+		{99, 0, 6, ST_IDLE},
+		{0, 0, 6, ST_IDLE},
+		{0, 0, 0, ST_SAFE_CALL_BLOCKED},
+	};
+	uint64_t expect[ST_MAX] = {0};
+	const struct pic_lane *lane;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	for (unsigned i = 0; i < ARRAY_SIZE(waits); i++) {
+		const struct manager_wait *w = &waits[i];
+		uint64_t at = T0 + 1000 * (uint64_t)(i + 1);
+
+		mk_off(&r, 7, at, at + (1U << i), at + (1U << i), WIRE_WHERE_SAFE_CALL, w->frame,
+		       STOP);
+		r.off.syscall = i % 2 ? SYS_poll : SYS_epoll_wait;
+		r.off.ip = w->frame ? CFN(1) : 0;
+		r.off.rts.tso = w->tso * 0x1000;
+		r.off.rts.tso_id = w->tso;
+		r.off.rts.flags = w->site ? 0 : WIRE_RTS_CALLS_UNKNOWN;
+		r.off.site = w->site ? SITE(w->site) : 0;
+		r.off.call_start_ns = w->site ? at : 0;
+		put(&kit, &r);
+		expect[w->expect] += 1U << i;
+	}
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 20000));
+	lane = lane_of(finish(&kit), 7);
+	assert_int_equal(lane->states_ns[ST_IDLE], expect[ST_IDLE]);
+	assert_int_equal(lane->states_ns[ST_SAFE_CALL_BLOCKED], expect[ST_SAFE_CALL_BLOCKED]);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_schedulers_wait),
 		cmocka_unit_test(test_other_waits),
+		cmocka_unit_test(test_managers_waits),
 	};
 
 	return cmocka_run_group_tests_name("the scheduler's waits", tests, NULL, NULL);

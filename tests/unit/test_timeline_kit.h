@@ -22,6 +22,7 @@
 #define HS(n)	(0x100000ULL + (n)*0x1000ULL)
 #define CFN(n)	(0x200000ULL + (n)*0x1000ULL)
 #define SIGRET	0x2fe000ULL /* where signal handlers return to */
+#define MANAGER HS(99)	    /* in a module of GHC's event managers */
 #define RTS(n)	(0x300000ULL + (n)*0x1000ULL)
 #define GCFN(n) (0x400000ULL + (n)*0x1000ULL)
 #define SITE(n) (0x500000ULL + (n)*0x1000ULL)
@@ -93,7 +94,7 @@ static inline void kit_name(void *ctx, uint64_t frame, struct code_name *ret)
 	case 1:
 	case 7:
 		ret->name = kit_string(kit, "h%u", n);
-		ret->module = "Main";
+		ret->module = addr == MANAGER ? "GHC.Event.Poll" : "Main";
 		ret->code = CODE_HASKELL;
 		ret->source = addr >> 20 == 7 ? NAME_NEAREST : NAME_EXACT;
 		break;

@@ -97,6 +97,13 @@ void rename__free(struct intake *in);
 
 int stack__take(struct intake *in, struct seen *s, const struct raw_stack *raw, struct ev *ev);
 
+/* ── event managers (managers.c) ─────────────────────────────────────────────────────────── */
+
+/* Whether code in this module is an event manager's. */
+bool managers__have(const char *module);
+/* Marks the wait of an event manager, by the call's site, its stack, or its Haskell thread. */
+void managers__look(const struct intake *in, struct seen *s, struct ev *ev);
+
 enum kernel_frame {
 	KERNEL_PLAIN,
 	KERNEL_OURS,  /* this frame, and everything that it called, is there for the probes */

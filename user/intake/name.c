@@ -322,13 +322,6 @@ int name__addr(struct intake *in, struct seen *s, uint64_t frame, struct seen_ad
 	return 0;
 }
 
-/* base, GHC.Event.Manager, .TimerManager, .EPoll, .Poll, .KQueue; since 9.10 GHC.Internal.Event. */
-static bool is_manager(const char *module)
-{
-	return strncmp(module, "GHC.Event.", 10) == 0 ||
-	       strncmp(module, "GHC.Internal.Event.", 19) == 0;
-}
-
 static const struct pic_frame *frame_of(const struct intake *in, uint32_t frame)
 {
 	return picture__frame(in->pic, frame);
@@ -352,7 +345,7 @@ static int fill_site(struct intake *in, struct seen_site *site, struct target_si
 	site->caller_name = "";
 	if (found->caller.name) {
 		complete_name(&found->caller);
-		site->manager = is_manager(found->caller.module);
+		site->manager = managers__have(found->caller.module);
 		err = add_named(in, &found->caller, WIRE_FRAME_HS_RET, &site->caller);
 		if (err)
 			return err;

@@ -20,6 +20,7 @@
 
 #define SEEN_MAX_THREADS (1U << 20) /* per target; PID_MAX_LIMIT is 2^22 */
 #define SEEN_MAX_GCS	 (1U << 20)
+#define SEEN_MANAGERS	 (256 + 1) /* GHC has one for each capability, and one for timers */
 
 /* ── what a record has ───────────────────────────────────────────────────────────────────── */
 
@@ -37,6 +38,7 @@ enum ev_flag {
 	EV_AHEAD = 1024,	/* see intake__ahead: its record is still to come */
 	EV_TRACED = 2048,	/* stopped by a tracer, as a command is until it can be watched */
 	EV_NO_ENTRY = 4096,	/* the kernel side did not see when it last left the CPU */
+	EV_MANAGER = 8192,	/* a GHC event manager waits for events */
 };
 
 /* A sample (t0 == t1), an off-CPU interval, a safe call, or a thread in a snapshot. */
@@ -411,7 +413,9 @@ struct seen {
 
 	struct seen_gcs gcs;
 	struct seen_allocs allocs;
-	struct cap_note *cap_notes; /* in time order, neighbours differ */
+	uint64_t managers[SEEN_MANAGERS]; /* Haskell threads that are event managers; 0: none */
+	size_t n_managers;		  /* how many were put there */
+	struct cap_note *cap_notes;	  /* in time order, neighbours differ */
 	size_t n_cap_notes, cap_notes_cap;
 	struct tso_info *tso_infos;
 	/* the last look for living threads: its start, and the time that it counts for */
@@ -525,6 +529,8 @@ static inline bool seen__counters_are_of(const struct seen *s, uint64_t ns)
  */
 bool seen__is_counted(const struct seen *s, const struct ev *call, bool base);
 const struct tso_info *seen__tso(const struct seen *s, uint64_t id);
+/* Whether the system call waits for one of several events, or for a time. */
+bool seen__waits_for_events(uint32_t syscall);
 /*
  * Until when a Haskell thread lived of which nothing was seen from since_ns to end_ns. Returns
  * end_ns if the last look found the thread, or if no look counts for a time after since_ns. A look

@@ -380,7 +380,7 @@ static bool has_nothing(const struct raw_stack *raw)
 	       !raw->rts->cccs;
 }
 
-int stack__take(struct intake *in, struct seen *s, const struct raw_stack *raw, struct ev *ev)
+static int take_all(struct intake *in, struct seen *s, const struct raw_stack *raw, struct ev *ev)
 {
 	uint32_t hs[MAX_PART], c[MAX_PART];
 	struct taker taker = {
@@ -396,10 +396,6 @@ int stack__take(struct intake *in, struct seen *s, const struct raw_stack *raw, 
 	struct seen_site *site;
 	int err = 0;
 
-	if (has_nothing(raw)) {
-		ev->flags |= EV_NO_WALK;
-		return 0;
-	}
 	if (raw->site) {
 		err = name__site(in, s, raw->site, &site);
 		if (!err)
@@ -431,5 +427,18 @@ int stack__take(struct intake *in, struct seen *s, const struct raw_stack *raw, 
 		err = intern_part(in, &t->hs, &ev->hs);
 	if (!err)
 		err = intern_part(in, &t->c, &ev->c);
+	return err;
+}
+
+int stack__take(struct intake *in, struct seen *s, const struct raw_stack *raw, struct ev *ev)
+{
+	int err = 0;
+
+	if (has_nothing(raw))
+		ev->flags |= EV_NO_WALK;
+	else
+		err = take_all(in, s, raw, ev);
+	if (!err)
+		managers__look(in, s, ev);
 	return err;
 }

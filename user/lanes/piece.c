@@ -256,22 +256,6 @@ static uint64_t tso_of(struct thread_builder *b, const struct finding_out *p)
 	}
 }
 
-static bool waits_for_events(uint32_t syscall)
-{
-	switch (syscall) {
-	case SYS_poll:
-	case SYS_ppoll:
-	case SYS_select:
-	case SYS_pselect6:
-	case SYS_epoll_wait:
-	case SYS_epoll_pwait:
-	case SYS_epoll_pwait2:
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* Labels that GHC.Event.Manager and TimerManager give (base, GHC.Event.Thread, since 9.6). */
 static bool is_managers_label(const struct seen *seen, uint64_t tso)
 {
@@ -286,8 +270,9 @@ static bool is_managers_wait(const struct thread_builder *b, const struct ev *ev
 {
 	const struct seen_site *site = ev ? seen__site(b->l->seen, ev->site) : NULL;
 
-	return ev && waits_for_events(ev->syscall) &&
-	       ((site && site->manager) || (ev->tso && is_managers_label(b->l->seen, ev->tso)));
+	return ev && seen__waits_for_events(ev->syscall) &&
+	       ((ev->flags & EV_MANAGER) || (site && site->manager) ||
+		(ev->tso && is_managers_label(b->l->seen, ev->tso)));
 }
 
 /*
@@ -298,7 +283,7 @@ static bool is_managers_wait(const struct thread_builder *b, const struct ev *ev
 static bool is_schedulers_wait(const struct thread_builder *b, const struct ev *ev)
 {
 	return ev && !b->l->seen->pub->threaded && ev->where == WIRE_WHERE_RTS &&
-	       (waits_for_events(ev->syscall) || ev->syscall == SYS_pause);
+	       (seen__waits_for_events(ev->syscall) || ev->syscall == SYS_pause);
 }
 
 /* Corrects the state by what the thread is, rather than by what it does at the moment. */
