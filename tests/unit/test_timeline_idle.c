@@ -134,12 +134,41 @@ static void test_managers_waits(void **state)
 	timeline__free(kit.tl);
 }
 
+/* Its Haskell thread is in a call, which is no idleness of a Haskell thread. */
+static void test_managers_thread(void **state)
+{
+	const struct timeline_opts opts = {.haskell_lanes = true};
+	const struct pic_lane *lane;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new_opts(&kit, &opts);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	mk_off(&r, 7, T0 + 1000, T0 + 8000, T0 + 9000, WIRE_WHERE_SAFE_CALL, RET(MANAGER), STOP);
+	r.off.syscall = SYS_epoll_wait;
+	r.off.rts.tso = 0x1000;
+	r.off.rts.tso_id = 5;
+	r.off.site = SITE(99);
+	r.off.call_start_ns = T0 + 500;
+	put(&kit, &r);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 9000));
+	finish(&kit);
+	lane = lane_of(picture__target(kit.pic, 0), 7);
+	assert_int_equal(lane->states_ns[ST_IDLE], 7000);
+	lane = lane_by(picture__target(kit.pic, 0), LANE_HASKELL, 5);
+	assert_int_equal(lane->states_ns[HS_SAFE_CALL], 8500);
+	assert_int_equal(lane->states_ns[HS_UNKNOWN], 0);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_schedulers_wait),
 		cmocka_unit_test(test_other_waits),
 		cmocka_unit_test(test_managers_waits),
+		cmocka_unit_test(test_managers_thread),
 	};
 
 	return cmocka_run_group_tests_name("the scheduler's waits", tests, NULL, NULL);

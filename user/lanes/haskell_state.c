@@ -40,7 +40,9 @@ enum haskell_state haskell_state__of(const struct pic_slice *s, enum thread_stat
 		return HS_UNSAFE_CALL;
 	case ST_SAFE_CALL_CPU:
 	case ST_SAFE_CALL_BLOCKED:
-	case ST_RTS_BLOCKED: /* a call's hand-over: no other such piece has a Haskell thread */
+	/* no other such piece has a Haskell thread: */
+	case ST_RTS_BLOCKED: /* a call's hand-over */
+	case ST_IDLE:	     /* an event manager's wait */
 		return HS_SAFE_CALL;
 	case ST_CAP_WAIT:
 		return HS_RUNNABLE;

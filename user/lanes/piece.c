@@ -236,9 +236,11 @@ static uint64_t tso_of(struct thread_builder *b, const struct finding_out *p)
 {
 	/* in the runtime, but on behalf of the call that it makes */
 	bool handover = p->state == ST_RTS_BLOCKED && p->ev && (p->ev->flags & EV_HANDOVER);
+	/* an event manager is in its call, while its OS thread counts as idle */
+	bool managed = p->state == ST_IDLE && p->ev && p->ev->where == WIRE_WHERE_SAFE_CALL;
 	bool without = p->state == ST_PREEMPTED && p->ev && p->ev->where == WIRE_WHERE_NO_CAP;
 
-	switch (handover ? ST_SAFE_CALL_BLOCKED : without ? ST_RTS : p->state) {
+	switch (handover || managed ? ST_SAFE_CALL_BLOCKED : without ? ST_RTS : p->state) {
 	case ST_HASKELL:
 	case ST_UNSAFE_CALL_CPU:
 	case ST_SAFE_CALL_CPU:
