@@ -158,12 +158,43 @@ static void before_the_loop(void **state)
 	end(&h);
 }
 
+/* A process ends in the same turn of the loop in which it is held up: its probes were off. */
+static void unnoticed(void **state)
+{
+	struct kernel_cost cost = {0};
+	struct held h;
+	uint64_t now;
+
+	(void)state;
+	begin(&h);
+	now = time__monotonic_ns();
+	h.target.state = PROBES_ON;
+	h.target.since_ns = now - 20 * SECOND;
+	h.kernel.beat_ns = now - SECOND;
+	budget__times(&h.kernel, &h.target, now, &cost);
+	assert_int_equal(cost.held_up_until_ns, 0);
+	assert_int_equal(cost.paused_ns, 0);
+	assert_int_equal(cost.observed_ns, 20 * SECOND);
+	h.kernel.beat_ns = now - A_LONG_WHILE;
+	h.target.since_ns = now - 20 * SECOND;
+	budget__times(&h.kernel, &h.target, now, &cost);
+	assert_int_equal(cost.held_up_until_ns, now);
+	assert_int_equal(cost.paused_ns, 20 * SECOND);
+	assert_int_equal(cost.observed_ns, 0);
+	h.target.since_ns = now - 2 * A_LONG_WHILE;
+	budget__times(&h.kernel, &h.target, now, &cost);
+	assert_int_equal(cost.paused_ns, A_LONG_WHILE);
+	assert_int_equal(cost.observed_ns, A_LONG_WHILE);
+	end(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tried_again),
 		cmocka_unit_test(given_up),
 		cmocka_unit_test(before_the_loop),
+		cmocka_unit_test(unnoticed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

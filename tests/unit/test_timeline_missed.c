@@ -292,13 +292,49 @@ static void test_number_after_cut(void **state)
 	timeline__free(kit.tl);
 }
 
+/*
+ * The probes were off before the first collection that was seen: of those that the runtime had
+ * counted by then, some may be of that time.
+ */
+static void test_held_up_first(void **state)
+{
+	static const struct {
+		uint64_t until, first;
+		unsigned finished;
+		bool known;
+	} cases[] = {
+		{T0 + 10000, T0 + 20000, 18, false},
+		{T0 + 10000, T0 + 20000, 0, true}, /* there was none */
+		{T0 + 10000, T0 + 5000, 18, true}, /* counted before, and seen after */
+		{0, T0 + 20000, 18, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct intake_cost cost = {.held_up_until_ns = cases[i].until};
+		const struct pic_target *t;
+		struct kit kit;
+		union rec r;
+
+		kit_new(&kit);
+		put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+		put_counted(&kit, cases[i].first, cases[i].finished);
+		put_counted(&kit, T0 + 30000, cases[i].finished + 1);
+		assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
+		t = finish(&kit);
+		assert_int_equal(t->gc.count, 2);
+		assert_true(pic_target__gcs_missed(t) == (cases[i].known ? 0 : PIC_GCS_UNKNOWN));
+		timeline__free(kit.tl);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_unplaced),	 cmocka_unit_test(test_first_unplaced),
 		cmocka_unit_test(test_missed),		 cmocka_unit_test(test_not_counted),
 		cmocka_unit_test(test_uncounted),	 cmocka_unit_test(test_uncounted_between),
-		cmocka_unit_test(test_number_after_cut),
+		cmocka_unit_test(test_number_after_cut), cmocka_unit_test(test_held_up_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

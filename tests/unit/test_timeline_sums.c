@@ -285,6 +285,12 @@ static void test_calls(void **state)
 	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
 	assert_false(t->calls[0].exact);
 	assert_true(t->calls[0].observed_share == 0.75);
+	/* and the pause went on after the process's end */
+	cost.probes_paused_ns = END - T0;
+	cost.held_up_until_ns = END + (END - T0) / 2;
+	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
+	assert_false(t->calls[0].exact);
+	assert_true(t->calls[0].observed_share == 0.5);
 	timeline__free(kit.tl);
 }
 

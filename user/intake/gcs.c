@@ -127,10 +127,12 @@ static bool count_missed(struct seen_gcs *gcs, uint64_t finished, uint64_t ns)
 
 	if (finished > UINT32_MAX)
 		return false;
-	if (gcs->counted)
+	if (gcs->counted) {
 		gcs->missed += unseen;
-	else
+	} else {
 		gcs->before = unseen;
+		gcs->first_counted_ns = ns;
+	}
 	gcs->before_known = true;
 	gcs->counted = finished + 1;
 	gcs->uncounted = 0;

@@ -235,6 +235,7 @@ struct seen_gcs {
 	 * window that are not in v; and those before the first one with a number that were not
 	 * seen. */
 	uint64_t counted, counted_ns, missed, before;
+	uint64_t first_counted_ns;     /* the first end with a number; 0: none */
 	uint64_t uncounted;	       /* ends since `counted` that had no number */
 	bool before_known;	       /* `before` is known, or belongs to an earlier window */
 	uint64_t off_ns;	       /* when the probes came off; 0: they did not */

@@ -337,24 +337,37 @@ void kernel__budget(struct kernel *kernel, uint64_t now_ns)
 	}
 }
 
+void budget__times(const struct kernel *kernel, const struct attached *a, uint64_t now_ns,
+		   struct kernel_cost *cost)
+{
+	uint64_t spent = now_ns > a->since_ns ? now_ns - a->since_ns : 0, off = 0;
+	/* a process may end in the same turn of the loop */
+	uint64_t since = held_up__unnoticed(kernel, now_ns);
+	struct kernel_held_up held_up;
+
+	if (are_off(a->state))
+		off = spent;
+	else if (since)
+		off = now_ns - MIN(MAX(since, a->since_ns), now_ns);
+	cost->paused_ns = a->off_ns + off;
+	cost->observed_ns = a->on_ns + spent - off;
+	kernel__held_up(kernel, &held_up);
+	if (since || kernel->held_up_until_ns)
+		cost->held_up_until_ns = now_ns;
+	else if (held_up.ns > a->held_up_before_ns)
+		cost->held_up_until_ns = kernel->held_up_ended_ns;
+}
+
 void kernel__cost(struct kernel *kernel, pid_t pid, uint64_t now_ns, struct kernel_cost *ret_cost)
 {
 	struct attached *a = kernel__find(kernel, pid);
-	struct kernel_held_up held_up;
 	struct kernel_cost cost = {};
 
 	cost.bpf_known = run_time__sum(kernel->run_time, now_ns, &cost.bpf_ns);
 	if (a) {
-		uint64_t spent = now_ns > a->since_ns ? now_ns - a->since_ns : 0;
-
 		cost.probe_hits = cost_of(kernel, pid).probe_hits;
 		cost.trap_ns = cost.probe_hits * kernel->trap_ns;
-		cost.paused_ns = a->off_ns + (are_off(a->state) ? spent : 0);
-		cost.observed_ns = a->on_ns + (are_off(a->state) ? 0 : spent);
-		kernel__held_up(kernel, &held_up);
-		if (held_up.ns > a->held_up_before_ns)
-			cost.held_up_until_ns =
-				kernel->held_up_until_ns ? now_ns : kernel->held_up_ended_ns;
+		budget__times(kernel, a, now_ns, &cost);
 	}
 	*ret_cost = cost;
 }

@@ -148,6 +148,14 @@ static void try_left(struct kernel *kernel, uint64_t now)
 	}
 }
 
+static bool was_held_up(const struct kernel *kernel, uint64_t taken, uint64_t now)
+{
+	/* by then the programs have noticed it by themselves (target_of() in bpf/maps.bpf.h) */
+	return taken != kernel->times_taken ||
+	       (now > kernel->beat_ns &&
+		now - kernel->beat_ns > WIRE_HELD_UP_NS * machine__slowness());
+}
+
 /*
  * What the keeper has taken off since the last turn must be noticed before the next beat: the time
  * of the last beat is the only record of when it happened.
@@ -156,12 +164,17 @@ static void turn(struct kernel *kernel, uint64_t now)
 {
 	uint64_t taken = keeper__times_taken(kernel->keeper);
 
-	/* by then the programs have noticed it by themselves (target_of() in bpf/maps.bpf.h) */
-	if (now - kernel->beat_ns > WIRE_HELD_UP_NS * machine__slowness() ||
-	    taken != kernel->times_taken)
+	if (was_held_up(kernel, taken, now))
 		hold_up(kernel, now);
 	kernel->times_taken = taken;
 	beat(kernel, now);
+}
+
+uint64_t held_up__unnoticed(const struct kernel *kernel, uint64_t now)
+{
+	if (!kernel->beat_ns || !was_held_up(kernel, keeper__times_taken(kernel->keeper), now))
+		return 0;
+	return kernel->beat_ns;
 }
 
 void held_up__begin(struct kernel *kernel)

@@ -337,11 +337,18 @@ void budget__enter(struct kernel *kernel, struct attached *a, enum probe_state s
  * without it. */
 void budget__stop(struct kernel *kernel, struct attached *a, enum probe_kind kind, uint64_t now_ns);
 
+/* How long the target's probes have been on and off, and whether the daemon was held up. */
+void budget__times(const struct kernel *kernel, const struct attached *a, uint64_t now_ns,
+		   struct kernel_cost *cost);
+
 /* ── held_up.c ───────────────────────────────────────────────────────────────────────────── */
 
 /* Records a beat outside the loop: starts the watch, and accounts for what has held the loop up
  * so far. */
 void held_up__begin(struct kernel *kernel);
+/* Since when the probes have been off without the loop having noticed, which it does when it next
+ * turns; 0: they have not been. */
+uint64_t held_up__unnoticed(const struct kernel *kernel, uint64_t now);
 
 /* ── attached.c ──────────────────────────────────────────────────────────────────────────── */
 

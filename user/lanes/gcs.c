@@ -82,6 +82,7 @@ int gcs__fill(struct lanes *l)
 	pub->gc.known = gcs->known;
 	pub->gc.missed = gcs->missed;
 	pub->gc.before = gcs->before;
+	pub->gc.first_counted_ns = gcs->first_counted_ns;
 	pub->gc.counted_ns = gcs->counted_ns;
 	pub->gc.before_known = gcs->before_known;
 	if (gcs->known)

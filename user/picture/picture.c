@@ -331,9 +331,12 @@ void picture__mark_paused(const struct picture *pic, struct pic_target *target, 
 {
 	uint64_t end = MIN(end_ns, pic->session.end_ns);
 	uint64_t wall = end > target->attach_ns ? end - target->attach_ns : 0;
-	uint64_t paused = MIN(target->probes_paused_ns, wall);
+	/* a pause is over only when the daemon turns again, maybe after the process's end */
+	uint64_t after = target->held_up_until_ns > end ? target->held_up_until_ns - end : 0;
+	uint64_t paused = target->probes_paused_ns - MIN(target->probes_paused_ns, after);
 	struct pic_call *calls = (struct pic_call *)target->calls; /* the picture's own */
 
+	paused = MIN(paused, wall);
 	for (size_t i = 0; i < target->n_calls; i++) {
 		calls[i].exact = !paused && !target->calls_missed && !target->calls_uncounted;
 		calls[i].observed_share = wall ? 1.0 - (double)paused / (double)wall : 1.0;
@@ -386,6 +389,10 @@ uint64_t pic_target__gcs_missed(const struct pic_target *target)
 		return PIC_GCS_UNKNOWN;
 	/* the count reveals missed collections only once a later one has been seen */
 	if (target->held_up_until_ns > MAX(gc->counted_ns, target->attach_ns))
+		return PIC_GCS_UNKNOWN;
+	/* until there was a count, nothing shows which of those before it are of this time */
+	if (gc->before && !target->calls_missed && target->held_up_until_ns > target->attach_ns &&
+	    gc->first_counted_ns >= target->held_up_until_ns)
 		return PIC_GCS_UNKNOWN;
 	return gc->missed + (target->calls_missed ? gc->before : 0);
 }

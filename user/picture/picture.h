@@ -420,9 +420,10 @@ struct pic_gc {
 	 * first seen one that has a number.
 	 */
 	uint64_t missed, before;
-	uint64_t counted_ns; /* the last end seen that has the runtime's count; 0: none */
-	bool before_known;   /* `before` is valid, or an earlier window has them */
-	bool logged;	     /* they come from an eventlog, which has all of them */
+	/* the first and the last end seen that have the runtime's count; 0: none */
+	uint64_t first_counted_ns, counted_ns;
+	bool before_known; /* `before` is valid, or an earlier window has them */
+	bool logged;	   /* they come from an eventlog, which has all of them */
 };
 
 /* Conditions that held in several lanes at the same time. */
