@@ -294,6 +294,30 @@ static void test_calls(void **state)
 	timeline__free(kit.tl);
 }
 
+/* What was missed of a program before an exec is not known: what comes at the end is the new one's.
+ */
+static void test_calls_before_exec(void **state)
+{
+	const struct wire_site_key key = {.site = SITE(1), .tgid = PID};
+	const struct wire_site site = {.calls = 1, .min_ns = 5, .max_ns = 5};
+	const struct intake_cost cost = {.probe_hits = 2};
+	struct kit kit;
+
+	(void)state;
+	for (unsigned again = 0; again < 2; again++) {
+		kit_new(&kit);
+		assert_int_equal(intake__site_counters(kit.in, &key, &site, 0), 0);
+		assert_int_equal(intake__end_target(kit.in, PID, "exec", T0 + 50), 0);
+		if (again)
+			kit_add(&kit, PID, T0 + 60);
+		assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
+		finish(&kit);
+		assert_int_equal(picture__target(kit.pic, 0)->n_calls, 1);
+		assert_int_equal(picture__target(kit.pic, 0)->calls[0].exact, !again);
+		timeline__free(kit.tl);
+	}
+}
+
 static void test_unsafe_calls(void **state)
 {
 	const struct pic_target *t;
@@ -535,12 +559,19 @@ static void test_session(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stacks),	      cmocka_unit_test(test_no_unsafe_calls),
-		cmocka_unit_test(test_depth_cap),     cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_partial_names), cmocka_unit_test(test_calls),
-		cmocka_unit_test(test_unsafe_calls),  cmocka_unit_test(test_functions),
-		cmocka_unit_test(test_quality),	      cmocka_unit_test(test_cost_of_several),
-		cmocka_unit_test(test_session),	      cmocka_unit_test(test_forget),
+		cmocka_unit_test(test_stacks),
+		cmocka_unit_test(test_no_unsafe_calls),
+		cmocka_unit_test(test_depth_cap),
+		cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_partial_names),
+		cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_calls_before_exec),
+		cmocka_unit_test(test_unsafe_calls),
+		cmocka_unit_test(test_functions),
+		cmocka_unit_test(test_quality),
+		cmocka_unit_test(test_cost_of_several),
+		cmocka_unit_test(test_session),
+		cmocka_unit_test(test_forget),
 		cmocka_unit_test(test_cuts),
 	};
 

@@ -336,9 +336,14 @@ void picture__mark_paused(const struct picture *pic, struct pic_target *target, 
 	uint64_t paused = target->probes_paused_ns - MIN(target->probes_paused_ns, after);
 	struct pic_call *calls = (struct pic_call *)target->calls; /* the picture's own */
 
+	/* pauses and missed calls of a program before an exec are only known if nothing follows it
+	 * under its pid */
+	bool unknown = !target->cost_known && target->end && !strcmp(target->end, "exec");
+
 	paused = MIN(paused, wall);
 	for (size_t i = 0; i < target->n_calls; i++) {
-		calls[i].exact = !paused && !target->calls_missed && !target->calls_uncounted;
+		calls[i].exact =
+			!paused && !target->calls_missed && !target->calls_uncounted && !unknown;
 		calls[i].observed_share = wall ? 1.0 - (double)paused / (double)wall : 1.0;
 	}
 }
