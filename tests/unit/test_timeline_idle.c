@@ -103,6 +103,7 @@ static void test_managers_waits(void **state)
 		{0, 0, 6, ST_IDLE},
 		{0, 0, 0, ST_SAFE_CALL_BLOCKED},
 	};
+	static const uint32_t syscalls[] = {SYS_epoll_wait, SYS_poll, SYS_restart_syscall};
 	uint64_t expect[ST_MAX] = {0};
 	const struct pic_lane *lane;
 	struct kit kit;
@@ -117,7 +118,7 @@ static void test_managers_waits(void **state)
 
 		mk_off(&r, 7, at, at + (1U << i), at + (1U << i), WIRE_WHERE_SAFE_CALL, w->frame,
 		       STOP);
-		r.off.syscall = i % 2 ? SYS_poll : SYS_epoll_wait;
+		r.off.syscall = syscalls[i % ARRAY_SIZE(syscalls)];
 		r.off.ip = w->frame ? CFN(1) : 0;
 		r.off.rts.tso = w->tso * 0x1000;
 		r.off.rts.tso_id = w->tso;

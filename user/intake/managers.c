@@ -18,6 +18,8 @@ bool seen__waits_for_events(uint32_t syscall)
 	case SYS_epoll_wait:
 	case SYS_epoll_pwait:
 	case SYS_epoll_pwait2:
+	/* poll() goes on as this one after SIGSTOP and SIGCONT, or after a tracer has attached */
+	case SYS_restart_syscall:
 		return true;
 	default:
 		return false;
