@@ -437,7 +437,7 @@ def test_moved_metrics(t):
 
 
 def statuses(port, until):
-    """All that /readyz has answered, with how often in a row, until the event is set."""
+    """What /readyz answers until the event is set, without repetitions."""
     seen = []
     while not until.is_set():
         try:

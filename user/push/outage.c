@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * outage: which failures of a server are worth a line. A server that accepts most files, but not
- * all at the first attempt, would fill the log, and so would one that gives its reasons by turns.
+ * all at the first attempt, would fill the log, and so would one whose reasons alternate.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -10,12 +10,11 @@
 #include "base/base.h"
 #include "push_priv.h"
 
-/* An outage that follows a reported one within AGAIN_NS is reported only if it lasts for LONG_NS.
- */
+/* An outage within AGAIN_NS of a reported one is reported only if it lasts for LONG_NS. */
 #define AGAIN_NS 3600000000000ULL
 #define LONG_NS	 60000000000ULL
 
-/* Numbers do not matter, which may be times, sizes or ids, but a status does. */
+/* Numbers in the text, such as times, sizes or ids, make no difference; the status does. */
 static bool is_same(const char *a, const char *b)
 {
 	if (strncmp(a, b, strlen("HTTP 503")) != 0)

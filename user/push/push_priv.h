@@ -90,12 +90,11 @@ uint64_t backoff__ns(unsigned failures, uint32_t random, uint64_t asked_s);
 /* ── outage.c ────────────────────────────────────────────────────────────────────────────── */
 
 struct outage {
-	uint64_t began_ns; /* of the first failed attempt */
-	uint64_t
-		reported_ns; /* when an outage, or what became of it, was last reported; 0: never */
-	bool reported;	     /* the current one has been reported */
-	bool changed;	     /* … and again since, with another reason */
-	char why[320];	     /* the reason that was reported last */
+	uint64_t began_ns;    /* of the first failed attempt */
+	uint64_t reported_ns; /* when anything was last reported; 0: never */
+	bool reported;	      /* the current one has been reported */
+	bool changed;	      /* … and again since, with another reason */
+	char why[320];	      /* the reason that was reported last */
 };
 
 /* True if this failed attempt, the `failed`-th in a row, should be reported: because the outage has

@@ -21,10 +21,8 @@
 #define EVERY_NS 5000000000ULL
 /* By default Prometheus scrapes once a minute: no two scrapes in a row may get the same figures. */
 #define MOST_NS 30000000000ULL
-/*
- * Who asks this long before the next reading waits for it, instead of getting the same figures
- * again: one who comes every five seconds, or as often as figures are read, comes a little early at
- * times.
+/* A request this long before the next reading waits for it: otherwise whoever scrapes every five
+ * seconds, or as often as figures are read, would get the same figures again when a little early.
  */
 #define EARLY_NS 500000000ULL
 /* A reading takes at most one part in this many of the time. */
