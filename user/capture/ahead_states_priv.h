@@ -21,10 +21,10 @@ struct ahead_state {
 	pid_t tid;
 	uint64_t born_ns; /* 0: before all records; UINT64_MAX: it has ended */
 	bool has_stack;
-	bool has_gap; /* in a damaged capture, until the thread went off the CPU; not given yet */
-	struct wire_off gap;
+	bool has_gap; /* `gap` is still to be given */
 	struct wire_thread thread;
 	struct wire_off_stack stack;
+	struct wire_off gap; /* in a damaged capture: until the thread went off the CPU */
 };
 
 struct ahead_states {
