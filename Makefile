@@ -5,7 +5,6 @@
 # make fuzz        build and run each fuzzer, for 20 or 50 s or FUZZ_SECONDS (FUZZ=NAME: only fuzz_NAME)
 # make check       as root: what a change needs: unit tests, linters, the live tests' usual cases
 # make check-all   as root: everything but other GHCs, other kernels and the packages
-#                  (VM_BESIDE="6.1 6.12": these kernels as well, on what processors the live tests leave)
 # make faults      as root: sessions, replays and logs in which allocations and system calls fail, one at a time
 #                  (FAULTS_SECONDS for each kind of session; FAULTS=all: every single call)
 # make check-hostile  as root: attacks by other users, in tests/hostile
@@ -242,9 +241,9 @@ check check-all:
 	@if [ "$$(id -u)" != 0 ]; then \
 		echo 'make $@: needs root (it loads BPF programs and profiles live processes);' \
 			'run: sudo make $@' >&2; exit 1; fi
-	$(Q)scripts/install-deps --test $(if $(VM_BESIDE),--vm)
+	$(Q)scripts/install-deps --test
 	$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
-	$(Q)tests/run $(if $(filter check,$@),quick,all $(VM_BESIDE))
+	$(Q)tests/run $(if $(filter check,$@),quick)
 
 check-hostile:
 	@if [ "$$(id -u)" != 0 ]; then \
