@@ -21,7 +21,6 @@
 #define MAX_CUTS  ((size_t)1 << 22)
 #define MAX_NAMES ((size_t)1 << 20)
 #define MAX_LAST  ((size_t)1 << 20)
-#define MAX_TIME  (UINT64_C(1) << 62)
 
 /* A record that cuts need: those at `from` or later and before `until`, its own time. */
 struct next {

@@ -10,7 +10,6 @@
 #include "intake/tap.h"
 
 #define MAX_THREADS 65536
-#define MAX_TIME    (UINT64_C(1) << 62)
 
 struct gap_thread {
 	UT_hash_handle hh;

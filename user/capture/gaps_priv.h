@@ -15,6 +15,8 @@
 
 #include "wire.h"
 
+#define MAX_TIME (UINT64_C(1) << 62) /* of an input; later ones are not valid */
+
 struct gap_thread;
 struct intake_input;
 

@@ -7,8 +7,6 @@
 #include "gaps_priv.h"
 #include "replay_windows_priv.h"
 
-#define MAX_TIME (UINT64_C(1) << 62) /* later ones are not valid */
-
 struct answer;
 struct answers;
 

@@ -58,7 +58,6 @@ static bool by_stack(const struct intake *in, uint32_t hs)
 void managers__look(const struct intake *in, struct seen *s, struct ev *ev)
 {
 	const struct seen_site *site = seen__site(s, ev->site);
-	bool known;
 
 	if (ev->where != WIRE_WHERE_SAFE_CALL || !seen__waits_for_events(ev->syscall))
 		return;
@@ -70,8 +69,7 @@ void managers__look(const struct intake *in, struct seen *s, struct ev *ev)
 	if (!(site ? site->manager : by_stack(in, ev->hs)))
 		return;
 	ev->flags |= EV_MANAGER;
-	known = is_known(s, ev->tso);
 	/* they live as long as the program, but for setNumCapabilities() */
-	if (!known && ev->tso)
+	if (ev->tso && !is_known(s, ev->tso))
 		s->managers[s->n_managers++ % ARRAY_SIZE(s->managers)] = ev->tso;
 }
