@@ -182,31 +182,41 @@ SS_INLINE void life_thread_ends(struct wire_target *t, struct wire_thread *th,
 /* Limit on the threads inspected when a process ends. */
 #define LIFE_THREADS 512
 
+struct life_search {
+	u64 head; /* of the list of the process's threads */
+	u64 node;
+	u32 tgid;
+	int found;
+};
+
+static long life_next_thread(u32 i, void *ctx)
+{
+	struct life_search *c = ctx;
+	u64 task = c->node - bpf_core_field_offset(struct task_struct, thread_node);
+	struct wire_thread *th;
+	u32 tid = 0;
+
+	(void)i;
+	if (!c->node || c->node == c->head)
+		return 1;
+	bpf_probe_read_kernel(&tid, sizeof(tid),
+			      (void *)(task + bpf_core_field_offset(struct task_struct, pid)));
+	th = thread_find(tid);
+	c->found = th && th->tgid == c->tgid;
+	return c->found || bpf_probe_read_kernel(&c->node, sizeof(c->node), (void *)c->node);
+}
+
 /*
  * True if another thread of the process has yet to report its exit, which shows by its entry. To be
  * called once all threads have been counted out.
  */
 SS_INLINE int life_others_exit(struct task_struct *task)
 {
-	u64 head = (u64)&task->signal->thread_head, node = 0;
-	struct wire_thread *th;
-	u32 tid;
+	struct life_search c = {.head = (u64)&task->signal->thread_head, .tgid = task->tgid};
 
-	bpf_probe_read_kernel(&node, sizeof(node), (void *)head);
-	for (u32 i = 0; i < LIFE_THREADS && node && node != head; i++) {
-		u64 other = node - bpf_core_field_offset(struct task_struct, thread_node);
-
-		tid = 0;
-		bpf_probe_read_kernel(
-			&tid, sizeof(tid),
-			(void *)(other + bpf_core_field_offset(struct task_struct, pid)));
-		th = thread_find(tid);
-		if (th && th->tgid == (u32)task->tgid)
-			return 1;
-		if (bpf_probe_read_kernel(&node, sizeof(node), (void *)node))
-			break;
-	}
-	return 0;
+	bpf_probe_read_kernel(&c.node, sizeof(c.node), (void *)c.head);
+	ss_loop(LIFE_THREADS, life_next_thread, &c);
+	return c.found;
 }
 
 /*

@@ -71,28 +71,33 @@ SS_INLINE void site_add(struct wire_site *site, const struct wire_open *call, u6
 }
 
 /* A call that will never return. `exit`: because the process ends, `wall` ns into the call. */
-SS_INLINE void site_abandoned(u32 tgid, u64 site_addr, u32 flags, int exit, u64 wall)
+SS_GLOBAL int site_abandoned(u32 tgid, u64 site_addr, u32 flags, int exit, u64 wall)
 {
 	struct wire_site_key key = {
 		.site = site_addr, .tgid = tgid, .flags = flags & WIRE_CALL_INTERRUPTIBLE};
 	struct wire_site *site = site_get(&key);
 
 	if (!site)
-		return;
+		return 0;
 	__sync_fetch_and_add(exit ? &site->open_at_exit : &site->abandoned, 1);
 	if (exit)
 		__sync_fetch_and_add(&site->exit_wall_ns, wall);
+	return 0;
 }
 
 /* A call that has returned, with its off-CPU times in place of the thread's totals. */
-SS_INLINE void site_finished(u32 tgid, const struct wire_open *call, u64 now)
+SS_GLOBAL int site_finished(u32 tgid, const struct wire_open *call, u64 now)
 {
+	struct wire_site *site;
+
+	if (!call)
+		return 0;
 	struct wire_site_key key = {
 		.site = call->site, .tgid = tgid, .flags = call->flags & WIRE_CALL_INTERRUPTIBLE};
-	struct wire_site *site = site_get(&key);
-
+	site = site_get(&key);
 	if (site)
 		site_add(site, call, calls_wall(call, now));
+	return 0;
 }
 
 /* The thread's open calls with an index in [from, to) will never return; see site_abandoned().

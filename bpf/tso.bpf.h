@@ -46,6 +46,29 @@ SS_INLINE void tso_left(const struct wire_target *t, const struct wire_thread *s
 	rec->left_what_next = what;
 }
 
+/* Completes and sends the record in s->rec for a thread that has come to run `tso`; 0: none. */
+SS_GLOBAL int tso_send(const struct wire_target *t, struct wire_thread_entry *e, struct scratch *s,
+		       u64 tso)
+{
+	struct wire_tso *rec;
+
+	if (!t || !e || !s)
+		return 0;
+	rec = (struct wire_tso *)s->rec;
+	rec->h.size = sizeof(*rec);
+	rec->left_why = WIRE_TSO_UNKNOWN;
+	tso_left(t, &e->th, rec);
+	if (rec->id)
+		tso_label(t, tso, rec);
+	e->th.last_tso = tso;
+	e->th.last_tso_id = rec->id;
+	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), ring_wakeup()))
+		count(WIRE_CNT_LOST_RING);
+	else
+		count(WIRE_CNT_RECORDS);
+	return 0;
+}
+
 /* Sends WIRE_TSO if the Haskell thread has changed. `s`: a scratch slot owned by the caller. */
 SS_INLINE void tso_note(struct wire_target *t, struct wire_thread *seen, struct scratch *s,
 			const struct wire_rts *rts, u32 tgid, u32 tid, u64 now)
@@ -57,19 +80,9 @@ SS_INLINE void tso_note(struct wire_target *t, struct wire_thread *seen, struct 
 		return;
 	__builtin_memset(rec, 0, sizeof(*rec));
 	fill_header(&rec->h, WIRE_TSO, now, tgid, tid);
-	rec->h.size = sizeof(*rec);
 	rec->id = id;
 	rec->bound = id && rts->bound;
-	rec->left_why = WIRE_TSO_UNKNOWN;
-	tso_left(t, seen, rec);
-	if (id)
-		tso_label(t, rts->tso, rec);
-	seen->last_tso = rts->tso;
-	seen->last_tso_id = id;
-	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), ring_wakeup()))
-		count(WIRE_CNT_LOST_RING);
-	else
-		count(WIRE_CNT_RECORDS);
+	tso_send(t, thread_entry(seen), s, rts->tso);
 }
 
 #endif
