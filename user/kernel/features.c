@@ -200,7 +200,9 @@ int kernel__require(const struct kernel_features *f)
 				 needed[i].name);
 	}
 	if (missing[0]) {
-		log_error("privileges: %s missing; run it as root (sudo safescoped …)", missing);
+		log_error("privileges: %s missing; run it as root (sudo safescoped …), or give it "
+			  "capabilities as safescoped --doctor shows",
+			  missing);
 		return -EPERM;
 	}
 	if (!f->btf) {
