@@ -114,6 +114,27 @@ def test_ways(t, way):
                    0.01 * max(want, total(threads, "haskell")) + stolen)
 
 
+def test_stopped_by_a_signal(t):
+    """While the program is stopped, that is the reason why its threads are off the CPU, in a safe call or not."""
+    target = t.target("Work", "alloc", 4)
+    session = t.attach(target, formats="json,text")
+    target.go()
+    time.sleep(1)
+    os.kill(target.pid, signal.SIGSTOP)
+    began = time.monotonic_ns()
+    time.sleep(1.2)
+    stopped = time.monotonic_ns() - began
+    os.kill(target.pid, signal.SIGCONT)
+    check(session.wait(60) == 0, f"safescoped: {session.err.seen}")
+    report = t.report()
+    check_all_lanes(report)
+    times = {l["name"]: sum(r["ns"] for r in l["off_cpu"] if r["reason"] == "stopped by a signal or a debugger")
+             for l in lanes(report, "thread")}
+    # a thread stops when it next gets a CPU, and can be seen to go on only when it gets one
+    for name, ns in times.items():
+        check(stopped - 5e8 <= ns <= stopped + 5e8, f"{name}: stopped for {ns} of {stopped} ns: {times}")
+
+
 # ── safe calls ──
 
 

@@ -39,6 +39,7 @@ enum ev_flag {
 	EV_TRACED = 2048,	/* stopped by a tracer, as a command is until it can be watched */
 	EV_NO_ENTRY = 4096,	/* the kernel side did not see when it last left the CPU */
 	EV_MANAGER = 8192,	/* a GHC event manager waits for events */
+	EV_STOPPED = 16384,	/* stopped by a signal or a tracer */
 };
 
 /* A sample (t0 == t1), an off-CPU interval, a safe call, or a thread in a snapshot. */

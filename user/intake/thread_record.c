@@ -3,7 +3,9 @@
  * start and its end. */
 #include "record_priv.h"
 
-#define TASK_TRACED 8 /* include/linux/sched.h, __TASK_TRACED; the same since Linux 2.6 */
+/* include/linux/sched.h, __TASK_STOPPED and __TASK_TRACED; the same since Linux 2.6 */
+#define TASK_STOPPED 4
+#define TASK_TRACED  8
 
 static int keep(struct intake *in, struct seen *s, struct seen_thread *th, struct evs *evs,
 		const struct ev *ev)
@@ -204,6 +206,8 @@ int record__off(struct intake *in, struct seen *s, struct seen_thread *th, struc
 		ev.flags |= EV_NO_ENTRY;
 	if (rec.prev_state & TASK_TRACED)
 		ev.flags |= EV_TRACED;
+	if (rec.prev_state & (TASK_STOPPED | TASK_TRACED))
+		ev.flags |= EV_STOPPED;
 	ev__take_rts(&ev, &rec.rts);
 	raw.ip = rec.ip;
 	raw.site = rec.site;

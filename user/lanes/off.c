@@ -30,6 +30,8 @@ static uint32_t called(const struct lanes *l, const struct ev *ev)
 
 /* In place of a system call: it was stopped before it had a runtime. */
 #define HELD 0
+/* In place of a system call: stopped in whatever it did. */
+#define STOPPED (WIRE_NO_SYSCALL - 1)
 
 int off__book(struct lanes *l, const struct thread_lane *lane, enum thread_state state,
 	      const struct ev *ev, uint64_t ns)
@@ -43,6 +45,8 @@ int off__book(struct lanes *l, const struct thread_lane *lane, enum thread_state
 	/* it waits for the one that it left (rts/Schedule.c, resumeThread: suspended_cap) */
 	if (ev && state == ST_CAP_WAIT && ev->left != NO_CAP)
 		syscall = ev->left;
+	if (ev && ev->flags & EV_STOPPED)
+		syscall = STOPPED;
 	if (ev && state == ST_IDLE && ev->where == WIRE_WHERE_NOT_READY && ev->flags & EV_TRACED)
 		syscall = HELD;
 	if (site && state == ST_SAFE_CALL_BLOCKED)
@@ -61,6 +65,8 @@ static const char *text_of(struct lanes *l, const struct ledger_reason *r)
 	const char *place = "";
 	char number[32], text[256];
 
+	if (r->syscall == STOPPED)
+		return "stopped by a signal or a debugger";
 	switch ((enum thread_state)r->state) {
 	case ST_SAFE_CALL_BLOCKED:
 	case ST_UNSAFE_CALL_BLOCKED:
