@@ -380,6 +380,31 @@ static void names_of_any_bytes(void **state)
 	}
 }
 
+/* A long path keeps its end, with the program's name; no character is cut in half. */
+static void long_path(void **state)
+{
+	struct pic_target t = target_of(1, "web");
+	struct figures f = {.no = 1, .target = &t};
+	struct metrics *m;
+	struct scraped s;
+	char path[300] = "";
+
+	(void)state;
+	while (strlen(path) < 250)
+		strcat(path, "/\xc3\xa4");
+	strcat(path, "/bin/web");
+	t.exe = path;
+	assert_int_equal(metrics__new(&m), 0);
+	metrics__take(m, &f, false);
+	s = scrape(m);
+	assert_true(sum_of(&s, "safescoped_target_info", "\xc3\xa4/bin/web\"") == 1);
+	assert_true(sum_of(&s, "safescoped_target_info", "exe=\"\xc3\xa4/") +
+			    sum_of(&s, "safescoped_target_info", "exe=\"/\xc3\xa4/") ==
+		    1);
+	scraped_free(&s);
+	metrics__free(m);
+}
+
 /* ── the daemon ──────────────────────────────────────────────────────────────────────────── */
 
 /* URLs that differ only beyond the length of a process's name have separate series. */
@@ -457,6 +482,7 @@ int main(void)
 		cmocka_unit_test(users_share_the_room),
 		cmocka_unit_test(short_lives),
 		cmocka_unit_test(names_of_any_bytes),
+		cmocka_unit_test(long_path),
 		cmocka_unit_test(own_numbers),
 	};
 

@@ -125,15 +125,21 @@ void metrics__set_labelled(struct metrics *m, enum metrics_group which, const ch
 
 /* ── labels ──────────────────────────────────────────────────────────────────────────────── */
 
-static void add_label(struct buf *out, const char *name, const char *value)
+static void add_label_by(void (*add)(struct buf *, const char *), struct buf *out, const char *name,
+			 const char *value)
 {
 	if (!value || !*value)
 		return;
 	if (out->len)
 		buf__addc(out, ',');
 	buf__addf(out, "%s=\"", name);
-	label__add(out, value);
+	add(out, value);
 	buf__addc(out, '"');
+}
+
+static void add_label(struct buf *out, const char *name, const char *value)
+{
+	add_label_by(label__add, out, name, value);
 }
 
 static char *labels_of(const struct pic_target *pub)
@@ -159,7 +165,7 @@ static char *info_of(const struct metrics *m, const struct pic_target *pub)
 	label__add(&out, pub->way ? pub->way : "");
 	buf__addc(&out, '"');
 	add_label(&out, "ghc_version", pub->ghc_version);
-	add_label(&out, "exe", pub->exe);
+	add_label_by(label__add_end, &out, "exe", pub->exe);
 	add_label(&out, "service", place.service);
 	add_label(&out, "container", place.container);
 	add_label(&out, "pod", place.pod);
