@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Safe calls in a picture: their hand-over, and what is known of them after a pause of the probes.
+ * Safe calls in a picture: their hand-over, callbacks in them, and what is known of them after a
+ * pause of the probes.
  */
 #include "hist.bpf.h"
 #include "picture/figures.h"
@@ -313,13 +314,49 @@ static void test_cap_waits(void **state)
 	timeline__free(kit.tl);
 }
 
+/*
+ * No event shows when C code calls back into Haskell and when that returns: the samples alone
+ * divide the time of such a call, together with what the thread did around it.
+ */
+static void test_divided_by_samples(void **state)
+{
+	const struct pic_lane *lane;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_sample(&r, 7, T0 + 10000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	for (int i = 0; i < 3; i++) {
+		if (i < 2)
+			mk_sample(&r, 7, T0 + 80000 + 5000 * i, WIRE_WHERE_SAFE_CALL, CFN(9),
+				  CIP(CFN(9)), RET(HS(2)), STOP);
+		else
+			mk_sample(&r, 7, T0 + 90000, WIRE_WHERE_HASKELL, HS(5), IP(HS(5)), STOP);
+		r.sample.site = SITE(1);
+		r.sample.call_start_ns = T0 + 20000;
+		put(&kit, &r);
+	}
+	put(&kit, mk_call(&r, 7, T0 + 20000, T0 + 96000, SITE(1), RET(HS(2)), STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 100000));
+	finish(&kit);
+	lane = lane_of(picture__target(kit.pic, 0), 7);
+	assert_int_equal(lane->cpu_ns, 100000);
+	assert_int_equal(lane->states_ns[ST_SAFE_CALL_CPU], 50000);
+	assert_int_equal(lane->states_ns[ST_HASKELL], 50000);
+	assert_true(lane->sampled_states & 1U << ST_SAFE_CALL_CPU);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_handover),       cmocka_unit_test(test_paused),
-		cmocka_unit_test(test_unknown_at_end), cmocka_unit_test(test_known_at_end),
-		cmocka_unit_test(test_uncounted),      cmocka_unit_test(test_row),
-		cmocka_unit_test(test_many_calls),     cmocka_unit_test(test_cap_waits),
+		cmocka_unit_test(test_handover),	   cmocka_unit_test(test_paused),
+		cmocka_unit_test(test_unknown_at_end),	   cmocka_unit_test(test_known_at_end),
+		cmocka_unit_test(test_uncounted),	   cmocka_unit_test(test_row),
+		cmocka_unit_test(test_many_calls),	   cmocka_unit_test(test_cap_waits),
+		cmocka_unit_test(test_divided_by_samples),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,12 +76,13 @@ static struct ledger_place place_of(const struct seen_thread *th, enum ledger_cl
 
 /*
  * Short calls have a class of their own, whose time the kernel side counts. Calls made while the
- * probes were off are not in that count, and stay with what else the thread did.
+ * probes were off are not in that count, and stay with what else the thread did. So does a call
+ * with a record that called back.
  */
 static bool in_short(const struct finding_out *p)
 {
 	return p->state == ST_SAFE_CALL_CPU && p->class == LEDGER_RUN &&
-	       !(p->ev && (p->ev->flags & EV_CALLS_UNKNOWN));
+	       !(p->cover && p->cover->recorded) && !(p->ev && (p->ev->flags & EV_CALLS_UNKNOWN));
 }
 
 /*
@@ -95,7 +96,7 @@ static int guess(struct thread_builder *b, const struct finding_out *p, int64_t 
 	uint32_t stack;
 	int err;
 
-	if (p->class == LEDGER_CALL && p->cover)
+	if (p->state == ST_SAFE_CALL_CPU && p->cover && p->cover->recorded)
 		err = stack__unsampled_call(b->l->in, b->l->seen, p->cover->ev, &stack);
 	else
 		err = lane__unsampled(b->l, LANE_THREAD, p->state, &stack);

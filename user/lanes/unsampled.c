@@ -13,6 +13,8 @@ const struct cover *seg__cover(const struct thread_builder *b, size_t seg)
 	return i < 0 ? NULL : &b->covers.v[i];
 }
 
+/* No event shows which part of a call with a callback was the C code's own: that is left to the
+ * samples. */
 void finding__set_class(struct finding_out *p, const struct cover *cover)
 {
 	p->cover = cover;
@@ -20,7 +22,7 @@ void finding__set_class(struct finding_out *p, const struct cover *cover)
 	p->class = LEDGER_RUN;
 	if (cover && cover->gc)
 		p->class = LEDGER_GC;
-	else if (cover && cover->recorded && p->state == ST_SAFE_CALL_CPU)
+	else if (cover && cover->recorded && !cover->callback && p->state == ST_SAFE_CALL_CPU)
 		p->class = LEDGER_CALL;
 }
 

@@ -28,9 +28,9 @@
 
 /* What an owner did on the CPU. */
 enum ledger_class {
-	LEDGER_RUN,  /* everything else: Haskell code, unsafe calls, the runtime's own code; code of
-			threads without Haskell */
-	LEDGER_CALL, /* a safe call with a record of its own; `detail`: its site */
+	LEDGER_RUN,   /* everything else: Haskell code, unsafe calls, the runtime's own code; safe
+			 calls with a record that called back; code of threads without Haskell */
+	LEDGER_CALL,  /* a safe call with a record of its own; `detail`: its site */
 	LEDGER_SHORT, /* safe calls too short for a record, all sites together */
 	LEDGER_GC,    /* collections that the thread led */
 	LEDGER_CLASSES,
