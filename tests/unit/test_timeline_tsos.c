@@ -373,6 +373,37 @@ static void test_too_many(void **state)
 	picture__free(next);
 }
 
+/* 5 calls C code, which calls back for most of the time: 5 is in its call all the while, even if
+ * the collector has moved it, and its memory does not show it. */
+static void test_callback(void **state)
+{
+	const struct pic_lane *lane;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_tsos(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	hs_sample(&kit, 7, T0 + 1000, 5);
+	put_tso(&kit, 7, T0 + 25000, 6, "", 5, WIRE_TSO_UNKNOWN);
+	mk_sample(&r, 7, T0 + 25000, WIRE_WHERE_HASKELL, HS(5), IP(HS(5)), STOP);
+	r.sample.site = SITE(1);
+	r.sample.call_start_ns = T0 + 10000;
+	put(&kit, of_tso(&r, 6));
+	put(&kit, of_tso(mk_call(&r, 7, T0 + 30000, T0 + 89000, SITE(2), RET(HS(5)), STOP), 6));
+	put(&kit, of_tso(mk_call(&r, 7, T0 + 10000, T0 + 90000, SITE(1), RET(HS(1)), STOP), 5));
+	hs_sample(&kit, 7, T0 + 95000, 5);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 100000));
+	finish(&kit);
+	lane = tso_of(picture__target(kit.pic, 0), 5);
+	assert_int_equal(lane->states_ns[HS_SAFE_CALL], 80000);
+	assert_int_equal(lane->states_ns[HS_RUNNING], 20000);
+	assert_int_equal(lane->end_ns, T0 + 100000);
+	lane = tso_of(picture__target(kit.pic, 0), 6);
+	assert_int_equal(lane->states_ns[HS_SAFE_CALL], 59000);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -380,6 +411,7 @@ int main(void)
 		cmocka_unit_test(test_between),	       cmocka_unit_test(test_sampled_gcs),
 		cmocka_unit_test(test_not_asked_for),  cmocka_unit_test(test_flows),
 		cmocka_unit_test(test_too_many),       cmocka_unit_test(test_after_a_call),
+		cmocka_unit_test(test_callback),
 	};
 
 	return cmocka_run_group_tests_name("timeline_tsos", tests, NULL, NULL);

@@ -130,11 +130,44 @@ static int claim(struct lanes *l, struct thread_lane *lane, const struct piece *
 	return claims__add(&l->haskell->claims, &c);
 }
 
-int haskell__claim(struct lanes *l, struct thread_lane *lane, const struct piece *v, size_t n)
+/*
+ * A thread whose call has called back is in that call as long as it lasts, whatever its OS thread
+ * does for other Haskell threads meanwhile; what is seen of the thread itself comes first.
+ */
+static int claim_call(struct lanes *l, const struct thread_lane *lane, const struct cover *call)
 {
+	struct ev ev = *call->ev;
+	struct claim c = {
+		.s = {.start_ns = call->start,
+		      .end_ns = call->end,
+		      .tso = ev.tso,
+		      .tid = lane->seen->tid,
+		      .cap = NO_CAP,
+		      .state = ST_SAFE_CALL_CPU,
+		      .exact = call->end_exact},
+		.class = LEDGER_CLASSES,
+		.before = ev.tso == lane->tso ? lane->tso_gap : HS_UNKNOWN,
+		.state = HS_SAFE_CALL,
+	};
+	int err;
+
+	ev.c = 0;
+	err = stack__compose(l->in, l->seen, ST_SAFE_CALL_CPU, &ev, &c.s.stack);
+	return err ? err : claims__add(&l->haskell->claims, &c);
+}
+
+int haskell__claim(struct lanes *l, struct thread_lane *lane, const struct piece *v, size_t n,
+		   const struct cover_list *covers)
+{
+	size_t next = 0;
 	int err = 0;
 
 	for (size_t i = 0; !err && i < n; i++) {
+		for (; !err && next < covers->n && covers->v[next].start <= v[i].s.start_ns; next++)
+			if (covers->v[next].callback && covers->v[next].ev->tso)
+				err = claim_call(l, lane, &covers->v[next]);
+		if (err)
+			break;
 		if (v[i].s.tso)
 			err = claim(l, lane, &v[i]);
 		else if (v[i].s.state == ST_IDLE)

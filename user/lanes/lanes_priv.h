@@ -475,7 +475,9 @@ enum haskell_state haskell_state__of(const struct pic_slice *s, enum thread_stat
 int haskell__new(size_t max, struct haskell **ret_haskell);
 void haskell__free(struct haskell *h);
 int haskell__copy(const struct haskell *h, struct haskell **ret_copy);
-int haskell__claim(struct lanes *l, struct thread_lane *lane, const struct piece *v, size_t n);
+/* `covers`: when the OS thread was in which call, by start. */
+int haskell__claim(struct lanes *l, struct thread_lane *lane, const struct piece *v, size_t n,
+		   const struct cover_list *covers);
 /* `last`: nothing comes after `until`, where the lanes end. */
 int haskell__advance(struct lanes *l, uint64_t until, bool last);
 int haskell__fill(struct lanes *l);

@@ -232,6 +232,13 @@ static uint16_t awaited_by(struct thread_builder *b, const struct finding_out *p
 	return b->had;
 }
 
+/* Haskell code within a call is that of a callback, and not of the thread that made the call. */
+static bool is_callers(const struct finding_out *p, uint64_t tso)
+{
+	return p->cover && !p->cover->gc && p->state != ST_SAFE_CALL_CPU &&
+	       p->cover->ev->tso == tso;
+}
+
 /* A Haskell thread stays on its OS thread until the OS thread returns to the scheduler. */
 static uint64_t tso_of(struct thread_builder *b, const struct finding_out *p)
 {
@@ -252,6 +259,8 @@ static uint64_t tso_of(struct thread_builder *b, const struct finding_out *p)
 	case ST_PREEMPTED:
 		if (p->ev && p->ev->tso)
 			b->tso = p->ev->tso;
+		if (is_callers(p, b->tso))
+			b->tso = 0;
 		return b->tso;
 	default:
 		b->tso = 0;

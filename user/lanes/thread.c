@@ -293,7 +293,7 @@ static int take_part(struct lanes *l, struct thread_lane *lane, struct thread_bu
 	held__resolve(l->seen, b->v, b->n, before, &lane->held);
 	err = caps__claim(l, b->v, b->n);
 	if (!err && l->opts.haskell)
-		err = haskell__claim(l, lane, b->v, b->n);
+		err = haskell__claim(l, lane, b->v, b->n, &b->covers);
 	if (!err)
 		err = caps__moved(l, b->v, b->n, moved);
 	if (!err && b->n)
