@@ -404,14 +404,40 @@ static void test_callback(void **state)
 	timeline__free(kit.tl);
 }
 
+/* A collection's leader that sleeps without a capability has not been called back. */
+static void test_no_callback_of_a_collection(void **state)
+{
+	const struct pic_lane *lane;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_tsos(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	hs_sample(&kit, 7, T0 + 1000, 5);
+	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 10000));
+	put(&kit, mk_off(&r, 7, T0 + 12000, T0 + 14000, T0 + 14000, WIRE_WHERE_NO_CAP, STOP));
+	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 20000));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 30000));
+	finish(&kit);
+	lane = tso_of(picture__target(kit.pic, 0), 5);
+	assert_int_equal(lane->states_ns[HS_SAFE_CALL], 0);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_open_in_flight), cmocka_unit_test(test_states),
-		cmocka_unit_test(test_between),	       cmocka_unit_test(test_sampled_gcs),
-		cmocka_unit_test(test_not_asked_for),  cmocka_unit_test(test_flows),
-		cmocka_unit_test(test_too_many),       cmocka_unit_test(test_after_a_call),
+		cmocka_unit_test(test_open_in_flight),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_between),
+		cmocka_unit_test(test_sampled_gcs),
+		cmocka_unit_test(test_not_asked_for),
+		cmocka_unit_test(test_flows),
+		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_after_a_call),
 		cmocka_unit_test(test_callback),
+		cmocka_unit_test(test_no_callback_of_a_collection),
 	};
 
 	return cmocka_run_group_tests_name("timeline_tsos", tests, NULL, NULL);

@@ -164,7 +164,8 @@ int haskell__claim(struct lanes *l, struct thread_lane *lane, const struct piece
 
 	for (size_t i = 0; !err && i < n; i++) {
 		for (; !err && next < covers->n && covers->v[next].start <= v[i].s.start_ns; next++)
-			if (covers->v[next].callback && covers->v[next].ev->tso)
+			if (!covers->v[next].gc && covers->v[next].callback &&
+			    covers->v[next].ev->tso)
 				err = claim_call(l, lane, &covers->v[next]);
 		if (err)
 			break;
