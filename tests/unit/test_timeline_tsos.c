@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Haskell threads' lanes, safe calls that move between capabilities, and the curves. */
+#include <sys/syscall.h>
+
 #include "intake/seen.h"
 #include "lanes/lanes.h"
 #include "test_timeline_kit.h"
@@ -425,6 +427,63 @@ static void test_no_callback_of_a_collection(void **state)
 	timeline__free(kit.tl);
 }
 
+/* On capability 0. */
+static void hs_sample_0(struct kit *kit, pid_t tid, uint64_t ns, uint64_t tso)
+{
+	union rec r;
+
+	mk_sample(&r, tid, ns, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP);
+	r.sample.rts.cap_no = 0;
+	put(kit, of_tso(&r, tso));
+}
+
+/* How long 5, which was ready when 6 was seen in its place, is known to be ready while 6 is in a
+ * call, or the scheduler waits. */
+static uint64_t ready_ns(bool threaded, bool scheduler)
+{
+	const struct timeline_opts opts = {
+		.start_ns = T0, .start_unix_ns = 1, .haskell_lanes = true};
+	struct kit kit;
+	union rec r;
+	uint64_t ns;
+
+	kit_new_timeline(&kit, &opts);
+	kit_add_way(&kit, PID, T0, 1, threaded);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	hs_sample_0(&kit, 7, T0 + 10000, 5);
+	put_tso(&kit, 7, T0 + 20000, 6, "", 5, 0);
+	hs_sample_0(&kit, 7, T0 + 20000, 6);
+	mk_off(&r, 7, T0 + 30000, T0 + 5000000, T0 + 5000000,
+	       scheduler ? WIRE_WHERE_RTS : WIRE_WHERE_SAFE_CALL, STOP);
+	r.off.syscall = SYS_select;
+	r.off.site = scheduler ? 0 : SITE(1);
+	r.off.call_start_ns = scheduler ? 0 : T0 + 30000;
+	put(&kit, scheduler ? &r : of_tso(&r, 6));
+	if (!scheduler)
+		put(&kit,
+		    of_tso(mk_call(&r, 7, T0 + 30000, T0 + 5010000, SITE(1), RET(HS(1)), STOP), 6));
+	hs_sample_0(&kit, 7, T0 + 5020000, 6);
+	hs_sample_0(&kit, 7, T0 + 5040000, 5);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 5050000));
+	assert_int_equal(timeline__finish(kit.tl, T0 + 5050000), 0);
+	check_all(kit.pic);
+	ns = tso_of(picture__target(kit.pic, 0), 5)->states_ns[HS_RUNNABLE];
+	timeline__free(kit.tl);
+	return ns;
+}
+
+/*
+ * A capability without work has run what was ready. Without -threaded it is idle in safe calls,
+ * too, and nothing else can run meanwhile.
+ */
+static void test_ready_in_calls(void **state)
+{
+	(void)state;
+	assert_in_range(ready_ns(false, false), 5000000, 5020000);
+	assert_in_range(ready_ns(true, false), 1, 50000);
+	assert_in_range(ready_ns(false, true), 1, 50000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -437,6 +496,7 @@ int main(void)
 		cmocka_unit_test(test_too_many),
 		cmocka_unit_test(test_after_a_call),
 		cmocka_unit_test(test_callback),
+		cmocka_unit_test(test_ready_in_calls),
 		cmocka_unit_test(test_no_callback_of_a_collection),
 	};
 

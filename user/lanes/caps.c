@@ -126,13 +126,14 @@ static uint64_t unseen_from(const struct seen_gcs *gcs)
 	return gcs->known || gcs->has_probes ? UINT64_MAX : 0;
 }
 
-/* Keeps what the lanes of Haskell threads need. */
-static int keep(const struct lanes *l, struct cap_lane *lane, const struct pic_slice *s)
+/* Keeps what the lanes of Haskell threads need: `c` is in force, and what is ready waits for it. */
+static int keep(const struct lanes *l, struct cap_lane *lane, const struct claim *c,
+		const struct pic_slice *s)
 {
 	uint64_t from = MAX(s->start_ns, unseen_from(&l->seen->gcs));
 
 	if (s->state == CS_IDLE)
-		return idle__add(&lane->idle, s->start_ns, s->end_ns);
+		return c->weak ? 0 : idle__add(&lane->idle, s->start_ns, s->end_ns);
 	return s->state == CS_GC && from < s->end_ns ? idle__add(&lane->gcs, from, s->end_ns) : 0;
 }
 
@@ -145,7 +146,7 @@ static int put(struct cap_builder *b, const struct claim *c, const struct pic_sl
 	if (c->class == LEDGER_RUN)
 		lane->run_ns += s->end_ns - s->start_ns;
 	if (!err && l->opts.haskell)
-		err = keep(l, lane, s);
+		err = keep(l, lane, c, s);
 	if (err || l->reading)
 		return err;
 	if (s->state == CS_PREEMPTED && lane->runs)
@@ -349,6 +350,13 @@ static int advance_one(struct lanes *l, uint32_t no, struct claim *v, size_t n, 
 
 /* ── all of them ─────────────────────────────────────────────────────────────────────────── */
 
+/* Without -threaded nothing else can use the capability during a safe call: it is idle, and what is
+ * ready stays so. */
+static bool keeps_others_waiting(const struct lanes *l, const struct piece *p)
+{
+	return !l->seen->pub->threaded && p->s.tso && p->s.cap == NO_CAP && p->s.state != ST_IDLE;
+}
+
 int caps__claim(struct lanes *l, const struct piece *v, size_t n)
 {
 	int err = 0;
@@ -360,6 +368,15 @@ int caps__claim(struct lanes *l, const struct piece *v, size_t n)
 		if (v[i].s.cap == NO_CAP && v[i].awaited != NO_CAP) {
 			c.s.cap = v[i].awaited;
 			c.weak = true;
+		} else if (keeps_others_waiting(l, &v[i])) {
+			c = (struct claim){.s = {.start_ns = v[i].s.start_ns,
+						 .end_ns = v[i].s.end_ns,
+						 .exact = 1},
+					   .class = LEDGER_CLASSES,
+					   .state = CS_IDLE,
+					   .weak = true};
+			err = claims__add(&l->caps->claims, &c);
+			continue;
 		}
 		if (c.s.cap >= MAX_CAPS)
 			continue;

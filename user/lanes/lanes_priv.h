@@ -368,7 +368,8 @@ struct claim {
 	uint8_t class;	/* enum ledger_class; LEDGER_CLASSES: off the CPU */
 	uint8_t state;	/* state of the claimed lane */
 	uint8_t before; /* Haskell threads: its state before, as far as its OS thread shows */
-	bool weak;	/* capabilities: held by nobody, and can run once the thread has a CPU */
+	bool weak; /* capabilities: held by nobody; can run once the thread has a CPU, or ends its
+		      call */
 };
 
 struct claims {
