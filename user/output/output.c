@@ -33,8 +33,9 @@ struct outputs {
 	gid_t group;
 	size_t n;
 	struct output each[OUTPUT_MAX_FORMATS];
-	char stem[128]; /* of windows' files; the time is appended */
-	bool old_stay;	/* removing old windows failed, and this has been reported */
+	char stem[128];	       /* of windows' files; the time is appended */
+	struct rotate *rotate; /* NULL: no windows are removed */
+	bool old_stay;	       /* removing old windows failed, and this has been reported */
 	struct utsname uname;
 	char host_id[64]; /* "": not known */
 };
@@ -160,7 +161,7 @@ int outputs__check(const struct output_opts *opts)
 	return -ENOTDIR;
 }
 
-/* Sweeps the windows' directory, which is read for each window anyway. */
+/* Sweeps the windows' directory. */
 static void sweep(const struct outputs *all, const char *path)
 {
 	const char *name;
@@ -212,9 +213,13 @@ static int plan(struct outputs *all, const char *stem)
 			return err;
 		all->n++;
 	}
-	if (opts->windows && all->n && strcmp(all->each[0].path, "-") != 0)
-		sweep(all, all->each[0].path);
-	return 0;
+	if (!opts->windows || !all->n || !strcmp(all->each[0].path, "-"))
+		return 0;
+	sweep(all, all->each[0].path);
+	err = rotate__new(opts, all->stem, all->owner, &all->rotate);
+	if (err)
+		log_error("no memory");
+	return err;
 }
 
 /* Reads machine-id(5), 32 hexadecimal digits that stay the same across boots, and the host's
@@ -275,6 +280,8 @@ int outputs__plan(const struct output_opts *opts, const char *comm, pid_t pid,
 
 void outputs__free(struct outputs *outputs)
 {
+	if (outputs)
+		rotate__free(outputs->rotate);
 	free(outputs);
 }
 
@@ -558,6 +565,7 @@ int outputs__write_window(struct outputs *outputs, const struct picture *pic)
 	if (err)
 		remove_all(outputs);
 	/* even if the disk was full: this makes room for the next window */
-	note_rotated(outputs, rotate__files(opts, outputs->stem, outputs->owner));
+	note_rotated(outputs,
+		     rotate__window(outputs->rotate, picture__session(pic)->start_unix_ns, !err));
 	return err;
 }

@@ -76,12 +76,17 @@ static bool ends_with(const char *s, size_t len, const char *suffix)
 	return len > n && s[len - n - 1] != '/' && !memcmp(s + len - n, suffix, n);
 }
 
-bool place__is_suffix(const char *text)
+const char *place__suffix(size_t i)
+{
+	return i < ARRAY_SIZE(kinds) ? kinds[i].format->suffix : NULL;
+}
+
+int place__find_suffix(const char *text)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (!strcmp(text, kinds[i].format->suffix))
-			return true;
-	return false;
+			return (int)i;
+	return -1;
 }
 
 /* The length of the path without the longest suffix that belongs to a format. */

@@ -15,8 +15,10 @@
  */
 int place__choose(const struct output_opts *opts, const struct export_format *format,
 		  size_t n_files, const char *stem, char path[PATH_MAX]);
-/* True if `text` is some format's suffix: ".json". */
-bool place__is_suffix(const char *text);
+/* The formats' suffixes, such as ".json", by an index below 32; NULL: there are no more. */
+const char *place__suffix(size_t i);
+/* The index of the suffix that `text` is; -1: it is none. */
+int place__find_suffix(const char *text);
 /* True for a directory, or a path that ends with a slash. */
 bool place__is_directory(const char *path);
 /* How to open such a file, for people: "open it in a browser". A constant in which `%s` stands for

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* rotate: finds the windows' files, and removes the oldest. */
+/* rotate: keeps count of the windows in the directory, and removes the oldest. */
 #include "rotate_priv.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,181 +16,283 @@
 #include "output.h"
 #include "places_priv.h"
 
-#define MAX_FILES ((size_t)1 << 20)
+/* How many of the oldest windows are known by their names. Once they are removed, the directory is
+ * read for the next ones. */
+#define BATCH 4096
+/* It is also read when a reading took one part in this many of the time since, or after this time:
+ * others may have removed or added windows. */
+#define SHARE	   300
+#define LONGEST_NS 600000000000ULL
+/* The same if there is a sign of that. */
+#define SHARE_IF_DOUBT 10
+/* Limit on the wait for another process that reads or removes. */
+#define LOCK_WAIT_NS 2000000000ULL
+#define NAME_SIZE    256
 
-struct file {
-	char *name;
-	const char *time; /* points into name */
-	bool ahead;	  /* of the clock, which has been set back since */
-	uint64_t bytes;
+/* The oldest windows that are left from the last reading of the directory. */
+struct batch {
+	size_t at, n;
+	struct rotate_window v[BATCH];
 };
 
-struct files {
-	struct file *v;
-	size_t n, cap;
-	uint64_t bytes;
-	size_t windows;
+struct rotate {
+	const struct output_opts *opts;
+	char stem[NAME_SIZE - 64];
+	uid_t owner;
+	pthread_mutex_t lock; /* of all the rest */
+	bool known;	      /* false: the rest is not valid */
+	dev_t dev;
+	ino_t ino;
+	uint64_t read_ns, took_ns; /* when the directory was read, and how long it took */
+	uint64_t newest;	   /* the last window that is known */
+	uint64_t windows, bytes;   /* in the directory */
+	bool doubt;		   /* there are signs that these are wrong */
+	int err;		   /* the first failure to remove a file since the reading */
+	struct batch past, ahead;
 };
 
-void rotate__time(uint64_t unix_ns, char ret_text[ROTATE_TIME_SIZE])
+static int init_lock(pthread_mutex_t *lock)
 {
-	time_t seconds = (time_t)(unix_ns / 1000000000);
-	char date[16] = "";
-	struct tm tm;
+	pthread_mutexattr_t attr;
+	int err = pthread_mutexattr_init(&attr);
 
-	if (gmtime_r(&seconds, &tm))
-		strftime(date, sizeof(date), "%Y%m%dT%H%M%S", &tm);
-	snprintf(ret_text, ROTATE_TIME_SIZE, "%s.%03uZ", date,
-		 (unsigned)(unix_ns / 1000000 % 1000));
+	if (err)
+		return -err;
+	err = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	if (!err)
+		err = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	if (!err)
+		err = pthread_mutex_init(lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+	return -err;
 }
 
-/* The time in the name of a window's file; NULL: not such a name. */
-static const char *time_in(const char *name, const char *stem)
+int rotate__new(const struct output_opts *opts, const char *stem, uid_t owner,
+		struct rotate **ret_rotate)
 {
-	static const char shape[] = "00000000T000000.000Z.";
-	size_t len = strlen(stem);
-	const char *t = name + len + 1;
-
-	if (strncmp(name, stem, len) != 0 || name[len] != '-')
-		return NULL;
-	for (size_t i = 0; i + 1 < sizeof(shape); i++)
-		if (shape[i] == '0' ? t[i] < '0' || t[i] > '9' : t[i] != shape[i])
-			return NULL;
-	return place__is_suffix(t + sizeof(shape) - 2) ? t : NULL;
-}
-
-static int same_time(const struct file *a, const struct file *b)
-{
-	return strncmp(a->time, b->time, ROTATE_TIME_SIZE - 4);
-}
-
-/* Sorts by time, those in the future first: otherwise each new window would count as older than
- * they are. */
-static int by_time(const void *pa, const void *pb)
-{
-	const struct file *a = pa, *b = pb;
-
-	return a->ahead != b->ahead ? b->ahead - a->ahead : same_time(a, b);
-}
-
-static void find_ahead(struct files *files)
-{
-	char now[ROTATE_TIME_SIZE];
-	struct file limit = {.time = now};
-
-	rotate__time(time__realtime_ns(), now);
-	for (size_t i = 0; i < files->n; i++)
-		files->v[i].ahead = same_time(&files->v[i], &limit) > 0;
-}
-
-/* Other users' files in the directory are neither counted nor removed: otherwise a terabyte file
- * dated in the far future would cause all of this user's to be removed. */
-static bool is_ours(const struct stat *st, uid_t owner)
-{
-	return S_ISREG(st->st_mode) && st->st_nlink == 1 &&
-	       (st->st_uid == 0 || st->st_uid == geteuid() || st->st_uid == owner);
-}
-
-static int add(struct files *files, int dir, const char *name, const char *stem, uid_t owner)
-{
-	struct file file = {0};
-	struct stat st;
+	struct rotate *r;
 	int err;
 
-	if (!time_in(name, stem) || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ||
-	    !is_ours(&st, owner))
+	if (!opts->keep && !opts->keep_bytes && !opts->keep_for_ns) {
+		*ret_rotate = NULL;
 		return 0;
-	err = ARRAY_RESERVE(files->v, files->cap, files->n + 1, MAX_FILES);
-	if (err)
-		return err;
-	file.name = strdup(name);
-	if (!file.name)
+	}
+	r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (r == MAP_FAILED)
 		return -ENOMEM;
-	file.time = time_in(file.name, stem);
-	file.bytes = (uint64_t)st.st_blocks * 512;
-	files->bytes += file.bytes;
-	files->v[files->n++] = file;
+	r->opts = opts;
+	r->owner = owner;
+	err = init_lock(&r->lock);
+	if (!err && snprintf(r->stem, sizeof(r->stem), "%s", stem) >= (int)sizeof(r->stem))
+		err = -ENAMETOOLONG;
+	if (err) {
+		munmap(r, sizeof(*r));
+		return err;
+	}
+	*ret_rotate = r;
 	return 0;
 }
 
-static int list(int dir, const char *stem, uid_t owner, struct files *ret_files)
+void rotate__free(struct rotate *r)
 {
-	struct dirent *e;
-	DIR *d;
-	int err = dir__stream(dir, &d);
-
-	if (err)
-		return err;
-	while (!err && (e = readdir(d)))
-		err = add(ret_files, dir, e->d_name, stem, owner);
-	closedir(d);
-	find_ahead(ret_files);
-	if (ret_files->n)
-		qsort(ret_files->v, ret_files->n, sizeof(*ret_files->v), by_time);
-	for (size_t i = 0; i < ret_files->n; i++)
-		ret_files->windows += !i || same_time(&ret_files->v[i - 1], &ret_files->v[i]);
-	return err;
+	if (r)
+		munmap(r, sizeof(*r));
 }
 
-/* Removes all files of one window, those from i to `next`. */
-static int remove_window(struct files *files, int dir, size_t i, size_t next)
+/* -ETIMEDOUT: another process reads a directory that is very large, or on a disk that hangs. */
+static int lock(struct rotate *r)
 {
-	int err = 0;
+	uint64_t until = time__monotonic_ns() + LOCK_WAIT_NS;
+	const struct timespec at = {.tv_sec = (time_t)(until / 1000000000),
+				    .tv_nsec = (long)(until % 1000000000)};
+	int err = pthread_mutex_clocklock(&r->lock, CLOCK_MONOTONIC, &at);
 
-	for (; i < next; i++) {
-		if (unlinkat(dir, files->v[i].name, 0) && errno != ENOENT && !err)
-			err = -errno;
-		files->bytes -= files->v[i].bytes;
+	if (err != EOWNERDEAD)
+		return -err;
+	r->known = false;
+	return -pthread_mutex_consistent(&r->lock);
+}
+
+/* ── what is there ───────────────────────────────────────────────────────────────────────── */
+
+static void take(struct batch *batch, const struct rotate_oldest *oldest)
+{
+	batch->at = 0;
+	batch->n = MIN(oldest->n, (size_t)BATCH);
+	if (batch->n)
+		memcpy(batch->v, oldest->v, batch->n * sizeof(*batch->v));
+}
+
+/* Counts at most as many windows as can be removed until the next reading, and those that stay. */
+static int read_directory(struct rotate *r, int dir, const struct stat *st)
+{
+	struct rotate_listing listing;
+	uint64_t begun = time__monotonic_ns();
+	int err;
+
+	r->known = false;
+	err = rotate__list(dir, r->stem, r->owner, (size_t)r->opts->keep + BATCH + 1, &listing);
+	if (!err) {
+		take(&r->past, &listing.past);
+		take(&r->ahead, &listing.ahead);
+		r->windows = listing.past.n + listing.ahead.n;
+		r->bytes = listing.bytes;
+		r->newest = listing.newest;
+		r->dev = st->st_dev;
+		r->ino = st->st_ino;
+		r->read_ns = time__monotonic_ns();
+		r->took_ns = r->read_ns - begun;
+		r->doubt = false;
+		r->err = 0;
+		r->known = true;
 	}
-	files->windows--;
+	rotate__free_listing(&listing);
 	return err;
 }
 
-/* Removes the oldest windows with all their files until the rest is within the limits. */
-static int remove_oldest(const struct output_opts *opts, struct files *files, int dir)
+static bool is_time_to_read(const struct rotate *r, const struct stat *st)
 {
-	char oldest[ROTATE_TIME_SIZE];
-	struct file limit = {.time = oldest};
-	uint64_t now = time__realtime_ns();
-	int err = 0, failed;
+	uint64_t share = r->doubt ? SHARE_IF_DOUBT : SHARE;
 
-	rotate__time(now - MIN(opts->keep_for_ns, now), oldest);
-	for (size_t i = 0, next; i < files->n && files->windows > 1; i = next) {
-		const struct file *first = &files->v[i];
-		bool goes = (opts->keep && files->windows > opts->keep) ||
-			    (opts->keep_bytes && files->bytes > opts->keep_bytes) ||
-			    (opts->keep_for_ns && same_time(first, &limit) < 0);
+	return !r->known || r->dev != st->st_dev || r->ino != st->st_ino ||
+	       time__monotonic_ns() - r->read_ns >= MIN(r->took_ns * share, LONGEST_NS);
+}
 
-		if (!goes && !first->ahead)
+/* What the window's files take up. */
+static uint64_t measure(const struct rotate *r, int dir, uint64_t time)
+{
+	char name[NAME_SIZE];
+	uint64_t bytes = 0;
+	struct stat st;
+
+	for (size_t i = 0; place__suffix(i); i++) {
+		rotate__name(r->stem, time, i, name, sizeof(name));
+		if (!fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && rotate__is_ours(&st, r->owner))
+			bytes += (uint64_t)st.st_blocks * 512;
+	}
+	return bytes;
+}
+
+/* ── removing ────────────────────────────────────────────────────────────────────────────── */
+
+/* Removes all files of one window. */
+static void remove_window(struct rotate *r, int dir, const struct rotate_window *w)
+{
+	char name[NAME_SIZE];
+	struct stat st;
+
+	for (size_t i = 0; place__suffix(i); i++) {
+		if (!(w->suffixes & 1U << i))
+			continue;
+		rotate__name(r->stem, w->time, i, name, sizeof(name));
+		if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || !rotate__is_ours(&st, r->owner))
+			r->doubt = true;
+		else if (unlinkat(dir, name, 0) && errno != ENOENT && !r->err)
+			r->err = -errno;
+	}
+	r->windows--;
+	r->bytes -= MIN(r->bytes, w->bytes);
+}
+
+static bool is_over(const struct rotate *r)
+{
+	const struct output_opts *opts = r->opts;
+
+	return r->windows > 1 && ((opts->keep && r->windows > opts->keep) ||
+				  (opts->keep_bytes && r->bytes > opts->keep_bytes));
+}
+
+/* Removes the oldest windows with all their files until the rest is within the limits, or none is
+ * known by name any more. */
+static void remove_oldest(struct rotate *r, int dir)
+{
+	uint64_t now = time__realtime_ns(), now_key = rotate__key(now);
+	uint64_t oldest = rotate__key(now - MIN(r->opts->keep_for_ns, now));
+
+	/* those in the future first: otherwise each new window would count as older than they
+	 * are */
+	while (is_over(r) && r->ahead.at < r->ahead.n) {
+		const struct rotate_window *w = &r->ahead.v[r->ahead.at++];
+
+		/* one that has become past is younger than the other past ones */
+		if (w->time > now_key)
+			remove_window(r, dir, w);
+	}
+	while (r->past.at < r->past.n) {
+		const struct rotate_window *w = &r->past.v[r->past.at];
+
+		if (w->time >= r->newest ||
+		    !(is_over(r) || (r->opts->keep_for_ns && w->time < oldest)))
 			break;
-		for (next = i + 1; next < files->n && !same_time(first, &files->v[next]);)
-			next++;
-		failed = goes ? remove_window(files, dir, i, next) : 0;
-		err = err ? err : failed;
+		r->past.at++;
+		remove_window(r, dir, w);
 	}
-	return err;
 }
 
-int rotate__files(const struct output_opts *opts, const char *stem, uid_t owner)
+/* True if further windows may have to go whose names are not known. */
+static bool lacks_names(const struct rotate *r)
 {
-	struct files files = {.n = 0};
+	bool over = is_over(r) || (r->opts->keep_for_ns && r->windows > 1);
+
+	/* if removing fails, they are found again by the next reading that is due */
+	return over && r->past.at == r->past.n && !r->err;
+}
+
+static int update(struct rotate *r, int dir, uint64_t time, bool written)
+{
+	struct stat st;
+	bool read = false;
+	int err;
+
+	if (fstat(dir, &st))
+		return -errno;
+	/* the clock was set back, or the reading has found the window already */
+	if (written && r->known && time <= r->newest)
+		r->doubt = true;
+	if (is_time_to_read(r, &st)) {
+		read = true;
+		err = read_directory(r, dir, &st);
+		if (err)
+			return err;
+	} else if (written && time > r->newest) {
+		r->newest = time;
+		r->windows++;
+		if (r->opts->keep_bytes)
+			r->bytes += measure(r, dir, time);
+	}
+	remove_oldest(r, dir);
+	if (!read && lacks_names(r)) {
+		err = read_directory(r, dir, &st);
+		if (err)
+			return err;
+		remove_oldest(r, dir);
+	}
+	return r->err;
+}
+
+int rotate__window(struct rotate *r, uint64_t start_unix_ns, bool written)
+{
+	const struct output_opts *opts = r ? r->opts : NULL;
 	char path[PATH_MAX];
 	const char *base;
 	int dir = -1, err;
 
-	if (!opts->keep && !opts->keep_bytes && !opts->keep_for_ns)
+	if (!r)
 		return 0;
-	if (snprintf(path, sizeof(path), "%s/%s", opts->path ? opts->path : ".", stem) >=
+	if (snprintf(path, sizeof(path), "%s/%s", opts->path ? opts->path : ".", r->stem) >=
 	    (int)sizeof(path))
 		return 0;
-	err = dir__open_of(path, owner, &dir, &base);
-	if (!err)
-		err = list(dir, stem, owner, &files);
-	if (!err)
-		err = remove_oldest(opts, &files, dir);
+	err = dir__open_of(path, r->owner, &dir, &base);
+	if (err)
+		return err;
+	err = lock(r);
+	if (!err) {
+		err = update(r, dir, rotate__key(start_unix_ns), written);
+		pthread_mutex_unlock(&r->lock);
+	} else if (err == -ETIMEDOUT) {
+		/* the next reading counts the window */
+		err = 0;
+	}
 	fd__close(&dir);
-	for (size_t i = 0; i < files.n; i++)
-		free(files.v[i].name);
-	free(files.v);
 	return err;
 }
