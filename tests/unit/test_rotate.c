@@ -178,7 +178,7 @@ static void test_ahead(void **state)
 
 /* ── many windows ────────────────────────────────────────────────────────────────────────── */
 
-#define MANY 10000
+#define MANY 3000
 
 /* A whole second; the windows are numbered by the seconds after it. */
 static uint64_t base_ns;
@@ -202,7 +202,7 @@ static void make_many(size_t n)
 {
 	uint64_t now = time__realtime_ns();
 
-	base_ns = now - now % 1000000000 - 2ULL * MANY * 1000000000;
+	base_ns = now - now % 1000000000 - 20000ULL * 1000000000;
 	for (size_t i = 0; i < n; i++)
 		make(name_of(i), 1);
 }
@@ -263,6 +263,20 @@ static void test_many(void **state)
 	}
 	expect(202, MANY + 202, 0);
 	assert_true(rest < 20 * first);
+	rotate__free(r);
+}
+
+/* More windows are removed than are known by name after one reading of the directory. */
+static void test_one_after_the_other(void **state)
+{
+	struct output_opts opts = {.path = dir, .keep = 4200};
+	struct rotate *r = begin(&opts);
+
+	(void)state;
+	make_many(4200);
+	for (size_t i = 4200; i < 8500; i++)
+		write_window(r, i);
+	expect(4300, 8500, 0);
 	rotate__free(r);
 }
 
@@ -416,6 +430,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ahead, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_left_over, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_many, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_one_after_the_other, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_too_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_removed_by_others, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_replaced, set_up, tear_down),

@@ -19,6 +19,8 @@
 /* How many of the oldest windows are known by their names. Once they are removed, the directory is
  * read for the next ones. */
 #define BATCH 4096
+/* How many can be removed after one reading. */
+#define MANY 65536
 /* It is also read when a reading took one part in this many of the time since, or after this time:
  * others may have removed or added windows. */
 #define SHARE	   300
@@ -33,6 +35,12 @@
 struct batch {
 	size_t at, n;
 	struct rotate_window v[BATCH];
+};
+
+/* Names of windows, from the oldest on, of which those before `at` have been removed. */
+struct names {
+	const struct rotate_window *v;
+	size_t n, at;
 };
 
 struct rotate {
@@ -115,41 +123,6 @@ static int lock(struct rotate *r)
 
 /* ── what is there ───────────────────────────────────────────────────────────────────────── */
 
-static void take(struct batch *batch, const struct rotate_oldest *oldest)
-{
-	batch->at = 0;
-	batch->n = MIN(oldest->n, (size_t)BATCH);
-	if (batch->n)
-		memcpy(batch->v, oldest->v, batch->n * sizeof(*batch->v));
-}
-
-/* Counts at most as many windows as can be removed until the next reading, and those that stay. */
-static int read_directory(struct rotate *r, int dir, const struct stat *st)
-{
-	struct rotate_listing listing;
-	uint64_t begun = time__monotonic_ns();
-	int err;
-
-	r->known = false;
-	err = rotate__list(dir, r->stem, r->owner, (size_t)r->opts->keep + BATCH + 1, &listing);
-	if (!err) {
-		take(&r->past, &listing.past);
-		take(&r->ahead, &listing.ahead);
-		r->windows = listing.past.n + listing.ahead.n;
-		r->bytes = listing.bytes;
-		r->newest = listing.newest;
-		r->dev = st->st_dev;
-		r->ino = st->st_ino;
-		r->read_ns = time__monotonic_ns();
-		r->took_ns = r->read_ns - begun;
-		r->doubt = false;
-		r->err = 0;
-		r->known = true;
-	}
-	rotate__free_listing(&listing);
-	return err;
-}
-
 static bool is_time_to_read(const struct rotate *r, const struct stat *st)
 {
 	uint64_t share = r->doubt ? SHARE_IF_DOUBT : SHARE;
@@ -202,31 +175,81 @@ static bool is_over(const struct rotate *r)
 				  (opts->keep_bytes && r->bytes > opts->keep_bytes));
 }
 
-/* Removes the oldest windows with all their files until the rest is within the limits, or none is
- * known by name any more. */
-static void remove_oldest(struct rotate *r, int dir)
+/* Removes the oldest windows with all their files until the rest is within the limits, or no more
+ * are known by name. */
+static void remove_oldest(struct rotate *r, int dir, struct names *past, struct names *ahead)
 {
 	uint64_t now = time__realtime_ns(), now_key = rotate__key(now);
 	uint64_t oldest = rotate__key(now - MIN(r->opts->keep_for_ns, now));
 
 	/* those in the future first: otherwise each new window would count as older than they
 	 * are */
-	while (is_over(r) && r->ahead.at < r->ahead.n) {
-		const struct rotate_window *w = &r->ahead.v[r->ahead.at++];
+	while (is_over(r) && ahead->at < ahead->n) {
+		const struct rotate_window *w = &ahead->v[ahead->at++];
 
 		/* one that has become past is younger than the other past ones */
 		if (w->time > now_key)
 			remove_window(r, dir, w);
 	}
-	while (r->past.at < r->past.n) {
-		const struct rotate_window *w = &r->past.v[r->past.at];
+	while (past->at < past->n) {
+		const struct rotate_window *w = &past->v[past->at];
 
 		if (w->time >= r->newest ||
 		    !(is_over(r) || (r->opts->keep_for_ns && w->time < oldest)))
 			break;
-		r->past.at++;
+		past->at++;
 		remove_window(r, dir, w);
 	}
+}
+
+static void remove_known(struct rotate *r, int dir)
+{
+	struct names past = {r->past.v, r->past.n, r->past.at};
+	struct names ahead = {r->ahead.v, r->ahead.n, r->ahead.at};
+
+	remove_oldest(r, dir, &past, &ahead);
+	r->past.at = past.at;
+	r->ahead.at = ahead.at;
+}
+
+static void take(struct batch *batch, const struct names *left)
+{
+	batch->at = 0;
+	batch->n = MIN(left->n - left->at, (size_t)BATCH);
+	if (batch->n)
+		memcpy(batch->v, left->v + left->at, batch->n * sizeof(*batch->v));
+}
+
+/* Reads the directory, and removes what has to go. Counts at most as many windows as it can remove,
+ * and those that stay. */
+static int read_directory(struct rotate *r, int dir, const struct stat *st)
+{
+	struct rotate_listing listing;
+	uint64_t begun = time__monotonic_ns();
+	int err;
+
+	r->known = false;
+	err = rotate__list(dir, r->stem, r->owner, (size_t)r->opts->keep + MANY + 1, &listing);
+	if (!err) {
+		struct names past = {listing.past.v, listing.past.n, 0};
+		struct names ahead = {listing.ahead.v, listing.ahead.n, 0};
+
+		r->windows = listing.past.n + listing.ahead.n;
+		r->bytes = listing.bytes;
+		r->newest = listing.newest;
+		r->dev = st->st_dev;
+		r->ino = st->st_ino;
+		r->read_ns = time__monotonic_ns();
+		r->took_ns = r->read_ns - begun;
+		r->doubt = false;
+		r->err = 0;
+		remove_oldest(r, dir, &past, &ahead);
+		take(&r->past, &past);
+		take(&r->ahead, &ahead);
+		r->known = true;
+	}
+	rotate__free_listing(&listing);
+	return err;
 }
 
 /* True if further windows may have to go whose names are not known. */
@@ -241,7 +264,6 @@ static bool lacks_names(const struct rotate *r)
 static int update(struct rotate *r, int dir, uint64_t time, bool written)
 {
 	struct stat st;
-	bool read = false;
 	int err;
 
 	if (fstat(dir, &st))
@@ -249,25 +271,19 @@ static int update(struct rotate *r, int dir, uint64_t time, bool written)
 	/* the clock was set back, or the reading has found the window already */
 	if (written && r->known && time <= r->newest)
 		r->doubt = true;
-	if (is_time_to_read(r, &st)) {
-		read = true;
-		err = read_directory(r, dir, &st);
-		if (err)
-			return err;
-	} else if (written && time > r->newest) {
-		r->newest = time;
-		r->windows++;
-		if (r->opts->keep_bytes)
-			r->bytes += measure(r, dir, time);
+	if (!is_time_to_read(r, &st)) {
+		if (written && time > r->newest) {
+			r->newest = time;
+			r->windows++;
+			if (r->opts->keep_bytes)
+				r->bytes += measure(r, dir, time);
+		}
+		remove_known(r, dir);
+		if (!lacks_names(r))
+			return r->err;
 	}
-	remove_oldest(r, dir);
-	if (!read && lacks_names(r)) {
-		err = read_directory(r, dir, &st);
-		if (err)
-			return err;
-		remove_oldest(r, dir);
-	}
-	return r->err;
+	err = read_directory(r, dir, &st);
+	return err ? err : r->err;
 }
 
 int rotate__window(struct rotate *r, uint64_t start_unix_ns, bool written)
