@@ -50,6 +50,46 @@ def test_without_privileges(t):
         check(state == "MISSING" and "sudo" in text, f"{name}: {state} {text}")
 
 
+def without(path):
+    """A prefix: the program runs where nothing is mounted at the path."""
+    return ("unshare", "--mount", "sh", "-c", f"umount -l {path} && exec \"$@\"", "sh")
+
+
+def test_without_proc(t):
+    """That /proc is not mounted is reported as such, instead of missing privileges or no processes."""
+    want = "/proc: not mounted: mount -t proc proc /proc"
+    for args in (("--list",), ("-d", 1), ("--pid", os.getpid(), "-d", 1)):
+        done = subprocess.run([*without("/proc"), SAFESCOPED, *map(str, args)], capture_output=True, text=True, timeout=60)
+        check(done.returncode == 2 and done.stderr == f"safescoped: {want}\n",
+              f"{args}: {done.returncode}, {done.stdout} {done.stderr}")
+    code, found = doctor("--pid", os.getpid(), prefix=without("/proc"))
+    check(code == 2 and found["/proc"] == ("MISSING", want.removeprefix("/proc: ")), f"{code}: {found}")
+    check(set(found) == {"kernel", "/proc"}, f"{found}")
+
+
+def test_without_sys(t):
+    """If /sys is not mounted, no other kernel is asked for."""
+    done = subprocess.run([*without("/sys"), SAFESCOPED, "-d", "1"], capture_output=True, text=True, timeout=60)
+    check(done.returncode == 2 and "/sys is not mounted: mount -t sysfs" in done.stderr, f"{done.returncode}, {done.stderr}")
+    code, found = doctor(prefix=without("/sys"))
+    check(code == 2 and "/sys is not mounted" in found["BTF"][1], f"{code}: {found['BTF']}")
+    check(not re.search("CONFIG_|Linux 6|built in", found["BTF"][1] + found["tracepoints"][1] + found["perf uprobes"][1] +
+                        found["lockdown"][1]), f"{found}")
+
+
+def test_hidden(t):
+    """A process that hidepid hides exists all the same."""
+    copy = t.copy_for_all(SAFESCOPED)
+    target = t.target("Server", ready="waiting")
+    prefix = ("unshare", "--mount", "sh", "-c", "mount -t proc -o hidepid=2 proc /proc && exec \"$@\"", "sh", "setpriv",
+              "--reuid=65534", "--regid=65534", "--clear-groups")
+    _, found = doctor("--pid", target.pid, prefix=prefix, binary=copy)
+    check("hidepid" in found["process"][1] and "CAP_SYS_PTRACE" in found["process"][1], f"{found['process']}")
+    target.kill()
+    _, found = doctor("--pid", target.pid, prefix=prefix, binary=copy)
+    check("no such process" in found["process"][1], f"{found['process']}")
+
+
 @cases("thr", "thr_p", "dyn")
 def test_a_process(t, way):
     target = t.target("Server", way=way, ready="waiting", rts=("-N2",))

@@ -116,7 +116,8 @@ static void report_uprobes(struct doctor *d, const struct kernel_features *f)
 		       : "cannot be tried without CAP_BPF and CAP_PERFMON");
 	report(d, f->perf_uprobes, OPTIONAL, "perf uprobes", "%s",
 	       f->perf_uprobes ? (f->uprobe_multi ? "not used: uprobe_multi is available" : "used")
-			       : "needs a kernel built with CONFIG_UPROBE_EVENTS");
+	       : f->sys	       ? "needs a kernel built with CONFIG_UPROBE_EVENTS"
+			       : "cannot be tried without /sys");
 }
 
 /* Only the kernel's verifier can decide this for certain. */
@@ -147,6 +148,11 @@ static void report_kernel(struct doctor *d, const struct kernel_features *f)
 	bool locked = strcmp(f->lockdown, "confidentiality") == 0;
 
 	report(d, f->release[0], NEEDED, "kernel", "Linux %s", f->release);
+	/* all the rest is read from it */
+	if (!f->proc) {
+		report(d, false, NEEDED, "/proc", KERNEL_NO_PROC);
+		return;
+	}
 	report(d, f->host_pids, NEEDED, "PID namespace", "%s",
 	       f->host_pids ? "the host's"
 			    : "not the host's, whose PIDs the kernel reports; run safescoped in "
@@ -157,9 +163,7 @@ static void report_kernel(struct doctor *d, const struct kernel_features *f)
 				"timestamps; run safescoped outside it");
 	report_caps(d, f);
 	report(d, f->btf, NEEDED, "BTF", "%s",
-	       f->btf ? "/sys/kernel/btf/vmlinux"
-		      : "no /sys/kernel/btf/vmlinux; needs a kernel built with "
-			"CONFIG_DEBUG_INFO_BTF, as every distribution's has been since 2021");
+	       f->btf ? "/sys/kernel/btf/vmlinux" : kernel__btf_advice(f));
 	report(d, f->ringbuf, NEEDED, "ring buffer", "%s",
 	       f->ringbuf ? "BPF_MAP_TYPE_RINGBUF"
 	       : can_try  ? kernel__ringbuf_advice(f)
@@ -172,11 +176,14 @@ static void report_kernel(struct doctor *d, const struct kernel_features *f)
 	       !f->perf_event && can_try ? kernel__perf_advice(f) : "");
 	report(d, f->sched, NEEDED, "tracepoints", "%s",
 	       f->sched	 ? "sched_switch, sched_wakeup, sched_process_fork, _exec and _exit"
+	       : !f->btf ? "cannot be tried without BTF"
 	       : can_try ? "the kernel's BTF lacks the scheduler's tracepoints; needs Linux 6.1 or "
 			   "later"
 			 : untried);
 	report(d, !locked, NEEDED, "lockdown", "%s%s",
-	       f->lockdown[0] ? f->lockdown : "none (not built in)",
+	       f->lockdown[0]  ? f->lockdown
+	       : f->securityfs ? "none (not built in)"
+			       : "not known: securityfs is not mounted (at /sys/kernel/security)",
 	       locked ? "; it forbids reading memory from BPF: boot without "
 			"lockdown=confidentiality"
 		      : "");
@@ -343,7 +350,7 @@ int doctor__run(const struct options *options)
 	}
 	kernel__features(&f);
 	report_kernel(&d, &f);
-	for (size_t i = 0; i < options->n_pids; i++)
+	for (size_t i = 0; f.proc && i < options->n_pids; i++)
 		report_process(&d, options, cache, options->pids[i]);
 	target_cache__free(cache);
 	err = output__flush(stdout);

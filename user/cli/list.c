@@ -15,6 +15,7 @@
 
 #include "base/base.h"
 #include "confine/caps.h"
+#include "kernel/kernel.h"
 #include "process/cgroup.h"
 #include "process/proc.h"
 #include "process/select.h"
@@ -403,9 +404,12 @@ int list__run(const struct options *options)
 	struct list list = {.select = &options->select};
 	int err;
 
+	if (!proc__is_mounted()) {
+		log_error("/proc: " KERNEL_NO_PROC);
+		return EXIT_FAILED;
+	}
 	fd__raise_limit();
 	err = target_cache__new(&list.cache);
-
 	if (!err &&
 	    target_cache__open_archives(list.cache, options->archives, options->n_archives)) {
 		target_cache__free(list.cache);

@@ -2,6 +2,7 @@
 /* Finds out what this kernel and these privileges allow, by trying. */
 #include <errno.h>
 #include <linux/capability.h>
+#include <linux/magic.h>
 #include <linux/seccomp.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <bpf/btf.h>
@@ -57,6 +59,14 @@ static uint64_t status_number(const char *key, int base)
 bool kernel__has_cap(const struct kernel_features *f, int cap)
 {
 	return (f->caps >> cap) & 1 || (f->caps >> CAP_SYS_ADMIN) & 1;
+}
+
+/* Also true if this cannot be found out. */
+static bool is_mounted(const char *path, uint32_t magic)
+{
+	struct statfs fs;
+
+	return statfs(path, &fs) || (uint32_t)fs.f_type == magic;
 }
 
 /* The active mode is in brackets: "none [integrity] confidentiality". */
@@ -127,6 +137,8 @@ void kernel__features(struct kernel_features *ret_features)
 
 	if (!uname(&uts))
 		snprintf(f.release, sizeof(f.release), "%s", uts.release);
+	f.proc = proc__is_mounted();
+	f.sys = is_mounted("/sys", SYSFS_MAGIC);
 	f.caps = status_number("\nCapEff:", 16);
 	f.seccomp = status_number("\nSeccomp:", 10) == SECCOMP_MODE_FILTER;
 	f.host_pids = has_host_pids();
@@ -135,6 +147,7 @@ void kernel__features(struct kernel_features *ret_features)
 	if (text[0])
 		f.perf_paranoid = (int)strtol(text, NULL, 10);
 	read_lockdown(f.lockdown);
+	f.securityfs = f.sys && is_mounted("/sys/kernel/security", SECURITYFS_MAGIC);
 	f.btf = access("/sys/kernel/btf/vmlinux", R_OK) == 0;
 	f.perf_uprobes = access("/sys/bus/event_source/devices/uprobe/type", R_OK) == 0;
 	if (kernel__has_cap(&f, CAP_BPF) && kernel__has_cap(&f, CAP_PERFMON)) {
@@ -165,6 +178,15 @@ const char *kernel__perf_advice(const struct kernel_features *f)
 	return "run it as root with all capabilities";
 }
 
+const char *kernel__btf_advice(const struct kernel_features *f)
+{
+	if (!f->sys)
+		return "no BTF (/sys/kernel/btf/vmlinux), as /sys is not mounted: "
+		       "mount -t sysfs sysfs /sys";
+	return "no BTF (/sys/kernel/btf/vmlinux); needs a kernel built with "
+	       "CONFIG_DEBUG_INFO_BTF, as in every distribution since 2021";
+}
+
 const char *kernel__ringbuf_advice(const struct kernel_features *f)
 {
 	return f->seccomp ? "Linux 6.1 or later is needed; also, " SECCOMP_ADVICE
@@ -181,6 +203,11 @@ int kernel__require(const struct kernel_features *f)
 		      {CAP_SYS_PTRACE, "CAP_SYS_PTRACE"}};
 	char missing[64] = "";
 
+	/* all the rest is read from it */
+	if (!f->proc) {
+		log_error("/proc: " KERNEL_NO_PROC);
+		return -ENOTSUP;
+	}
 	if (!f->host_pids) {
 		log_error("PID namespace: not the host's, whose PIDs the kernel reports; run "
 			  "safescoped in the host's (docker run --pid=host …, hostPID: true in "
@@ -206,9 +233,7 @@ int kernel__require(const struct kernel_features *f)
 		return -EPERM;
 	}
 	if (!f->btf) {
-		log_error("kernel %s: no BTF (/sys/kernel/btf/vmlinux); needs a kernel built with "
-			  "CONFIG_DEBUG_INFO_BTF, as in every distribution since 2021",
-			  f->release);
+		log_error("kernel %s: %s", f->release, kernel__btf_advice(f));
 		return -ENOTSUP;
 	}
 	if (!f->ringbuf) {

@@ -18,7 +18,8 @@
 /* ── what this kernel and these privileges allow ─────────────────────────────────────────── */
 
 struct kernel_features {
-	bool btf; /* /sys/kernel/btf/vmlinux */
+	bool proc, sys; /* /proc and /sys are mounted */
+	bool btf;	/* /sys/kernel/btf/vmlinux */
 	bool ringbuf;
 	bool uprobes;	   /* the uprobe PMU or uprobe_multi */
 	bool uprobe_multi; /* links whose process filter works (6.6.35, 6.9.5, 6.10) */
@@ -30,7 +31,8 @@ struct kernel_features {
 	uint64_t caps;	   /* effective capabilities, bit by number (linux/capability.h) */
 	bool seccomp;	   /* system calls are filtered, as in a container */
 	int perf_paranoid; /* -100: unreadable */
-	char lockdown[32]; /* "none", "integrity", …; "" without the file */
+	char lockdown[32]; /* "none", "integrity", …; "" without the file, … */
+	bool securityfs;   /* … which is not built in, if its file system is mounted */
 	char release[65];
 };
 
@@ -39,11 +41,14 @@ void kernel__features(struct kernel_features *ret_features);
 
 /*
  * Checks for everything without which nothing works: the host's PID namespace, the host's clocks,
- * privileges, BTF, ring buffer, uprobes, perf events. Logs one line about the first that is missing
- * and returns -EPERM or -ENOTSUP; 0 if all are there.
+ * privileges, BTF, ring buffer, uprobes, perf events, and for /proc. Logs one line about the first
+ * that is missing and returns -EPERM or -ENOTSUP; 0 if all are there.
  */
 int kernel__require(const struct kernel_features *features);
 
+/* What is missing, and what to do, where /proc or the kernel's BTF is not there. */
+#define KERNEL_NO_PROC "not mounted: mount -t proc proc /proc"
+const char *kernel__btf_advice(const struct kernel_features *features);
 /* Advice for when perf_event_open is refused, and for when there is no ring buffer. */
 const char *kernel__perf_advice(const struct kernel_features *features);
 const char *kernel__ringbuf_advice(const struct kernel_features *features);

@@ -2,13 +2,22 @@
 /* Reads whole files of /proc. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
+#include <sys/vfs.h>
 
 #include "base/base.h"
 #include "base/read.h"
 #include "proc.h"
 
 #define MAX_TEXT (1U << 20)
+
+bool proc__is_mounted(void)
+{
+	struct statfs fs;
+
+	return statfs("/proc", &fs) || fs.f_type == PROC_SUPER_MAGIC;
+}
 
 int proc__text(const char *path, size_t max, char **ret_text, size_t *ret_len)
 {

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/elf.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,13 @@ void target__left_out(const struct target *target, struct target_left_out *ret_l
 				   images__left_out(&target->images, IMAGE_NOT_YET);
 }
 
+static bool lives(int pidfd)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	return pidfd >= 0 && poll(&p, 1, 0) == 0;
+}
+
 static int open_process(struct target *t, pid_t pid)
 {
 	struct proc_stat st = {0};
@@ -94,6 +102,11 @@ static int open_process(struct target *t, pid_t pid)
 	if (retry__shows_nothing(err)) {
 		target__refuse(t, "cannot be inspected: %s; try again", strerror(-err));
 		return err;
+	}
+	if (err < 0 && lives(t->pidfd)) {
+		target__refuse(t, "hidden (/proc is mounted with hidepid); run as root, or with "
+				  "CAP_SYS_PTRACE");
+		return -EPERM;
 	}
 	if (err < 0) {
 		target__refuse(t, "no such process; --list shows the running GHC programs");
