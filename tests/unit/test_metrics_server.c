@@ -349,6 +349,27 @@ static void socket_with_a_path(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+/* If somebody has removed the socket, the path may be another daemon's by the time this one ends.
+ */
+static void path_of_another(void **state)
+{
+	char dir[] = "/tmp/test_metrics.XXXXXX", address[96], path[64];
+	struct metrics_server *first, *second;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/socket", dir);
+	snprintf(address, sizeof(address), "unix:%s", path);
+	assert_int_equal(metrics_server__open(address, &first), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(metrics_server__open(address, &second), 0);
+	metrics_server__free(first);
+	assert_int_equal(access(path, F_OK), 0);
+	metrics_server__free(second);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 /* An existing file that is not a socket is left alone. */
 static void path_of_a_file(void **state)
 {
@@ -439,6 +460,7 @@ int main(void)
 		TEST(port_in_use),
 		TEST(port_is_free_at_once),
 		cmocka_unit_test(socket_with_a_path),
+		cmocka_unit_test(path_of_another),
 		cmocka_unit_test(path_of_a_file),
 		TEST(it_has_no_rights),
 		TEST(it_ends),

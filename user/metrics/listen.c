@@ -181,6 +181,26 @@ static void remove_left_over(const struct listener *l, const struct sockaddr_un 
 	fd__close(&fd);
 }
 
+/* Notes which file the path leads to: if somebody removes it, the path may become another's. */
+static int note_file(struct listener *l)
+{
+	struct stat st;
+
+	if (fstatat(l->dir_fd, l->name, &st, AT_SYMLINK_NOFOLLOW))
+		return -errno;
+	l->dev = st.st_dev;
+	l->ino = st.st_ino;
+	return 0;
+}
+
+static bool is_ours(const struct listener *l)
+{
+	struct stat st;
+
+	return !fstatat(l->dir_fd, l->name, &st, AT_SYMLINK_NOFOLLOW) && st.st_dev == l->dev &&
+	       st.st_ino == l->ino;
+}
+
 static int bind_unix(struct listener *l)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -195,7 +215,7 @@ static int bind_unix(struct listener *l)
 	mask = umask(0117);
 	err = bind(l->fd, (const struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
 	umask(mask);
-	return err;
+	return err ? err : note_file(l);
 }
 
 static int open_unix(const char *path, struct listener *l)
@@ -241,7 +261,7 @@ int listener__open(const char *address, struct listener *ret_listener)
 
 void listener__close(struct listener *l, bool remove)
 {
-	if (remove && l->dir_fd >= 0 && l->name[0])
+	if (remove && l->dir_fd >= 0 && l->name[0] && is_ours(l))
 		unlinkat(l->dir_fd, l->name, 0);
 	/* the serving process has the socket open until it ends, but the port must be free now */
 	if (remove && l->fd >= 0)

@@ -11,15 +11,18 @@
 
 struct listener {
 	int fd;
-	/* of a Unix socket: its directory (-1: none), and its name in there */
+	/* of a Unix socket: its directory (-1: none), its name in there, and its file */
 	int dir_fd;
 	char name[108];
+	dev_t dev;
+	ino_t ino;
 	char shown[160]; /* for messages: "http://127.0.0.1:9464/metrics" */
 };
 
 /* Prints a line on failure. */
 int listener__open(const char *address, struct listener *ret_listener);
-/* `remove`: also stops other holders of the socket from listening, and removes its path. */
+/* `remove`: also stops other holders of the socket from listening, and removes its path, unless
+ * something else has that path by now. */
 void listener__close(struct listener *listener, bool remove);
 
 /* ── messages ────────────────────────────────────────────────────────────────────────────── */
