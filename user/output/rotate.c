@@ -18,7 +18,7 @@
 
 /* How many of the oldest windows are known by their names. Once they are removed, the directory is
  * read for the next ones. */
-#define BATCH 4096
+#define BATCH 1024
 /* How many can be removed after one reading. */
 #define MANY 65536
 /* It is also read when a reading took one part in this many of the time since, or after this time:
