@@ -68,7 +68,7 @@ static void make_windows(char names[10][128])
 {
 	static const char *const suffixes[] = {".json", ".folded"};
 	uint64_t now = time__realtime_ns();
-	char when[ROTATE_TIME_SIZE];
+	char when[ROTATE_TIME_SIZE], path[256], other[256];
 
 	for (size_t i = 0; i < 10; i++) {
 		rotate__time(now - (4 - i / 2) * 60000000000, when);
@@ -79,6 +79,16 @@ static void make_windows(char names[10][128])
 	make(STEM "-20200101T000000.json", 1);
 	make(STEM "-notes.txt", 1);
 	make(STEM "-20200101T000000.000Z.notes", 1);
+	/* files with such a name that no session has made */
+	snprintf(path, sizeof(path), "%s/%s", dir, STEM "-20200102T000000.000Z.json");
+	snprintf(other, sizeof(other), "%s/other", dir);
+	make("other", 1);
+	assert_int_equal(link(other, path), 0);
+	snprintf(path, sizeof(path), "%s/%s", dir, STEM "-20200103T000000.000Z.json");
+	assert_int_equal(symlink("/dev/null", path), 0);
+	make(STEM "-20200104T000000.000Z.json", 1);
+	snprintf(path, sizeof(path), "%s/%s", dir, STEM "-20200104T000000.000Z.json");
+	assert_true(geteuid() || chown(path, 65534, 65534) == 0);
 }
 
 /* What a session does after its first window, which could not be written. */
@@ -104,6 +114,9 @@ static void check(struct output_opts *opts, size_t gone)
 	assert_true(is_there(STEM "-20200101T000000.json"));
 	assert_true(is_there(STEM "-notes.txt"));
 	assert_true(is_there(STEM "-20200101T000000.000Z.notes"));
+	assert_true(is_there(STEM "-20200102T000000.000Z.json"));
+	assert_true(is_there(STEM "-20200103T000000.000Z.json"));
+	assert_true(geteuid() || is_there(STEM "-20200104T000000.000Z.json"));
 }
 
 static void test_all_stay(void **state)
