@@ -191,6 +191,33 @@ static void test_hostile(void **state)
 	timeline__free(kit.tl);
 }
 
+/*
+ * A program that has ended can no longer be looked at. What was waiting for a value in an MVar
+ * waits to the end; what threw an exception at another thread has probably got rid of it, and
+ * ended.
+ */
+static void test_ended_without_a_look(void **state)
+{
+	static const struct {
+		unsigned why;
+		uint64_t end_ns;
+	} cases[] = {
+		{BLOCKED_ON_MVAR, END},
+		{BLOCKED_ON_THROW_TO, T0 + 10000},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct kit kit;
+
+		begin(&kit);
+		waits(&kit, T0, 5, cases[i].why, END);
+		assert_int_equal(intake__end_target(kit.in, PID, "exited 0", END), 0);
+		assert_int_equal(find(finish(&kit), 5)->end_ns, cases[i].end_ns);
+		timeline__free(kit.tl);
+	}
+}
+
 /* as many as notes.c has room for */
 #define MAX_TSOS ((size_t)1 << 20)
 
@@ -232,10 +259,15 @@ static void test_ahead_without_room(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_at_the_end),     cmocka_unit_test(test_why),
-		cmocka_unit_test(test_windows),	       cmocka_unit_test(test_after_the_look),
-		cmocka_unit_test(test_without_a_look), cmocka_unit_test(test_collections),
-		cmocka_unit_test(test_hostile),	       cmocka_unit_test(test_ahead_without_room),
+		cmocka_unit_test(test_at_the_end),
+		cmocka_unit_test(test_why),
+		cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_after_the_look),
+		cmocka_unit_test(test_without_a_look),
+		cmocka_unit_test(test_collections),
+		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_ahead_without_room),
+		cmocka_unit_test(test_ended_without_a_look),
 	};
 
 	log__set_level(LOG_LVL_QUIET);

@@ -14,6 +14,7 @@
 #define BLOCKED_ON_BLACKHOLE 2
 #define BLOCKED_ON_STM	     6
 #define BLOCKED_ON_CCALL     10
+#define BLOCKED_ON_THROW_TO  12
 #define THREAD_RUN_GHC	     1
 
 static const struct timeline_opts opts = {

@@ -257,6 +257,18 @@ static bool is_lost(struct haskell_builder *b, uint64_t since_ns, uint64_t end)
 	return true;
 }
 
+/*
+ * Whether the thread threw an exception at another one (BlockedOnMsgThrowTo) when it was last seen,
+ * and the program ended without a look. The other one takes the exception within milliseconds as a
+ * rule, and a thread that was made to throw it ends then.
+ */
+static bool threw_last(const struct haskell_builder *b, enum haskell_state state)
+{
+	const struct seen *seen = b->l->seen;
+
+	return state == HS_BLOCKED_OTHER && b->unsure && (seen->ended || seen->exits_ahead);
+}
+
 /* Until when a thread seen in that state at since_ns stays in it, as far as is known. */
 static uint64_t waits_until(struct haskell_builder *b, enum haskell_state state, uint64_t since_ns,
 			    uint64_t end)
@@ -271,6 +283,8 @@ static uint64_t waits_until(struct haskell_builder *b, enum haskell_state state,
 	if (!b->unsure || state != HS_RUNNABLE) {
 		uint64_t lived = seen__lives_until(b->l->seen, b->lane->tso, since_ns, end);
 
+		if (threw_last(b, state))
+			lived = since_ns;
 		end = MAX(*b->cursor, MIN(MAX(lived, stopped_last(b)), end));
 	}
 	/* a thread that was ready has run again, and may have ended, unseen */
