@@ -168,6 +168,12 @@ SS_INLINE void rts_read_thread(struct mem *mem, const struct wire_target *t, str
 		rts_read_suspended(mem, t, th->incall, tso, out);
 		return;
 	}
+	/* even if it holds one: hs_exit() leaves the capabilities to its caller for good */
+	if (!th->incall) {
+		out->where = WIRE_WHERE_FOREIGN;
+		out->cap = cap;
+		return;
+	}
 	out->where = WIRE_WHERE_NO_CAP;
 	if (!cap)
 		return;

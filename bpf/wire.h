@@ -100,7 +100,9 @@ WIRE_ASSERT_SIZE(struct wire_stack, 8);
 /* Read from Task, InCall and Capability, not from registers (facts: rts/Task.h, rts/Schedule.c). */
 enum wire_where {
 	WIRE_WHERE_UNKNOWN = 0, /* not read, or memory unreadable */
-	WIRE_WHERE_FOREIGN = 1, /* the thread has no Task: ticker, foreign threads */
+	WIRE_WHERE_FOREIGN =
+		1, /* the thread has no Task (ticker, foreign threads), or its Task no InCall: a
+		      program's own C code before, between and after its calls of Haskell */
 	WIRE_WHERE_HASKELL =
 		2, /* holds a capability; in Haskell code, or in C called unsafely from it */
 	WIRE_WHERE_SAFE_CALL = 3, /* its InCall has a suspended TSO */
@@ -125,7 +127,7 @@ enum wire_rts_flag {
 
 struct wire_rts {
 	__u64 cap; /* address of the Capability held, or held last (WIRE_WHERE_SAFE_CALL, _RESUMING,
-		      _NO_CAP); 0: none */
+		      _NO_CAP, or _FOREIGN with a Task and then without cap_no); 0: none */
 	__u64 tso; /* address of the running or suspended TSO; 0: none */
 	__u64 tso_id; /* its id; 0: none */
 	__u64 cccs;   /* profiled: the current CostCentreStack; 0: none */

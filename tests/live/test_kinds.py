@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from harness import BUILD, PROGRAMS, ROOT, Failure, Lines, Skip, Target, cases, check, program, run
+from harness import BUILD, PROGRAMS, ROOT, Failure, Lines, Skip, Target, cases, check, check_near, program, run
 
 ALWAYS = ("--max-overhead", "1000")
 OFTEN = ("-F", "499")
@@ -185,6 +185,27 @@ def test_loaded_by_c(t, how):
         session.signal(signal.SIGINT)
     check(session.wait(60) in ((0,) if how == "pid" else (0, 1)), f"safescoped failed: {session.err.seen}")
     check_library(t, target.pid, truth, True)
+
+
+def test_own_code_of_c(t):
+    """What a C program does between its calls of Haskell, and after hs_exit(), is foreign code: neither the runtime's
+    nor idleness."""
+    target = Target([program("loader.c"), library(), 20, 20, 400])
+    t.started.append(target)
+    target.go()
+    target.wait_for("loaded")
+    session = t.attach(target, *ALWAYS, formats="json")
+    target.go()
+    target.result()
+    check(session.wait(60) == 0, f"safescoped failed: {session.err.seen}")
+    lanes = t.report().target(target.pid)["lanes"]
+    states, = (x["states"] for x in lanes if x["kind"] == "thread" and x["tid"] == target.pid)
+    check_near("its own time on the CPU", states["foreign_cpu"], 800e6, 80e6)
+    check(states["foreign_blocked"] > 790e6, f"it slept for 800 ms: {states}")
+    for state in ("rts", "rts_blocked", "idle"):
+        check(states.get(state, 0) < 80e6, f"{state}: {states}")
+    capability, = (x["states"] for x in lanes if x["kind"] == "capability" and x["no"] == 0)
+    check(capability["idle"] > 1500e6, f"no thread held it for 1.6 s: {capability}")
 
 
 @cases("dlopen", "preloaded")

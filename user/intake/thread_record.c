@@ -104,6 +104,19 @@ static int keep_unseen(struct intake *in, struct seen *s, struct seen_thread *th
 	return err;
 }
 
+/* The runtime's own code in a thread that is in no in-call. */
+static void foreign_sample(struct seen_thread *th, struct ev *ev, bool has_task)
+{
+	bool collects = ev->code == CODE_GC || (ev->flags & EV_GC_CODE);
+
+	/* as in hs_init() and hs_exit() */
+	if (has_task && (collects || ev->code == CODE_RTS))
+		ev->where = WIRE_WHERE_NO_CAP;
+	/* rts/sm/NonMoving.c, nonmovingConcurrentMark: it has a thread of its own */
+	else if (collects)
+		th->collects = true;
+}
+
 int record__sample(struct intake *in, struct seen *s, struct seen_thread *th, struct view *view)
 {
 	struct wire_sample rec;
@@ -136,9 +149,8 @@ int record__sample(struct intake *in, struct seen *s, struct seen_thread *th, st
 		return err;
 	if (in->ahead)
 		return keep(in, s, th, &th->samples, &ev);
-	/* rts/sm/NonMoving.c, nonmovingConcurrentMark: it has a thread of its own */
-	if (ev.where == WIRE_WHERE_FOREIGN && (ev.code == CODE_GC || (ev.flags & EV_GC_CODE)))
-		th->collects = true;
+	if (ev.where == WIRE_WHERE_FOREIGN)
+		foreign_sample(th, &ev, rec.rts.cap != 0);
 	early = ev.where == WIRE_WHERE_NOT_READY && ev.code == CODE_HASKELL;
 	in_haskell = ev.where == WIRE_WHERE_HASKELL && ev.code == CODE_HASKELL;
 	gcs__runs(s, th->tid, &ev);
