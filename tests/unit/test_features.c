@@ -44,7 +44,9 @@ static const char *printed_of(const struct kernel_features *f)
 
 static struct kernel_features refused(int paranoid, uint64_t caps, bool seccomp)
 {
-	return (struct kernel_features){.host_pids = true,
+	return (struct kernel_features){.proc = true,
+					.sys = true,
+					.host_pids = true,
 					.host_clocks = true,
 					.btf = true,
 					.ringbuf = true,
