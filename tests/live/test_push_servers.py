@@ -37,10 +37,13 @@ class Pushed:
         if wait:
             self.wait()
 
-    def wait_until_queued(self):
+    def wait_until(self, true):
         deadline = time.monotonic() + 60
-        while not self.queued() and time.monotonic() < deadline:
+        while not true() and time.monotonic() < deadline:
             time.sleep(0.1)
+
+    def wait_until_queued(self):
+        self.wait_until(self.queued)
 
     def wait(self):
         self.said += self.process.communicate(timeout=120)[1]
@@ -285,6 +288,21 @@ def test_full_queue(t):
     check(set(server.taken()) <= set(windows) and server.taken()[1:] == windows[-len(left) + 1:],
           f"{len(server.taken())} arrived of {len(left)}")
     check(pushed.code == 1 and f"{len(windows) - len(left)} dropped" in pushed.said, f"{pushed.code}: {pushed.said}")
+
+
+def test_smaller_queue(t):
+    """What an earlier session left is more than the queue may take now: what is dropped at once is reported."""
+    gone = Server(t)
+    gone.stop()
+    first = Pushed(t, gone.url(), wait=False)
+    time.sleep(2)
+    first.kill()
+    left = first.queued()
+    second = Pushed(t, gone.url(), name="second", options=("--push-queue-bytes", "1"), wait=False)
+    second.wait_until(lambda: any(second.files.iterdir()))
+    second.kill()
+    line = f"the queue is full: {len(left) - 1} of its oldest files were dropped ({len(left) - 1} so far)"
+    check(len(left) > 3 and line in second.process.stderr.read(), f"{len(left)} were queued, and nothing was printed")
 
 
 def test_disk_full(t):

@@ -311,9 +311,21 @@ bool destination__is_idle(const struct destination *d)
 	return !d->peer || (!d->busy && !queue__state(d->queue).n);
 }
 
+/* `before`: how many files had been dropped before the queue was looked at. */
+static void report_full(const struct destination *d, uint64_t before)
+{
+	uint64_t dropped = queue__state(d->queue).dropped;
+
+	/* while a server is down, or slow, each window drops one */
+	if (is_worth_a_line(before - d->dropped_before, dropped - d->dropped_before))
+		log_warn("push to %s: the queue is full: %" PRIu64 " of its oldest files were "
+			 "dropped (%" PRIu64 " so far)",
+			 d->url.shown, dropped - before, dropped);
+}
+
 void destination__look(struct destination *d)
 {
-	uint64_t before = queue__state(d->queue).dropped, dropped;
+	uint64_t before = queue__state(d->queue).dropped;
 	int err = queue__look(d->queue);
 
 	/* the queue is looked at twice per window, for as long as it takes somebody to fix it */
@@ -322,12 +334,7 @@ void destination__look(struct destination *d)
 	else if (!err && d->lost_queue)
 		log_info("push to %s: its queue can be read again", d->url.shown);
 	d->lost_queue = err != 0;
-	dropped = queue__state(d->queue).dropped;
-	/* while a server is down, or slow, each window drops one */
-	if (is_worth_a_line(before - d->dropped_before, dropped - d->dropped_before))
-		log_warn("push to %s: the queue is full: %" PRIu64 " of its oldest files were "
-			 "dropped (%" PRIu64 " so far)",
-			 d->url.shown, dropped - before, dropped);
+	report_full(d, before);
 }
 
 /* ── what is put ─────────────────────────────────────────────────────────────────────────── */
@@ -458,6 +465,9 @@ static int open_queue(struct destination *d, const struct push_opts *opts)
 	if (err)
 		return err;
 	err = queue__open(path, bytes, PUSH_QUEUE_FILES, &d->queue);
+	/* what an earlier session left may be more than this one keeps */
+	if (!err)
+		report_full(d, 0);
 	if (!err || err == -ENOMEM || !opts->place_may_come)
 		return err;
 	log_warn("the session continues; trying again for each window");
