@@ -55,7 +55,14 @@ void forky_exec_shell(void)
 void forky_exec_self(void);
 void forky_exec_self(void)
 {
-	execl("/proc/self/exe", "Forky", "fork", "50", (char *)NULL);
+	char path[4096];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	if (len < 0)
+		abort();
+	/* by its own path, for the kernel names the process by that of the exec */
+	path[len] = '\0';
+	execl(path, "Forky", "fork", "50", (char *)NULL);
 	abort();
 }
 

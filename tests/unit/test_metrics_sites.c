@@ -127,6 +127,45 @@ static void better_names(void **state)
 	metrics__free(m);
 }
 
+/*
+ * The pid becomes the same program again: the series of its sites go on, at whatever addresses the
+ * sites are now. That of a site that has not been called again stands still.
+ */
+static void the_same_program(void **state)
+{
+	struct figures_site v[2] = {{.addr = 1, .function = "f", .caller = "g", .place = "f+1"},
+				    {.addr = 2, .function = "f", .caller = "g", .place = "f+2"}};
+	struct figures_site w[2] = {{.addr = 2, .function = "f", .caller = "g", .place = "f+1"},
+				    {.addr = 1, .function = "f", .caller = "h", .place = "f+3"}};
+	struct pic_target t = target_of(1, "prog");
+	struct figures was = {.no = 1, .target = &t, .sites = v, .n_sites = ARRAY_SIZE(v)};
+	struct figures is = {.no = 2, .target = &t, .sites = w, .n_sites = ARRAY_SIZE(w)};
+	struct metrics *m;
+	struct scraped s;
+
+	(void)state;
+	assert_int_equal(metrics__new(&m), 0);
+	v[0].hist[3] = 5;
+	v[1].hist[3] = 7;
+	metrics__take(m, &was, true);
+	v[0].hist[3] = 2;
+	v[1].hist[3] = 0;
+	w[0].hist[3] = 1;
+	w[1].hist[3] = 3;
+	was.ended = true;
+	for (int i = 0; i < 2; i++) {
+		metrics__take(m, &was, i);
+		metrics__take(m, &is, i);
+		s = scrape(m);
+		assert_true(count_of(&s, 1) == 8);
+		assert_true(count_of(&s, 2) == 7);
+		assert_true(count_of(&s, 3) == 3);
+		assert_true(sum_of(&s, "safescoped_safe_call_seconds_count", "") == 18);
+		scraped_free(&s);
+	}
+	metrics__free(m);
+}
+
 /* The first sites with series are those that are busiest at the first reading. */
 static void first_places(void **state)
 {
@@ -267,9 +306,10 @@ static void longest_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(busiest_places),     cmocka_unit_test(better_names),
-		cmocka_unit_test(first_places),	      cmocka_unit_test(places_of_odd_names),
-		cmocka_unit_test(places_of_one_name), cmocka_unit_test(longest_text),
+		cmocka_unit_test(busiest_places),      cmocka_unit_test(better_names),
+		cmocka_unit_test(the_same_program),    cmocka_unit_test(first_places),
+		cmocka_unit_test(places_of_odd_names), cmocka_unit_test(places_of_one_name),
+		cmocka_unit_test(longest_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

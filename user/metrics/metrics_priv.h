@@ -26,6 +26,12 @@ static inline void sum__take(struct sum *s, uint64_t part, bool closed)
 	s->shown = MAX(s->shown, now);
 }
 
+/* Begins where *before has got to. */
+static inline void sum__go_on(struct sum *s, const struct sum *before)
+{
+	s->closed = s->shown = before->shown;
+}
+
 /* ── places of safe calls (sites.c) ──────────────────────────────────────────────────────── */
 
 struct site_sums {
@@ -35,6 +41,7 @@ struct site_sums {
 /* A place with series of its own. */
 struct site_slot {
 	bool used;
+	bool old; /* the pid's previous program had it, and this one has not shown it yet */
 	bool interruptible;
 	uint64_t addr;
 	char *function, *caller, *place;
@@ -63,6 +70,9 @@ struct sites {
 };
 
 void sites__free(struct sites *sites);
+/* Moves the series of the pid's previous program to `sites`, which is empty: they go on where the
+ * new one calls from the same places of the same file, at whatever addresses. */
+void sites__go_on(struct sites *sites, struct sites *before);
 void sites__take(struct sites *sites, const struct figures *figures, bool closed);
 /* Gives a slot to a place that is busier in this part than one that has a slot. To be called
  * before the same figures are taken. */
@@ -91,7 +101,7 @@ struct model_target {
 	struct sites sites;
 	uint64_t queued;
 	bool queued_known;
-	uint64_t probes_off_ns;
+	uint64_t probes_off_ns, probes_off_before_ns; /* …: when the program began */
 	struct sum allocated_bytes;
 	uint64_t live_bytes;
 	bool live_known;

@@ -215,22 +215,43 @@ static bool make_room(struct metrics *m, uid_t user)
 	return true;
 }
 
+/* The series of *before go on as those of *t. Gauges begin anew. */
+static void go_on(struct model_target *t, struct model_target *before)
+{
+	for (unsigned i = 0; i < ST_MAX; i++)
+		sum__go_on(&t->thread_ns[i], &before->thread_ns[i]);
+	for (unsigned i = 0; i < CS_MAX; i++)
+		sum__go_on(&t->cap_ns[i], &before->cap_ns[i]);
+	for (unsigned i = 0; i <= FIGURES_GENERATIONS; i++) {
+		sum__go_on(&t->gc[i].count, &before->gc[i].count);
+		sum__go_on(&t->gc[i].pause_ns, &before->gc[i].pause_ns);
+		sum__go_on(&t->gc[i].sync_ns, &before->gc[i].sync_ns);
+	}
+	sum__go_on(&t->gc_off_ns, &before->gc_off_ns);
+	sum__go_on(&t->gc_missed, &before->gc_missed);
+	sum__go_on(&t->allocated_bytes, &before->allocated_bytes);
+	t->probes_off_ns = t->probes_off_before_ns = before->probes_off_ns;
+	sites__go_on(&t->sites, &before->sites);
+}
+
 /*
- * The process has exec'ed another program, or the pid is in use again. What the previous program
- * did stays until it is stale, as that of any process that has ended, unless both have the same
- * labels: two such series are not allowed.
+ * The process of *new has exec'ed its program, or the pid is in use again. What the previous
+ * program did stays until it is stale, as that of any process that has ended, unless both have the
+ * same labels: their series are the same, and a counter that began anew would lose what it counted
+ * since it was last scraped.
  */
-static void end_pid(struct metrics *m, pid_t pid, const char *labels)
+static void end_pid(struct metrics *m, struct model_target *new)
 {
 	struct model_target *t, *next;
 
 	HASH_ITER (hh, m->targets, t, next) {
-		if (t->pid != pid)
+		if (t->pid != new->pid)
 			continue;
-		if (strcmp(t->labels, labels) == 0)
-			forget(m, t);
-		else
-			t->ended = true;
+		t->ended = true;
+		if (strcmp(t->labels, new->labels) != 0)
+			continue;
+		go_on(new, t);
+		forget(m, t);
 	}
 }
 
@@ -248,7 +269,7 @@ static int add_target(struct metrics *m, const struct figures *f, struct model_t
 	t->part_ns = t->chosen_ns = time__monotonic_ns();
 	if (!t->labels)
 		goto out;
-	end_pid(m, t->pid, t->labels);
+	end_pid(m, t);
 	if (!make_room(m, t->user)) {
 		err = -E2BIG;
 		goto out;
@@ -362,7 +383,7 @@ void metrics__set_probes_off(struct metrics *m, pid_t pid, uint64_t ns)
 
 	HASH_ITER (hh, m->targets, t, next)
 		if (t->pid == pid && !t->ended)
-			t->probes_off_ns = MAX(t->probes_off_ns, ns);
+			t->probes_off_ns = MAX(t->probes_off_ns, t->probes_off_before_ns + ns);
 }
 
 void metrics__forget_stale(struct metrics *m, uint64_t now_ns)

@@ -5,6 +5,8 @@
  * Neither the sums of a place with a slot nor those of the others ever decrease, and whatever they
  * grow by has just happened. When a place gets a slot late, what was counted among the others
  * before stays there. When a place loses its slot, its series ends.
+ *
+ * If the pid becomes the same program again, by exec, the series go on.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -82,7 +84,8 @@ static struct site_slot *find(struct sites *sites, const struct figures_site *s)
 	for (size_t i = 0; i < METRICS_MAX_SITES; i++) {
 		struct site_slot *slot = &sites->slots[i];
 
-		if (slot->used && slot->addr == s->addr && slot->interruptible == s->interruptible)
+		if (slot->used && !slot->old && slot->addr == s->addr &&
+		    slot->interruptible == s->interruptible)
 			return slot;
 	}
 	return NULL;
@@ -120,17 +123,23 @@ static void add_address(struct site_slot *slot)
 	slot->place = place;
 }
 
+/* The end of a place's text by which it is shown: places differ at their ends. */
+static const char *end_of_place(const struct figures_site *s)
+{
+	size_t len = strlen(s->place);
+
+	return s->place + (len > PLACE_BYTES ? len - PLACE_BYTES : 0);
+}
+
 /* False: no memory, and the place stays among the others. */
 static bool fill_slot(const struct sites *sites, struct site_slot *slot,
 		      const struct figures_site *s)
 {
-	size_t len = strlen(s->place);
 	struct site_slot new = {.addr = s->addr, .interruptible = s->interruptible};
 
 	new.function = strndup(s->function, NAME_BYTES);
 	new.caller = strndup(s->caller, NAME_BYTES);
-	/* places differ at their ends */
-	new.place = strdup(s->place + (len > PLACE_BYTES ? len - PLACE_BYTES : 0));
+	new.place = strdup(end_of_place(s));
 	new.used = new.function &&new.caller &&new.place;
 	if (new.used && is_shown_already(sites, &new))
 		add_address(&new);
@@ -169,6 +178,53 @@ static void follow_names(struct sites *sites, struct site_slot *slot, const stru
 	}
 	slot->used = true;
 }
+
+/* ── the pid's previous program ──────────────────────────────────────────────────────────── */
+
+static void go_on(struct site_sums *sums)
+{
+	sum__go_on(&sums->wall_ns, &sums->wall_ns);
+	sum__go_on(&sums->cap_wait_ns, &sums->cap_wait_ns);
+	for (size_t i = 0; i < FIGURES_HIST; i++)
+		sum__go_on(&sums->hist[i], &sums->hist[i]);
+}
+
+void sites__go_on(struct sites *sites, struct sites *before)
+{
+	*sites = *before;
+	*before = (struct sites){0};
+	sites->n_gone = 0;
+	go_on(&sites->others);
+	sum__go_on(&sites->cap_wait_ns, &sites->cap_wait_ns);
+	for (size_t i = 0; i < METRICS_MAX_SITES; i++) {
+		struct site_slot *slot = &sites->slots[i];
+
+		slot->old = slot->used;
+		slot->addr = 0;
+		slot->before = slot->part = (struct figures_site){0};
+		go_on(&slot->sums);
+	}
+}
+
+/* Recognizes places that the pid's previous program called from, too. */
+static void recognize(struct sites *sites, const struct figures *f)
+{
+	for (size_t i = 0; i < METRICS_MAX_SITES; i++) {
+		struct site_slot *slot = &sites->slots[i];
+
+		for (size_t k = 0; k < f->n_sites && slot->old; k++) {
+			const struct figures_site *s = &f->sites[k];
+
+			if (s->interruptible != slot->interruptible || !has_names(slot, s) ||
+			    strcmp(slot->place, end_of_place(s)) != 0 || find(sites, s))
+				continue;
+			slot->addr = s->addr;
+			slot->old = false;
+		}
+	}
+}
+
+/* ── choice ──────────────────────────────────────────────────────────────────────────────── */
 
 /* The busiest place without a slot. */
 static const struct figures_site *busiest(struct sites *sites, const struct figures *f)
@@ -234,7 +290,7 @@ static bool end_slot(struct sites *sites, struct site_slot *slot)
 static uint64_t wall_of(const struct figures *f, const struct site_slot *slot)
 {
 	for (size_t i = 0; i < f->n_sites; i++)
-		if (f->sites[i].addr == slot->addr &&
+		if (!slot->old && f->sites[i].addr == slot->addr &&
 		    f->sites[i].interruptible == slot->interruptible)
 			return f->sites[i].wall_ns;
 	return 0;
@@ -242,9 +298,11 @@ static uint64_t wall_of(const struct figures *f, const struct site_slot *slot)
 
 void sites__choose(struct sites *sites, const struct figures *f)
 {
-	const struct figures_site *s = busiest(sites, f);
 	struct site_slot *least = &sites->slots[0], new;
+	const struct figures_site *s;
 
+	recognize(sites, f);
+	s = busiest(sites, f);
 	for (size_t i = 0; i < METRICS_MAX_SITES; i++) {
 		if (!sites->slots[i].used)
 			return;
@@ -276,6 +334,7 @@ void sites__take(struct sites *sites, const struct figures *f, bool closed)
 	struct figures_site others = {0};
 	uint64_t cap_wait_ns = 0;
 
+	recognize(sites, f);
 	fill_free_slots(sites, f);
 	for (size_t i = 0; i < METRICS_MAX_SITES; i++)
 		sites->slots[i].part =

@@ -190,7 +190,8 @@ static void write_gc_missed(struct buf *out, const char *name, const struct mode
 
 static void write_allocated(struct buf *out, const char *name, const struct model_target *t)
 {
-	if (!t->live_known)
+	/* the pid's previous program may have been known to allocate */
+	if (!t->live_known && !t->allocated_bytes.shown)
 		return;
 	begin(out, name, t);
 	end_number(out, t->allocated_bytes.shown);
