@@ -388,11 +388,12 @@ static void long_path(void **state)
 	struct metrics *m;
 	struct scraped s;
 	char path[300] = "";
+	size_t n = 0;
 
 	(void)state;
-	while (strlen(path) < 250)
-		strcat(path, "/\xc3\xa4");
-	strcat(path, "/bin/web");
+	while (n < 250)
+		n += (size_t)snprintf(path + n, sizeof(path) - n, "/\xc3\xa4");
+	snprintf(path + n, sizeof(path) - n, "/bin/web");
 	t.exe = path;
 	assert_int_equal(metrics__new(&m), 0);
 	metrics__take(m, &f, false);
