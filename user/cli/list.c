@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <linux/capability.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -404,7 +405,7 @@ int list__run(const struct options *options)
 	struct list list = {.select = &options->select};
 	int err;
 
-	if (!proc__is_mounted()) {
+	if (!proc__is_mounted("/proc", PROC_SUPER_MAGIC)) {
 		log_error("/proc: " KERNEL_NO_PROC);
 		return EXIT_FAILED;
 	}

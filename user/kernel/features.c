@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <bpf/btf.h>
@@ -59,14 +58,6 @@ static uint64_t status_number(const char *key, int base)
 bool kernel__has_cap(const struct kernel_features *f, int cap)
 {
 	return (f->caps >> cap) & 1 || (f->caps >> CAP_SYS_ADMIN) & 1;
-}
-
-/* Also true if this cannot be found out. */
-static bool is_mounted(const char *path, uint32_t magic)
-{
-	struct statfs fs;
-
-	return statfs(path, &fs) || (uint32_t)fs.f_type == magic;
 }
 
 /* The active mode is in brackets: "none [integrity] confidentiality". */
@@ -137,8 +128,8 @@ void kernel__features(struct kernel_features *ret_features)
 
 	if (!uname(&uts))
 		snprintf(f.release, sizeof(f.release), "%s", uts.release);
-	f.proc = proc__is_mounted();
-	f.sys = is_mounted("/sys", SYSFS_MAGIC);
+	f.proc = proc__is_mounted("/proc", PROC_SUPER_MAGIC);
+	f.sys = proc__is_mounted("/sys", SYSFS_MAGIC);
 	f.caps = status_number("\nCapEff:", 16);
 	f.seccomp = status_number("\nSeccomp:", 10) == SECCOMP_MODE_FILTER;
 	f.host_pids = has_host_pids();
@@ -147,7 +138,7 @@ void kernel__features(struct kernel_features *ret_features)
 	if (text[0])
 		f.perf_paranoid = (int)strtol(text, NULL, 10);
 	read_lockdown(f.lockdown);
-	f.securityfs = f.sys && is_mounted("/sys/kernel/security", SECURITYFS_MAGIC);
+	f.securityfs = f.sys && proc__is_mounted("/sys/kernel/security", SECURITYFS_MAGIC);
 	f.btf = access("/sys/kernel/btf/vmlinux", R_OK) == 0;
 	f.perf_uprobes = access("/sys/bus/event_source/devices/uprobe/type", R_OK) == 0;
 	if (kernel__has_cap(&f, CAP_BPF) && kernel__has_cap(&f, CAP_PERFMON)) {

@@ -16,8 +16,9 @@
 #define PROC_MAX_TEXT	 (128U << 20)
 #define PROC_PATH_LEN	 64 /* room for "/proc/PID/map_files/START-END" */
 
-/* Whether /proc is there at all: a container, or a root directory of one's own, may lack it. */
-bool proc__is_mounted(void);
+/* Whether a file system of this kind (linux/magic.h) is mounted there: a container, or a root
+ * directory of one's own, may lack /proc. Also true if this cannot be found out. */
+bool proc__is_mounted(const char *path, uint32_t magic);
 /* Reads a whole file of /proc or /sys, up to `max` bytes (-EFBIG); NUL-terminated, the caller
  * frees. -ESRCH: no such file. */
 int proc__text(const char *path, size_t max, char **ret_text, size_t *ret_len);

@@ -2,7 +2,6 @@
 /* Reads whole files of /proc. */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <sys/vfs.h>
 
@@ -12,11 +11,11 @@
 
 #define MAX_TEXT (1U << 20)
 
-bool proc__is_mounted(void)
+bool proc__is_mounted(const char *path, uint32_t magic)
 {
 	struct statfs fs;
 
-	return statfs("/proc", &fs) || fs.f_type == PROC_SUPER_MAGIC;
+	return statfs(path, &fs) || (uint32_t)fs.f_type == magic;
 }
 
 int proc__text(const char *path, size_t max, char **ret_text, size_t *ret_len)
