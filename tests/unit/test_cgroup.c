@@ -15,7 +15,8 @@
 #include "process/cgroup.h"
 #include "process/select.h"
 
-#define ID "1f2e3d4c5b6a79880102030405060708090a0b0c0d0e0f101112131415161718"
+#define ID	   "1f2e3d4c5b6a79880102030405060708090a0b0c0d0e0f101112131415161718"
+#define STATIC_POD "5d1c2a7e9b3f40618c2d4e6fa0b1c2d3"
 
 static void expect(const char *text, const char *path, const char *container, const char *pod,
 		   const char *service)
@@ -53,8 +54,15 @@ static void test_names(void **state)
 	expect("0::/kubepods/besteffort/pod0f9c1d2e-3a4b-5c6d-7e8f-901234567890/" ID "\n",
 	       "/kubepods/besteffort/pod0f9c1d2e-3a4b-5c6d-7e8f-901234567890/" ID, ID,
 	       "0f9c1d2e-3a4b-5c6d-7e8f-901234567890", "");
+	/* a static pod */
+	expect("0::/kubepods/burstable/pod" STATIC_POD "/" ID "\n",
+	       "/kubepods/burstable/pod" STATIC_POD "/" ID, ID, STATIC_POD, "");
+	expect("0::/kubelet.slice/kubelet-kubepods-pod" STATIC_POD ".slice/crio-" ID ".scope\n",
+	       "/kubelet.slice/kubelet-kubepods-pod" STATIC_POD ".slice/crio-" ID ".scope", ID,
+	       STATIC_POD, "");
 	/* one digit too many */
 	expect("0::/docker/" ID "0\n", "/docker/" ID "0", "", "", "");
+	expect("0::/kubepods/pod" STATIC_POD "0\n", "/kubepods/pod" STATIC_POD "0", "", "", "");
 }
 
 static void test_hierarchies(void **state)

@@ -11,9 +11,10 @@
 #include "base/base.h"
 #include "proc.h"
 
-#define MAX_TEXT      65536
-#define CONTAINER_LEN 64
-#define POD_LEN	      36
+#define MAX_TEXT       65536
+#define CONTAINER_LEN  64
+#define POD_LEN	       36
+#define STATIC_POD_LEN 32
 
 static bool is_hex(char c)
 {
@@ -164,26 +165,40 @@ static void name_container(struct cgroup *g, const struct place *place)
 }
 
 /*
+ * The length of the uid of a pod at the start of `s`; 0: it is none. The kubelet's static pods have
+ * a hash of their configuration, without dashes (pkg/kubelet/config/common.go, applyDefaults).
+ */
+static size_t pod_uid_len(const char *s)
+{
+	static const char shape[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+	size_t digits = 0, n = 0;
+
+	while (is_hex(s[digits]))
+		digits++;
+	if (digits == STATIC_POD_LEN)
+		return digits;
+	while (n < POD_LEN && (shape[n] == 'x' ? is_hex(s[n]) : s[n] == '-' || s[n] == '_'))
+		n++;
+	return n == POD_LEN ? n : 0;
+}
+
+/*
  * "…/pod0f9c…" (cgroupfs), or "…-pod0f9c_….slice" (systemd, where a dash separates slices). Names
  * below a user's manager or within a container are not the host's pods.
  */
 static void name_pod(struct cgroup *g, const struct place *place)
 {
-	static const char shape[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
 	const char *p = place->manager.at ? NULL : strstr(g->path, "pod");
 
 	for (; p && (!place->container || p < place->container); p = strstr(p + 1, "pod")) {
 		const char *uid = p + 3;
-		size_t i = 0;
+		size_t len = pod_uid_len(uid);
 
-		while (i < POD_LEN &&
-		       (shape[i] == 'x' ? is_hex(uid[i]) : uid[i] == '-' || uid[i] == '_'))
-			i++;
-		if (i < POD_LEN)
+		if (!len)
 			continue;
-		for (i = 0; i < POD_LEN; i++)
+		for (size_t i = 0; i < len; i++)
 			g->pod[i] = uid[i] == '_' ? '-' : uid[i];
-		g->pod[POD_LEN] = '\0';
+		g->pod[len] = '\0';
 		return;
 	}
 }

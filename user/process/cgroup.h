@@ -23,8 +23,8 @@ struct cgroup {
 	char container[CGROUP_NAME_SIZE]; /* 64 hexadecimal digits, as Docker, containerd, CRI-O and
 					     Podman name their groups; the outermost if nested; "":
 					     none */
-	char pod[37]; /* uid of the Kubernetes pod, with dashes; "": none. Not looked for in users'
-			 groups or within a container */
+	char pod[37]; /* uid of the Kubernetes pod, with dashes, or a static pod's 32 digits; "":
+			 none. Not looked for in users' groups or within a container */
 	char service[CGROUP_NAME_SIZE]; /* of systemd: "nginx.service"; "": none. Does not count the
 					   service that runs the container or all of a user's
 					   processes */
