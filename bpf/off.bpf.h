@@ -73,8 +73,8 @@ SS_INLINE int off_as_left(const struct wire_thread *seen, struct task_struct *ta
 SS_INLINE int off_dies(const struct wire_target *t, const struct wire_thread *seen,
 		       struct task_struct *task)
 {
-	return task->signal->flags & SIGNAL_GROUP_EXIT && !calls_known(t, seen) &&
-	       off_as_left(seen, task);
+	return !calls_known(t, seen) && off_as_left(seen, task) &&
+	       BPF_CORE_READ(task, signal, flags) & SIGNAL_GROUP_EXIT;
 }
 
 SS_INLINE void off_on_cpu(struct wire_thread *seen, u64 now)
