@@ -45,14 +45,12 @@ SS_INLINE int life_followed(u32 tgid)
 
 SS_INLINE void life_program(struct task_struct *task, struct wire_program_key *key)
 {
-	struct mm_struct *mm = task->mm;
-	struct inode *inode;
+	struct file *exe = BPF_CORE_READ(task, mm, exe_file);
 
-	if (!mm || !mm->exe_file)
+	if (!exe)
 		return;
-	inode = mm->exe_file->f_inode;
-	key->ino = inode->i_ino;
-	key->dev = inode->i_sb->s_dev;
+	key->ino = BPF_CORE_READ(exe, f_inode, i_ino);
+	key->dev = BPF_CORE_READ(exe, f_inode, i_sb, s_dev);
 }
 
 /* Wakes user space at once, which has to inspect the process while it starts. Returns 0, or -1 if
@@ -64,7 +62,7 @@ SS_INLINE int life_announce(struct task_struct *task, const struct wire_program_
 
 	fill_header(&rec.h, WIRE_PROC_NEW, now, task->tgid, task->pid);
 	rec.h.size = sizeof(rec);
-	rec.start_boottime_ns = task->group_leader->start_boottime;
+	rec.start_boottime_ns = BPF_CORE_READ(task, group_leader, start_boottime);
 	rec.ino = program->ino;
 	rec.dev = program->dev;
 	rec.flags = flags;
@@ -88,7 +86,7 @@ SS_INLINE int life_adopt(struct task_struct *task, const struct wire_program_key
 	if (!known)
 		return 0;
 	entry.t = *known;
-	entry.t.start_boottime_ns = task->group_leader->start_boottime;
+	entry.t.start_boottime_ns = BPF_CORE_READ(task, group_leader, start_boottime);
 	entry.t.user = 0;
 	/* user space has not yet read the counts of the process's previous program */
 	if (bpf_map_update_elem(&costs, &tgid, &cost, BPF_NOEXIST))
@@ -112,7 +110,7 @@ SS_INLINE void life_family_exit(struct task_struct *task)
 {
 	u32 tgid = task->tgid;
 
-	if (follow == FOLLOW_FAMILY && task->signal->live.counter == 0)
+	if (follow == FOLLOW_FAMILY && BPF_CORE_READ(task, signal, live.counter) == 0)
 		bpf_map_delete_elem(&family, &tgid);
 }
 
@@ -212,7 +210,8 @@ static long life_next_thread(u32 i, void *ctx)
  */
 SS_INLINE int life_others_exit(struct task_struct *task)
 {
-	struct life_search c = {.head = (u64)&task->signal->thread_head, .tgid = task->tgid};
+	struct life_search c = {.head = (u64)&BPF_CORE_READ(task, signal)->thread_head,
+				.tgid = task->tgid};
 
 	bpf_probe_read_kernel(&c.node, sizeof(c.node), (void *)c.head);
 	ss_loop(LIFE_THREADS, life_next_thread, &c);
@@ -225,7 +224,8 @@ SS_INLINE int life_others_exit(struct task_struct *task)
  */
 SS_INLINE int life_process_ends(struct task_struct *task)
 {
-	return task->signal->flags & SIGNAL_GROUP_EXIT || task->signal->group_exec_task;
+	return BPF_CORE_READ(task, signal, flags) & SIGNAL_GROUP_EXIT ||
+	       BPF_CORE_READ(task, signal, group_exec_task);
 }
 
 /*
@@ -267,7 +267,7 @@ SS_INLINE void life_exit(struct wire_target *t, struct task_struct *task, u64 no
 	life_forget(task->pid);
 	/* do_exit() counts each thread out before it reports its exit: if several exit at once, a
 	 * thread that is not the last one to be reported may find that none are left */
-	if (task->signal->live.counter == 0 && !life_others_exit(task)) {
+	if (BPF_CORE_READ(task, signal, live.counter) == 0 && !life_others_exit(task)) {
 		life_send(task, tid, WIRE_PROC_EXIT, now, 0, 0, 0);
 		target_remove(tgid);
 	}

@@ -439,13 +439,11 @@ SS_INLINE struct wire_thread *thread_get(u32 tgid, u32 tid, u32 epoch)
 	return thread_add(tgid, tid, epoch);
 }
 
-/* `seen` may be NULL. */
+/* Without stack_start, which only a walk of the C stack needs. `seen` may be NULL. */
 SS_INLINE void rts_thread_of(struct task_struct *task, const struct wire_thread *seen,
 			     struct rts_thread *th)
 {
-	struct mm_struct *mm = task->pid == task->tgid ? task->mm : 0;
-
-	th->stack_start = mm ? mm->start_stack : 0;
+	th->stack_start = 0;
 	th->stgrun_at = seen ? seen->stgrun_at : 0;
 	th->stgrun_incall = seen ? seen->stgrun_incall : 0;
 	th->fsbase = ARCH_THREAD_POINTER(task);
@@ -453,6 +451,14 @@ SS_INLINE void rts_thread_of(struct task_struct *task, const struct wire_thread 
 	th->tgid = task->tgid;
 	th->task = 0;
 	th->incall = 0;
+}
+
+/* Reads stack_start: by a helper, because each pointer to a kernel object that is loaded directly
+ * costs the verifier searches of the kernel's whole BTF. */
+SS_INLINE void rts_thread_stack(struct task_struct *task, struct rts_thread *th)
+{
+	if (task->pid == task->tgid)
+		th->stack_start = BPF_CORE_READ(task, mm, start_stack);
 }
 
 /* Keeps what a walk found, for the next walk. */

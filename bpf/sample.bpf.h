@@ -17,15 +17,15 @@
  * copy. */
 SS_INLINE void regs_unstep(struct task_struct *task, struct walk_regs *r)
 {
-	struct uprobe_task *utask = task->utask;
+	struct uprobe_task *utask = BPF_CORE_READ(task, utask);
 	u64 in, slot;
 
 	if (!utask)
 		return;
-	slot = utask->xol_vaddr;
+	slot = BPF_CORE_READ(utask, xol_vaddr);
 	in = r->ip - slot;
 	if (slot && in < UPROBE_SLOT_BYTES)
-		r->ip = utask->vaddr + in;
+		r->ip = BPF_CORE_READ(utask, vaddr) + in;
 }
 
 /* The user registers at the entry to the kernel. */
@@ -200,6 +200,7 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, struct wire_target *t
 	if (kernel_stacks && in_kernel)
 		kstack_put(ctx, s, g.frames);
 	s->state.site = rec->site;
+	rts_thread_stack(task, &s->th);
 	walk_alone(s, t, g.maps, &rec->rts, (struct stg_frames *)g.frames);
 	if (s->state.differs)
 		count(WIRE_CNT_UNWIND_DIFFERS);

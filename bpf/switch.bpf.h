@@ -76,12 +76,12 @@ SS_INLINE u32 off_syscall(const struct pt_regs *u)
 }
 
 SS_INLINE void off_take_stack(void *ctx, struct wire_target *t, struct wire_thread *seen,
-			      struct scratch *s, u32 tid)
+			      struct scratch *s, struct task_struct *task)
 {
 	struct wire_off_stack *o = (struct wire_off_stack *)s->rec;
 	const struct wire_open *open = calls_top(seen);
 	struct stg g = {.w = &s->walk, .frames = o->frames};
-	u32 tgid = seen->tgid;
+	u32 tgid = seen->tgid, tid = task->pid;
 
 	g.maps = bpf_map_lookup_elem(&unwind_maps, &tgid);
 	stg_init(&g, &t->layout, WIRE_OFF_FRAMES - WIRE_OFF_ROOT - 8, WIRE_OFF_ROOT);
@@ -90,6 +90,7 @@ SS_INLINE void off_take_stack(void *ctx, struct wire_target *t, struct wire_thre
 	if (kernel_stacks)
 		kstack_put(ctx, s, g.frames);
 	s->state.site = open ? open->site : 0;
+	rts_thread_stack(task, &s->th);
 	walk_alone(s, t, g.maps, &seen->off_rts, (struct stg_frames *)g.frames);
 	rts_thread_keep(seen, &s->th);
 	stg_result(&s->walk, &o->stack);
@@ -167,7 +168,7 @@ SS_INLINE void off_look(void *ctx, struct wire_target *t, struct wire_thread *se
 	/* preempted threads too: on a busy machine that is where their time goes */
 	if (takes_stack && off_wants_stack(seen->off_rts.where) &&
 	    off_stack_allowed(t, task->tgid, now, seen->off_rts.where, state))
-		off_take_stack(ctx, t, seen, s, task->pid);
+		off_take_stack(ctx, t, seen, s, task);
 }
 
 /*
