@@ -100,19 +100,37 @@ SS_GLOBAL int site_finished(u32 tgid, const struct wire_open *call, u64 now)
 	return 0;
 }
 
+struct site_open_ctx {
+	const struct wire_thread_entry *e;
+	u64 exit_ns;
+	u32 from, to;
+};
+
+static long site_open_next(u32 i, void *ctx)
+{
+	struct site_open_ctx *c = ctx;
+	const struct wire_open *call;
+
+	i += c->from;
+	if (i >= c->to || i >= WIRE_OPEN_MAX)
+		return 1;
+	i &= WIRE_OPEN_MAX - 1;
+	ss_barrier(i);
+	call = &c->e->th.open[i & (WIRE_OPEN_MAX - 1)];
+	site_abandoned(c->e->th.tgid, call->site, call->flags, c->exit_ns != 0,
+		       calls_wall(call, c->exit_ns));
+	return 0;
+}
+
 /* The thread's open calls with an index in [from, to) will never return; see site_abandoned().
  * exit_ns: when the process ended; 0: it goes on. */
 SS_GLOBAL int site_open_abandoned(const struct wire_thread_entry *e, u32 from, u32 to, u64 exit_ns)
 {
-	u32 i;
+	struct site_open_ctx c = {.e = e, .exit_ns = exit_ns, .from = from, .to = to};
 
 	if (!e)
 		return 0;
-#pragma GCC unroll 16
-	for (i = 0; i < WIRE_OPEN_MAX; i++)
-		if (i >= from && i < to)
-			site_abandoned(e->th.tgid, e->th.open[i].site, e->th.open[i].flags,
-				       exit_ns != 0, calls_wall(&e->th.open[i], exit_ns));
+	ss_loop(WIRE_OPEN_MAX, site_open_next, &c);
 	return 0;
 }
 

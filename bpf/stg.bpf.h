@@ -88,6 +88,7 @@ struct stg_walk {
 	u8 lost; /* the ring wrapped: frames of the last chunk are left out as well */
 	u8 gap;	 /* there is a WIRE_FRAME_GAP frame */
 	u8 updatees;
+	u8 exact; /* sp is known to be at a frame (as a suspended thread's is) */
 	/* the current frame: kept off the program's stack, which has little room left */
 	struct stg_frame frame;
 	struct stg_table table;
@@ -473,16 +474,19 @@ SS_INLINE int stg_again(const struct stg *g)
 static long stg_attempt(u32 i, void *ctx)
 {
 	const struct stg *g = ctx;
+	struct stg_walk *w = g->w;
 
 	(void)i;
-	g->w->cause = WIRE_CAUSE_NO_FRAME;
-	ss_loop(STG_RESYNC_WORDS + 1, stg_resync, (void *)g);
-	if (g->w->cause != WIRE_CAUSE_NONE) {
-		g->w->end_state = WIRE_END_BROKEN;
-		return 1;
+	if (!w->exact) {
+		w->cause = WIRE_CAUSE_NO_FRAME;
+		ss_loop(STG_RESYNC_WORDS + 1, stg_resync, (void *)g);
+		if (w->cause != WIRE_CAUSE_NONE) {
+			w->end_state = WIRE_END_BROKEN;
+			return 1;
+		}
 	}
 	stg_walk_all(g);
-	return !stg_again(g);
+	return w->exact || !stg_again(g);
 }
 
 /*
@@ -493,10 +497,7 @@ SS_INLINE void stg_run_here(const struct stg *g, int exact)
 {
 	struct stg_walk *w = g->w;
 
-	if (exact) {
-		stg_walk_all(g);
-		return;
-	}
+	w->exact = exact;
 	w->n0 = w->n;
 	w->sp0 = w->sp;
 	w->start0 = w->start;
