@@ -25,7 +25,8 @@
 
 #define DEFAULT_MEMORY (256ULL << 20)
 #define DEFAULT_CPU_S  20
-/* Counted per user: in a user namespace without free ids that may include other processes. */
+/* Only for a child with a user of its own, since the kernel counts per user: another one's
+ * processes and threads may be more already. */
 #define NETWORK_THREADS 64
 /* Larger than the maps of any program of ours. */
 #define MAX_MAPS_TEXT (8U << 20)
@@ -183,7 +184,8 @@ static int limit(int what, uint64_t value)
 	return setrlimit((__rlimit_resource_t)what, &l) ? -errno : 0;
 }
 
-static int set_limits(const struct confine *how, uint64_t mapped, int top)
+/* `own_user`: nobody else has this child's user. */
+static int set_limits(const struct confine *how, uint64_t mapped, int top, bool own_user)
 {
 	uint64_t memory = mapped + (how->memory ? how->memory : DEFAULT_MEMORY);
 	/* reading /proc takes one or two descriptors at a time */
@@ -198,8 +200,10 @@ static int set_limits(const struct confine *how, uint64_t mapped, int top)
 	err = limit(RLIMIT_CORE, 0);
 	if (!err)
 		err = limit(RLIMIT_CPU, cpu_s == CONFINE_NO_END ? RLIM_INFINITY : cpu_s);
-	if (!err)
-		err = limit(RLIMIT_NPROC, how->keep & CONFINE_NETWORK ? NETWORK_THREADS : 0);
+	if (!err && !(how->keep & CONFINE_NETWORK))
+		err = limit(RLIMIT_NPROC, 0);
+	else if (!err && own_user)
+		err = limit(RLIMIT_NPROC, NETWORK_THREADS);
 	if (!err)
 		err = limit(RLIMIT_FSIZE, how->file_size);
 	if (!err && !SANITIZED)
@@ -218,9 +222,10 @@ static int become(uint32_t id)
 	return 0;
 }
 
-static int drop_rights(const struct confine *how)
+static int drop_rights(const struct confine *how, bool *ret_own_user)
 {
 	uint64_t have = 0, keep = 0;
+	bool own_user = false;
 	int err = caps__permitted(&have);
 
 	if (err)
@@ -239,6 +244,7 @@ static int drop_rights(const struct confine *how)
 		if (setgroups(0, NULL) && errno != EPERM)
 			return -errno;
 		err = become(FIRST_ID + (uint32_t)getpid());
+		own_user = !err;
 		if (err == -EINVAL)
 			err = become(NOBODY_ID);
 		/* a user namespace that maps neither id */
@@ -251,6 +257,8 @@ static int drop_rights(const struct confine *how)
 		err = -errno;
 	if (!err && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
 		err = -errno;
+	if (!err)
+		*ret_own_user = own_user;
 	return err;
 }
 
@@ -337,6 +345,7 @@ int confine_child__enter(const struct confine *how, pid_t parent, struct confine
 			 struct confine_memory own)
 {
 	int err = die_with(parent), top = -1;
+	bool own_user = false;
 	uint64_t mapped;
 
 	if (err)
@@ -353,14 +362,14 @@ int confine_child__enter(const struct confine *how, pid_t parent, struct confine
 	if (!err && !mapped)
 		err = -EIO;
 	if (!err)
-		err = drop_rights(how);
+		err = drop_rights(how, &own_user);
 	if (!err)
 		err = die_with(parent);
 	if (!err && !(how->keep & (CONFINE_MEMORY | CONFINE_PROC)))
 		err = no_files(how->keep & CONFINE_FILES,
 			       how->keep & CONFINE_NETWORK ? how->reads : NULL);
 	if (!err)
-		err = set_limits(how, mapped, top);
+		err = set_limits(how, mapped, top, own_user);
 	if (!err && !SANITIZED)
 		err = set_filter(how->keep);
 	kept = how->keep;
