@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -531,6 +532,63 @@ def test_rights(t, which):
     else:
         check(pushed.code == 1 and pushed.queued() == pushed.windows(), f"{pushed.code}: {pushed.said}")
         check("the sending process has ended" in pushed.said, pushed.said)
+
+
+NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
+# many threads, as a desktop's user has
+MANY_THREADS = """import os, threading
+os.setresuid(65534, 65534, 65534)
+for _ in range(100):
+    threading.Thread(target=threading.Event().wait, args=(60,), daemon=True).start()
+print("started", flush=True)
+input()
+"""
+
+
+def test_user_with_many_processes(t):
+    """An ordinary user can push, however many processes and threads of that user there are."""
+    server = Server(t)
+    program = t.copy_for_all(SAFESCOPED)
+    capture = t.copy_for_all(CAPTURE)
+    queue = program.parent / "queue"
+    queue.mkdir(mode=0o700)
+    os.chown(queue, NOBODY["user"], NOBODY["group"])
+    with subprocess.Popen([sys.executable, "-c", MANY_THREADS], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as others:
+        check(others.stdout.readline() == "started\n", "the threads did not start")
+        done = subprocess.run([program, "--replay", capture, "--push", server.url(), "--push-queue", queue], cwd="/",
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False, **NOBODY)
+        others.communicate("\n")
+    check(done.returncode == 0 and server.taken(), f"{len(server.taken())} were delivered; {done.returncode}: {done.stderr}")
+
+
+def has_secret(pid, secret):
+    """Whether it is in any memory of the process."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for line in maps:
+            where, access, *_ = line.split()
+            begin, end = (int(x, 16) for x in where.split("-"))
+            if access[0] != "r" or "[v" in line:
+                continue
+            try:
+                memory.seek(begin)
+                if secret in memory.read(end - begin):
+                    return True
+            except OSError:  # a part of a file that is not there
+                pass
+    return False
+
+
+def test_headers_in_memory(t):
+    """Only the sending processes keep the headers, which may be credentials."""
+    server = Server(t, [HANG] * 100)
+    file = t.dir / "headers"
+    # as long as a token with claims, so that what frees it does not overwrite it by chance
+    file.write_text(f"# ours\nX-Scope-OrgID: team\nAuthorization: {SECRET * 200}\n")
+    pushed = Pushed(t, (server.url(), "--push-headers", file), wait=False)
+    pushed.wait_until(lambda: server.requests)
+    check(has_secret(children_of(pushed.process.pid)[-1], SECRET.encode()), "the sending process does not have it")
+    check(not has_secret(pushed.process.pid, SECRET.encode()), "it is in the memory of the daemon")
 
 
 if __name__ == "__main__":

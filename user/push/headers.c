@@ -89,15 +89,14 @@ static int parse(const char *path, struct push_headers *h)
 int push_headers__read(const char *path, uid_t user, struct push_headers *ret_headers)
 {
 	struct push_headers h = {.n = 0};
-	size_t len = 0;
 	int err;
 
 	if (!path) {
 		*ret_headers = h;
 		return 0;
 	}
-	err = push_file__read(path, FILE_MAX, user, &h.text, &len);
-	if (!err && memchr(h.text, '\0', len)) {
+	err = push_file__read(path, FILE_MAX, user, &h.text, &h.len);
+	if (!err && memchr(h.text, '\0', h.len)) {
 		log_error("%s: not a text file", path);
 		err = -EINVAL;
 	}
@@ -113,7 +112,7 @@ int push_headers__read(const char *path, uid_t user, struct push_headers *ret_he
 void push_headers__free(struct push_headers *h)
 {
 	if (h->text)
-		explicit_bzero(h->text, strlen(h->text));
+		explicit_bzero(h->text, h->len);
 	free(h->text);
 	*h = (struct push_headers){.n = 0};
 }

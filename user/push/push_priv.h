@@ -36,6 +36,7 @@ uint64_t push_file__stamp(uint64_t stamp, const char *path);
 
 struct push_headers {
 	char *text; /* the buffer that the lines point into */
+	size_t len; /* of the text, with the NULs that end the lines */
 	char *lines[HEADERS_MAX];
 	size_t n;
 };
