@@ -300,6 +300,36 @@ def test_old_one_stays(t):
     check(len(said) == 1 and old.exists(), f"it printed {session.err.seen}")
 
 
+def name_at(target, unix_ms):
+    at = time.strftime("%Y%m%dT%H%M%S", time.gmtime(unix_ms // 1000))
+    return f"safescope-Calls-{target.pid}-{at}.{unix_ms % 1000:03}Z.json"
+
+
+def test_name_is_taken(t):
+    """A window does not replace an earlier one of the same name, as there may be after the clock was set back: it gets
+    the next millisecond that is free."""
+    target = t.target("Calls", 2, "safe_sleep_1ms=1000000")
+    target.go()
+    session, folder = attach(t, target, window="0.2")
+    begin = time.time_ns() // 1_000_000 + 1000
+    end = begin + 4000
+    earlier = [folder / name_at(target, ms) for ms in range(begin, end) if ms % 4]
+    for path in earlier:
+        path.write_text('{"safescope": {}}')
+    time.sleep(max(0, end / 1000 - time.time()) + 0.5)
+    session.signal(signal.SIGTERM)
+    check(session.wait() == 0, f"it printed {session.err.seen}")
+    replaced = [path.name for path in earlier if path.stat().st_size > 100]
+    check(not replaced, f"{replaced} were replaced")
+    paths = sorted(set(folder.glob("*Z.json")) - set(earlier))
+    reports = [Report(path) for path in paths]
+    starts = [report.json["session"]["start_unix_ns"] // 1_000_000 for report in reports]
+    check(sum(begin <= ms < end for ms in starts) >= 8, f"windows began at {starts}")
+    follow_each_other(reports)
+    misnamed = [ms for ms, path in zip(starts, paths) if path.name not in [name_at(target, ms + i) for i in range(4)]]
+    check(not misnamed, f"the names of those that began at {misnamed} are not near")
+
+
 def test_disk_full(t):
     """Windows for which there is no room are counted; later ones are written again."""
     disk = t.dir / "windows"

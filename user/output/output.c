@@ -21,6 +21,7 @@
 #include "rotate_priv.h"
 
 #define COLUMNS_MAX 10000 /* from the environment: a larger value is a mistake */
+#define NAMES_MOST  1000  /* how many names to try for a window */
 
 struct output {
 	const struct export_format *format;
@@ -545,27 +546,52 @@ bool outputs__old_stay(const struct outputs *outputs)
 	return outputs->old_stay;
 }
 
+/* *ret_taken: one of the files is there already. */
+static int choose_paths(struct outputs *outputs, uint64_t unix_ns, bool *ret_taken)
+{
+	char when[ROTATE_TIME_SIZE], stem[sizeof(outputs->stem) + ROTATE_TIME_SIZE];
+	bool taken = false;
+	int err = 0;
+
+	rotate__time(unix_ns, when);
+	snprintf(stem, sizeof(stem), "%s-%s", outputs->stem, when);
+	for (size_t i = 0; i < outputs->n && !err; i++) {
+		err = place__choose(outputs->opts, outputs->each[i].format, outputs->n, stem,
+				    outputs->each[i].path);
+		taken |= !err && place__is_taken(outputs->each[i].path);
+	}
+	*ret_taken = taken;
+	return err;
+}
+
+/*
+ * Finds the time for the window's name. After the clock was set back another window may have it,
+ * which must not be replaced; a replay's windows replace those of the last replay.
+ */
+static int choose_time(struct outputs *outputs, uint64_t *unix_ns)
+{
+	bool taken;
+	int err = choose_paths(outputs, *unix_ns, &taken);
+
+	for (int i = 0; !err && taken && outputs->opts->of_this_host && i < NAMES_MOST; i++)
+		err = choose_paths(outputs, *unix_ns += 1000000, &taken);
+	return err;
+}
+
 int outputs__write_window(struct outputs *outputs, const struct picture *pic)
 {
 	const struct output_opts *opts = outputs->opts;
-	char when[ROTATE_TIME_SIZE], stem[sizeof(outputs->stem) + ROTATE_TIME_SIZE];
-	int err;
+	uint64_t unix_ns = picture__session(pic)->start_unix_ns;
+	int err = choose_time(outputs, &unix_ns);
 
-	rotate__time(picture__session(pic)->start_unix_ns, when);
-	snprintf(stem, sizeof(stem), "%s-%s", outputs->stem, when);
-	for (size_t i = 0; i < outputs->n; i++) {
-		err = place__choose(opts, outputs->each[i].format, outputs->n, stem,
-				    outputs->each[i].path);
-		if (err)
-			return err;
-	}
+	if (err)
+		return err;
 	err = outputs__write(outputs, pic, NULL, NULL);
 	if (opts->path && !strcmp(opts->path, "-"))
 		return err;
 	if (err)
 		remove_all(outputs);
 	/* even if the disk was full: this makes room for the next window */
-	note_rotated(outputs,
-		     rotate__window(outputs->rotate, picture__session(pic)->start_unix_ns, !err));
+	note_rotated(outputs, rotate__window(outputs->rotate, unix_ns, !err));
 	return err;
 }

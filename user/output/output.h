@@ -79,9 +79,9 @@ typedef int output_write(void *ctx, const struct export_format *format, FILE *ou
 int outputs__write_by(const struct outputs *outputs, output_write *write, void *ctx);
 
 /*
- * The same for one window, whose files are named after its start: writes all of them or none, and
- * may remove older windows' files. -EPIPE, without a line: it goes to standard output, which has no
- * reader left.
+ * The same for one window, whose files are named after its start, in a live session after the next
+ * millisecond whose names are free: writes all of them or none, and may remove older windows'
+ * files. -EPIPE, without a line: it goes to standard output, which has no reader left.
  */
 int outputs__write_window(struct outputs *outputs, const struct picture *pic);
 /* Whether removing older windows' files failed, which is reported only once until it succeeds. A

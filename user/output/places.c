@@ -137,6 +137,13 @@ int place__choose(const struct output_opts *opts, const struct export_format *fo
 
 /* ── what is there ───────────────────────────────────────────────────────────────────────── */
 
+bool place__is_taken(const char *path)
+{
+	struct stat st;
+
+	return strcmp(path, "-") != 0 && lstat(path, &st) == 0;
+}
+
 /* Reads the beginning of a regular file, NUL-terminated; 0: it is empty, or does not exist. */
 static ssize_t read_head(const char *path, char head[HEAD + 1])
 {

@@ -19,6 +19,8 @@ int place__choose(const struct output_opts *opts, const struct export_format *fo
 const char *place__suffix(size_t i);
 /* The index of the suffix that `text` is; -1: it is none. */
 int place__find_suffix(const char *text);
+/* True if something has that path; "-" is a stream. */
+bool place__is_taken(const char *path);
 /* True for a directory, or a path that ends with a slash. */
 bool place__is_directory(const char *path);
 /* How to open such a file, for people: "open it in a browser". A constant in which `%s` stands for
