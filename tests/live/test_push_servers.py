@@ -7,7 +7,9 @@ import fcntl
 import gzip
 import os
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -203,9 +205,11 @@ def test_hanging_beside_a_good_one(t):
     """One destination does not wait for the other; what the bad one did not accept is still queued."""
     bad, good = Server(t, [HANG] * 100), Server(t)
     pushed = Pushed(t, bad.url(), good.url(), options=("--push-timeout", "60"), wait=False)
-    deadline = time.monotonic() + 60
-    while len(good.taken()) < 5 and time.monotonic() < deadline:
-        time.sleep(0.1)
+    deadline, before = time.monotonic() + 60, []
+    # until no more windows are added
+    while (len(before) < 5 or before != good.taken()) and time.monotonic() < deadline:
+        before = good.taken()
+        time.sleep(0.5)
     pushed.kill()
     check(good.taken() == pushed.windows(), f"{len(good.taken())} of {len(pushed.windows())} arrived")
     check(pushed.queued() == pushed.windows(), "the other's are not queued")
@@ -560,6 +564,29 @@ def test_user_with_many_processes(t):
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False, **NOBODY)
         others.communicate("\n")
     check(done.returncode == 0 and server.taken(), f"{len(server.taken())} were delivered; {done.returncode}: {done.stderr}")
+
+
+def test_user_without_another_process(t):
+    """If the user may start no more processes, the one that sends cannot start its worker: that is reported."""
+    server = Server(t)
+    program, capture = t.copy_for_all(SAFESCOPED), t.copy_for_all(CAPTURE)
+    queue = program.parent / "queue"
+    queue.mkdir(mode=0o700)
+    user = 64242  # of nobody else
+    os.chown(queue, user, user)
+
+    def become():
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        resource.setrlimit(resource.RLIMIT_NPROC, (2, 2))
+        os.setresuid(user, user, user)
+
+    with subprocess.Popen([program, "--replay", capture, "--push", server.url(), "--push-queue", queue], cwd="/",
+                          stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=become) as process:
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+    check("the sending process cannot be started: too many processes, or too little memory; undelivered profiles are kept" in said, said)
 
 
 def has_secret(pid, secret):

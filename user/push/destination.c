@@ -54,7 +54,8 @@ struct destination {
 static const char *status_text(const struct sender_answer *a, char *text, size_t size)
 {
 	if (a->outcome == SENDER_DIED)
-		snprintf(text, size, "the sending process died");
+		snprintf(text, size, "the sending process %s%s",
+			 *a->text ? "cannot be started: " : "died", a->text);
 	else if (a->outcome == SENDER_ANSWERED)
 		snprintf(text, size, "HTTP %u%s%s", a->status, *a->text ? ": " : "", a->text);
 	else
@@ -186,6 +187,13 @@ static bool is_hopeless(struct destination *d, const struct sender_answer *a)
 	return d->takes_others && ++d->n_beside >= MOST_BESIDE;
 }
 
+static void report_outage(struct destination *d, const char *why, uint64_t now)
+{
+	if (outage__is_news(&d->outage, d->failed, why, now))
+		log_warn("push to %s: %s; undelivered profiles are kept and retried", d->url.shown,
+			 why);
+}
+
 static void on_failed(struct destination *d, const struct sender_answer *a, uint64_t now)
 {
 	uint64_t wait;
@@ -198,19 +206,28 @@ static void on_failed(struct destination *d, const struct sender_answer *a, uint
 	wait = put_off(d, a, now);
 	d->failures++;
 	queue__let_go(d->queue, false);
-	status_text(a, why, sizeof(why));
-	if (outage__is_news(&d->outage, d->failed, why, now))
-		log_warn("push to %s: %s; undelivered profiles are kept and retried", d->url.shown,
-			 why);
+	report_outage(d, status_text(a, why, sizeof(why)), now);
 	log_verbose("push to %s: %s; retrying in %s", d->url.shown, why, human__duration(wait).s);
+}
+
+/* The sender died without a task: one that it has been given since is still in its socket. */
+static void on_died_idle(struct destination *d, const struct sender_answer *a, uint64_t now)
+{
+	char why[320];
+
+	d->failures++;
+	if (!d->busy)
+		return;
+	d->failed++;
+	report_outage(d, status_text(a, why, sizeof(why)), now);
 }
 
 static void take_answer(struct destination *d, const struct sender_answer *a, uint64_t now)
 {
-	/* either an answer to an attempt that was given up, or the sender died without a task:
-	 * the task that it was given since is still in its socket */
 	if (!d->busy || a->id != d->task) {
-		d->failures += a->outcome == SENDER_DIED;
+		/* or it is an answer to an attempt that was given up */
+		if (a->outcome == SENDER_DIED)
+			on_died_idle(d, a, now);
 		return;
 	}
 	d->busy = false;

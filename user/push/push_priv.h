@@ -228,7 +228,8 @@ struct sender_answer {
 	uint64_t retry_after_s; /* 0: none given */
 	uint32_t outcome;	/* enum sender_outcome */
 	uint32_t status;
-	char text[256]; /* the server's text, or the reason for the failure; untrusted */
+	/* the server's text, or the reason for the failure, also to start again; untrusted */
+	char text[256];
 };
 
 /* False if `n` bytes from the sender cannot be an answer; otherwise sanitises its text and

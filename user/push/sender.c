@@ -48,6 +48,11 @@ static bool give_answer(int fd, const struct sender_answer *answer)
 	return write(fd, answer, sizeof(*answer)) == sizeof(*answer);
 }
 
+static const char *why_not(int err)
+{
+	return err == -EBUSY ? "too many processes, or too little memory" : strerror(-err);
+}
+
 /* `at_hand`: the id of the current task, 0: none. */
 static void work(const struct sender_opts *opts, int in, int out, _Atomic uint64_t *at_hand)
 {
@@ -94,6 +99,7 @@ static void run(void *ctx, int in, int out)
 		    !WEXITSTATUS(status))
 			return;
 		died.id = atomic_exchange(at_hand, 0);
+		answer__keep_text(&died, err ? why_not(err) : "", SIZE_MAX);
 		if (!give_answer(out, &died))
 			return;
 		sleep(PAUSE_S);
