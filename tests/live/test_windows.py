@@ -310,23 +310,28 @@ def test_name_is_taken(t):
     the next millisecond that is free."""
     target = t.target("Calls", 2, "safe_sleep_1ms=1000000")
     target.go()
-    session, folder = attach(t, target, window="0.2")
-    begin = time.time_ns() // 1_000_000 + 1000
-    end = begin + 4000
-    earlier = [folder / name_at(target, ms) for ms in range(begin, end) if ms % 4]
-    for path in earlier:
-        path.write_text('{"safescope": {}}')
-    time.sleep(max(0, end / 1000 - time.time()) + 0.5)
+    session, folder = attach(t, target, window="0.1")
+    one = t.dir / "one"
+    one.write_text('{"safescope": {}}')
+    begin = time.time_ns() // 1_000_000 + 300
+    end = begin + 3000
+    earlier = set()
+    for name in (name_at(target, ms) for ms in range(begin, end) if ms % 4):
+        # on a busy machine that window may be there by now
+        with contextlib.suppress(FileExistsError):
+            os.link(one, folder / name)
+            earlier.add(name)
+    time.sleep(max(0, end / 1000 - time.time()))
     session.signal(signal.SIGTERM)
     check(session.wait() == 0, f"it printed {session.err.seen}")
-    replaced = [path.name for path in earlier if path.stat().st_size > 100]
+    replaced = [name for name in earlier if not (folder / name).samefile(one)]
     check(not replaced, f"{replaced} were replaced")
-    paths = sorted(set(folder.glob("*Z.json")) - set(earlier))
-    reports = [Report(path) for path in paths]
+    names = sorted(set(os.listdir(folder)) - earlier)
+    reports = [Report(folder / name) for name in names]
     starts = [report.json["session"]["start_unix_ns"] // 1_000_000 for report in reports]
-    check(sum(begin <= ms < end for ms in starts) >= 8, f"windows began at {starts}")
+    check(sum(begin <= ms < end for ms in starts) >= 4, f"windows began at {starts}")
     follow_each_other(reports)
-    misnamed = [ms for ms, path in zip(starts, paths) if path.name not in [name_at(target, ms + i) for i in range(4)]]
+    misnamed = [ms for ms, name in zip(starts, names) if name not in [name_at(target, ms + i) for i in range(4)]]
     check(not misnamed, f"the names of those that began at {misnamed} are not near")
 
 
