@@ -21,7 +21,8 @@
 #include "rotate_priv.h"
 
 #define COLUMNS_MAX 10000 /* from the environment: a larger value is a mistake */
-#define NAMES_MOST  1000  /* how many names to try for a window */
+#define MAX_NAMES   1000  /* to try for a window */
+#define NS_PER_MS   1000000
 
 struct output {
 	const struct export_format *format;
@@ -546,7 +547,7 @@ bool outputs__old_stay(const struct outputs *outputs)
 	return outputs->old_stay;
 }
 
-/* *ret_taken: one of the files is there already. */
+/* Names the window's files after this time. *ret_taken: one of them exists already. */
 static int choose_paths(struct outputs *outputs, uint64_t unix_ns, bool *ret_taken)
 {
 	char when[ROTATE_TIME_SIZE], stem[sizeof(outputs->stem) + ROTATE_TIME_SIZE];
@@ -560,21 +561,27 @@ static int choose_paths(struct outputs *outputs, uint64_t unix_ns, bool *ret_tak
 				    outputs->each[i].path);
 		taken |= !err && place__is_taken(outputs->each[i].path);
 	}
-	*ret_taken = taken;
+	if (!err)
+		*ret_taken = taken;
 	return err;
 }
 
 /*
- * Finds the time for the window's name. After the clock was set back another window may have it,
- * which must not be replaced; a replay's windows replace those of the last replay.
+ * Chooses the time that names the window's files: after the clock was set back, an earlier window
+ * may have the same name, and must not be replaced. A replay's windows replace those of an earlier
+ * replay.
  */
 static int choose_time(struct outputs *outputs, uint64_t *unix_ns)
 {
 	bool taken;
 	int err = choose_paths(outputs, *unix_ns, &taken);
 
-	for (int i = 0; !err && taken && outputs->opts->of_this_host && i < NAMES_MOST; i++)
-		err = choose_paths(outputs, *unix_ns += 1000000, &taken);
+	if (!outputs->opts->of_this_host)
+		return err;
+	for (int i = 0; !err && taken && i < MAX_NAMES; i++) {
+		*unix_ns += NS_PER_MS;
+		err = choose_paths(outputs, *unix_ns, &taken);
+	}
 	return err;
 }
 
