@@ -55,13 +55,35 @@ static int find_user(const char *text, uid_t *ret_user)
 	return 0;
 }
 
+/* The bracket that closes the one at `open`; NULL: there is none, and the latter stands for itself.
+ */
+static const char *bracket_end(const char *open)
+{
+	const char *p = open + 1, *first;
+
+	p += *p == '!' || *p == '^';
+	/* a bracket that comes first does not close */
+	for (first = p; *p && (*p != ']' || p == first); p++) {
+		/* "[:alpha:]", "[=a=]", "[.hyphen.]" */
+		const char close[] = {p[1], ']', '\0'};
+		const char *end =
+			*p == '[' && p[1] && strchr(":=.", p[1]) ? strstr(p + 2, close) : NULL;
+
+		if (end)
+			p = end + 1;
+		else if (*p == '\\' && p[1])
+			p++;
+	}
+	return *p ? p : NULL;
+}
+
 /* The minimum length of a name that matches the pattern (fnmatch(3), without flags). */
 static size_t least_length(const char *glob)
 {
 	size_t len = 0;
 
 	for (const char *p = glob; *p; p++) {
-		const char *end = *p == '[' && p[1] ? strchr(p + 2, ']') : NULL;
+		const char *end = *p == '[' ? bracket_end(p) : NULL;
 
 		len += *p != '*';
 		if (*p == '\\' && p[1])
