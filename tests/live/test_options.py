@@ -29,7 +29,9 @@ def check_config(t, text, *args):
 GOOD = {
     "empty": "", "comments": "# nothing\n\n   \t\n", "blank": WINDOWS, "equals": "window=60", "both": "window = 60\r\n",
     "blanks": "  window\t60  \n", "no_value": "kernel-stacks\nverbose\nverbose\n",
-    "blanks_in_value": "exclude user=root\nexclude = comm=a b\n", "more": WINDOWS + "keep 3\nkeep-for 7d\nkeep-bytes 2G\n",
+    "blanks_in_value": "exclude user=root\nexclude = comm=a b\n",
+    "bracket": "comm " + "[[:alpha:]]" * 8 + "*\nexclude comm=" + r"[a\]b]" * 8 + "\nexclude comm=" + "[!]x]" * 5 + "*\n",
+    "more": WINDOWS + "keep 3\nkeep-for 7d\nkeep-bytes 2G\n",
     "daemon": "keep 3\n", "other_names": WINDOWS + "push otlp+http://h\npush-header-file HEADERS\nqueue /q\nqueue-bytes 3M\nexclude user:root\n"}
 WRONG = {
     "unknown": ("windw 60", "windw: no such option"), "without": ("pid", "needs a value"),
