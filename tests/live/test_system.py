@@ -576,6 +576,36 @@ def test_removed_program_is_let_go(t):
     check(not left, f"{left} descriptors of a file that was removed are left")
 
 
+def test_begins_while_the_probes_are_off(t):
+    """A program that begins while the probes are off, because safescoped was held up, and is attached when they are on
+    again: its counts are not called exact."""
+    own = t.dir / "begins"
+    shutil.copy(program("Calls"), own)
+    first = Target([own, "1", "safe_sleep_1ms=1"])
+    t.started.append(first)
+    session = whole_host(t, "--comm", "begins")
+    session.signal(signal.SIGSTOP)
+    time.sleep(2.5 * SLOWNESS)
+    session.signal(signal.SIGCONT)
+    check(session.err.until("held up for", 30), f"the probes stayed on: {session.err.seen}")
+    # they stay off for a second; safescoped does not turn until that is over, but is not held up again
+    time.sleep(0.4)
+    session.signal(signal.SIGSTOP)
+    second = Target([own, "1", "safe_sleep_1ms=1500"])
+    t.started.append(second)
+    second.go()
+    time.sleep(1)
+    session.signal(signal.SIGCONT)
+    truth = second.result()["safe_sleep_1ms"]["calls"]
+    stop(session)
+    report = t.report()
+    got = report.call("safe_sleep_1ms", second.pid)
+    check(0 < got["calls"] < truth, f"{got['calls']} calls of {truth} were seen: the test proves nothing")
+    check(not got["exact"], f"{got['calls']} calls of {truth} are exact")
+    lacking = [m for m in report.target(second.pid)["missing"] if "before its probes were in place" in m]
+    check(len(lacking) == 1, f"not reported: {report.target(second.pid)['missing']}")
+
+
 def files_held(session, path):
     held = 0
     for fd in Path(f"/proc/{session.pid}/fd").iterdir():

@@ -90,7 +90,7 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 	bool was_on = false;
 	int err;
 
-	a->covered = calls;
+	a->covered_ns = calls ? 0 : UINT64_MAX;
 	for (int i = 0; i < PROBE_MAX; i++) {
 		const struct target_probe *at = all[i].at;
 
@@ -108,7 +108,8 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 					  &a->probes[i], &was_on);
 		}
 		if (i <= PROBE_RESUME)
-			a->covered &= was_on;
+			a->covered_ns =
+				was_on ? MAX(a->covered_ns, a->probes[i]->on_ns) : UINT64_MAX;
 		/* each probe only adds to the picture: a failure is reported, and the others go
 		 * on */
 		/* if the process has ended, its end is all there is to report */
@@ -191,6 +192,7 @@ static int add_target(struct kernel *kernel, const struct target_info *info,
 	a->wire = info->wire;
 	/* a target that waits for its probes is without them from here on */
 	a->since_ns = time__monotonic_ns();
+	a->covered_ns = UINT64_MAX;
 	HASH_ADD(hh, kernel->targets, pid, sizeof(a->pid), a);
 	if (!a->hh.tbl) { /* uthash ran out of memory */
 		free(a);
@@ -251,7 +253,8 @@ static int attach(struct kernel *kernel, const struct target_info *info, uid_t a
 	else
 		begin_probes(kernel, a, info);
 	/* it has not started yet */
-	a->covered |= (flags & WIRE_TARGET_ARMED) != 0;
+	if (flags & WIRE_TARGET_ARMED)
+		a->covered_ns = 0;
 	/* a process adopted by the BPF side already has its entry, with hits in it */
 	err = bpf_map_update_elem(costs, &key, &cost, BPF_NOEXIST);
 	/* a probe in flight when an earlier process with this pid ended may have recreated it */
@@ -301,11 +304,11 @@ void kernel__lacking(const struct kernel *kernel, pid_t pid, struct kernel_lacki
 	*ret_lacking = a ? a->lacking : (struct kernel_lacking){0};
 }
 
-bool kernel__covers(const struct kernel *kernel, pid_t pid)
+bool kernel__covers(const struct kernel *kernel, pid_t pid, uint64_t begun_ns)
 {
 	const struct attached *a = kernel__find(kernel, pid);
 
-	return a && a->covered;
+	return a && a->covered_ns <= begun_ns;
 }
 
 bool kernel__follows(const struct kernel *kernel, pid_t pid)

@@ -111,8 +111,8 @@ struct kernel_lacking {
 	int err;
 };
 void kernel__lacking(const struct kernel *kernel, pid_t pid, struct kernel_lacking *ret_lacking);
-/* Whether the call probes of a target were on before it was attached, or it was armed. */
-bool kernel__covers(const struct kernel *kernel, pid_t pid);
+/* Whether a target's call probes have been on since before it began, or it was armed. */
+bool kernel__covers(const struct kernel *kernel, pid_t pid, uint64_t begun_ns);
 /* Whether a process's execs are reported: by kernel__follow(), or because of opts.all. */
 bool kernel__follows(const struct kernel *kernel, pid_t pid);
 /* Calls fn for each process that kernel__follow() covers; does nothing with opts.all. Returns

@@ -134,6 +134,7 @@ struct probe {
 	int file;      /* O_PATH: a target's own paths lead nowhere once it has ended */
 	uint32_t link; /* the keeper's id of the link; 0: the probe is off */
 	bool on;
+	uint64_t on_ns;	     /* when it last came on */
 	bool held_up;	     /* was on when the daemon was held up, and is to come on again */
 	uint64_t off_number; /* number of its last drop; see keeper__drop() */
 	uint32_t refs;
@@ -204,8 +205,9 @@ struct attached {
 	struct probe *probes[PROBE_MAX]; /* NULL: none */
 	struct wire_target wire;
 	struct kernel_lacking lacking;
-	bool covered; /* its call probes were on before it was attached */
-	bool waits;   /* for its layout to be confirmed before it gets probes */
+	/* since when its call probes have been on, as it was attached; UINT64_MAX: they were not */
+	uint64_t covered_ns;
+	bool waits; /* for its layout to be confirmed before it gets probes */
 	/* budget */
 	enum probe_state state;
 	uint64_t since_ns; /* when the state began */

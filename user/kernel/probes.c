@@ -69,6 +69,8 @@ int probe__on(struct kernel *kernel, struct probe *p)
 	if (!err)
 		err = keeper__hold(kernel->keeper, KEEP_PROBE, fd, &p->link);
 	p->on = !err;
+	if (p->on)
+		p->on_ns = time__monotonic_ns();
 	p->held_up &= !p->on;
 	return err;
 }

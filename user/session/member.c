@@ -207,9 +207,10 @@ static int begin(struct session *s, struct member *m, uint64_t since_ns)
 	m->attach_ns = since_ns;
 	if (!m->ready)
 		held__begin(m->held, since_ns);
-	/* the probes of its program may have been removed meanwhile: because no process ran it, or
-	 * for their cost */
-	m->from_start = m->program.flags & WIRE_PROC_TARGET && kernel__covers(s->kernel, m->pid);
+	/* the probes of its program may have been off when it began, or since: because no process
+	 * ran it, for their cost, or because we were held up */
+	m->from_start = m->program.flags & WIRE_PROC_TARGET &&
+			kernel__covers(s->kernel, m->pid, m->program.h.ns);
 	return 0;
 }
 
