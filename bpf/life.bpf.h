@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Threads and processes of targets that start, end, or run another program; and processes that may
- * become targets, if they are followed.
+ * Threads and processes of targets that start, end, run another program, or get another name; and
+ * processes that may become targets, if they are followed.
  */
 #ifndef SAFESCOPED_LIFE_BPF_H
 #define SAFESCOPED_LIFE_BPF_H
@@ -280,6 +280,36 @@ SS_INLINE void life_exit_late(struct task_struct *task)
 
 	if (th && th->tgid == (u32)task->tgid)
 		life_forget(task->pid);
+}
+
+/* Limit on the names of one thread that are reported in a second. */
+#define LIFE_NAMES 8
+
+/* A thread gets another name: most threads of C libraries have their parent's until they run. */
+SS_INLINE void life_name(struct task_struct *task, const char *name, u64 now)
+{
+	struct wire_thread *th = thread_find(task->pid);
+	struct wire_thread_event rec = {};
+	struct wire_thread_entry *e;
+
+	/* at an exec it is that of the next program */
+	if (!th || BPF_CORE_READ_BITFIELD(task, in_execve))
+		return;
+	e = thread_entry(th);
+	if (now - e->named_ns >= 1000000000) {
+		e->named_ns = now;
+		e->names = 0;
+	}
+	if (e->names == LIFE_NAMES)
+		return;
+	e->names++;
+	fill_header(&rec.h, WIRE_THREAD_NAME, now, task->tgid, task->pid);
+	rec.h.size = sizeof(rec);
+	bpf_probe_read_kernel_str(rec.comm, sizeof(rec.comm), name);
+	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), ring_wakeup()))
+		count(WIRE_CNT_LOST_RING);
+	else
+		count(WIRE_CNT_RECORDS);
 }
 
 /* The other threads of the process have exited by now; the thread that called exec has the pid. */

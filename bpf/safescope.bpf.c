@@ -80,6 +80,16 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	return 0;
 }
 
+SEC("tp_btf/task_rename")
+int BPF_PROG(on_name, struct task_struct *task, const char *name)
+{
+	struct wire_target *t = target_of(task);
+
+	if (t)
+		life_name(task, name, target_now(t));
+	return 0;
+}
+
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_tid)
 {

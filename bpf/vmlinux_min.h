@@ -99,6 +99,7 @@ struct task_struct {
 	int pid;
 	int tgid;
 	unsigned int flags;
+	unsigned int in_execve : 1;
 	__u64 start_boottime;
 	struct mm_struct *mm;
 	struct signal_struct *signal;

@@ -14,7 +14,7 @@
 #include <linux/types.h>
 #endif
 
-#define WIRE_VERSION 5
+#define WIRE_VERSION 6
 
 /* PID_MAX_LIMIT of 64-bit machines, include/linux/threads.h (Linux 6.18) */
 #define WIRE_MAX_PIDS (4u << 20)
@@ -158,7 +158,8 @@ enum wire_type {
 	WIRE_TSO = 14,	    /* struct wire_tso: an OS thread runs a different Haskell thread */
 	WIRE_ALLOC = 15,    /* struct wire_alloc: the Haskell thread that used up a nursery */
 	WIRE_HEAP = 16,	    /* struct wire_heap: the heap at the end of a collection */
-	WIRE_ALLOCATED = 17, /* struct wire_allocated: right after a WIRE_SAMPLE */
+	WIRE_ALLOCATED = 17,   /* struct wire_allocated: right after a WIRE_SAMPLE */
+	WIRE_THREAD_NAME = 18, /* struct wire_thread_event: a thread got another name, `comm` */
 };
 
 /* Every record starts with this header. `size` includes it. */
@@ -688,8 +689,11 @@ struct wire_thread_entry {
 	__u64 out_ran_ns;	/* CPU time at the last switch-out, by the scheduler's account */
 	/* bpf/lost.bpf.h: start of the lost intervals (0: none lost), and CPU time by then */
 	__u64 lost_since_ns, lost_ran_ns;
+	__u64 named_ns; /* start of the second in which `names` are counted */
+	__u32 names;	/* how often it got another name in that second */
+	__u32 _pad;
 };
-WIRE_ASSERT_SIZE(struct wire_thread_entry, 1176);
+WIRE_ASSERT_SIZE(struct wire_thread_entry, 1192);
 
 /* Value of `off_stacks`, keyed by tid. */
 struct wire_off_stack {

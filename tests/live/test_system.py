@@ -226,6 +226,8 @@ def test_exec(t):
     check(calls[:1] == [20] and len(calls) == 2 and calls[1] >= 20, f"calls of its lives: {calls}")
     once = [x for x in report["targets"] if x["pid"] == other.pid]
     check(len(once) == 1, f"{len(once)} targets of the one that became another program")
+    name = [lane["name"] for lane in once[0]["lanes"] if lane["kind"] == "thread" and lane["tid"] == other.pid]
+    check(name == ["Forky"], f"its first thread is named {name}")
     calls = sum(c["calls"] for c in once[0]["safe_calls"] if c["function"] == "forky_fork_1ms")
     check(calls == 20, f"{calls} calls before the exec")
     check(sum(c["calls"] for c in once[0]["safe_calls"] if c["function"] == "forky_short") == 2000, "the short calls")

@@ -470,6 +470,32 @@ def test_held_up_while_one_joins(t, ms):
     target.wait()
 
 
+def callers_of(pid):
+    """{tid: name} of its threads that have given themselves one."""
+    names = {int(task.name): (task / "comm").read_text().rstrip("\n") for task in Path(f"/proc/{pid}/task").iterdir()}
+    return {tid: name for tid, name in names.items() if name.startswith("caller ")}
+
+
+def test_names_of_threads(t):
+    """A thread that gives itself a name when it runs has it in each window, not only once it has ended."""
+    target = t.target("Lanes", "callin", 6 * SLOWNESS)
+    session, folder = attach(t, target)
+    target.go()
+    until = time.monotonic() + 20 * SLOWNESS
+    while len(callers := callers_of(target.pid)) < 2:
+        check(time.monotonic() < until, "its threads have no names")
+        time.sleep(0.05)
+    time.sleep(2.5)
+    reports, living = windows(folder), callers_of(target.pid)
+    session.signal(signal.SIGINT)
+    check(session.wait() == 0, f"safescoped ended so: {session.err.seen}")
+    check(living == callers, f"{living} of {callers} are left: the test proves nothing")
+    shown = [{lane["tid"]: lane["name"] for x in report.json["targets"] for lane in x["lanes"] if lane.get("tid") in callers}
+             for report in reports]
+    shown = [names for names in shown if len(names) == 2]
+    check(shown and shown[-1] == callers, f"shown as {shown}, they are {callers}")
+
+
 @thorough
 def test_held_up_until_the_ring_is_full(t):
     """Time without records, because the ring was full, is not counted as time on the CPU."""

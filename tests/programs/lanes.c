@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The foreign functions of Lanes.hs. */
+#define _GNU_SOURCE /* pthread_setname_np() */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -47,13 +48,17 @@ extern int lanesBack(int n); /* Lanes.hs */
 
 struct caller {
 	pthread_t thread;
-	int n;
+	int no, n;
 };
 
 static void *call_in(void *arg)
 {
 	const struct caller *c = arg;
+	char name[16];
 
+	/* until then it has its parent's name, as most threads of C libraries */
+	snprintf(name, sizeof(name), "caller %d", c->no);
+	pthread_setname_np(pthread_self(), name);
 	for (int i = 0; i < c->n; i++) {
 		struct tally_start s = tally__begin();
 
@@ -68,7 +73,7 @@ static void *call_in(void *arg)
 void lanes_call_in(int n);
 void lanes_call_in(int n)
 {
-	struct caller c[2] = {{.n = n}, {.n = n}};
+	struct caller c[2] = {{.no = 1, .n = n}, {.no = 2, .n = n}};
 
 	for (int i = 0; i < 2; i++)
 		if (pthread_create(&c[i].thread, NULL, call_in, &c[i]))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Names that improve during a session, and what was recorded before they did; the time of the
- * probes themselves.
+ * Names that improve during a session, and what was recorded before they did; names of threads; the
+ * time of the probes themselves.
  */
 #include "picture/make.h"
 #include "test_timeline_kit.h"
@@ -190,6 +190,34 @@ static void test_probed(void **state)
 		check_probed(cases[i].ip, cases[i].frames, cases[i].expect, cases[i].own);
 }
 
+/* A thread has its parent's name until it gets one of its own. */
+static void test_thread_gets_a_name(void **state)
+{
+	const struct pic_target *t;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 8, T0));
+	mk_event(&r, WIRE_THREAD_NAME, 7, T0 + 1000);
+	memcpy(r.event.comm, "sixteen bytes 16", sizeof(r.event.comm));
+	put(&kit, &r);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 8, T0 + 2000));
+	/* of a thread that has ended, and of one that is not known */
+	for (pid_t tid = 8; tid <= 9; tid++) {
+		mk_event(&r, WIRE_THREAD_NAME, tid, T0 + 3000);
+		snprintf(r.event.comm, sizeof(r.event.comm), "late");
+		put(&kit, &r);
+	}
+	t = finish(&kit);
+	assert_int_equal(t->lanes[LANE_THREAD].n, 2);
+	assert_string_equal(lane_of(t, 7)->name, "sixteen bytes 1");
+	assert_string_equal(lane_of(t, 8)->name, "t8");
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -197,6 +225,7 @@ int main(void)
 		cmocka_unit_test(test_renamed_after_a_meeting),
 		cmocka_unit_test(test_one_name_for_two),
 		cmocka_unit_test(test_site_of_next_window),
+		cmocka_unit_test(test_thread_gets_a_name),
 		cmocka_unit_test(test_probed),
 	};
 

@@ -11,10 +11,10 @@
 #define TAG_DIGITS     16 /* hex digits, then an underscore */
 
 /* bpf/safescope.bpf.c; what these call is nearer the leaf and goes with them */
-static const char *const programs[] = {"on_sample",   "on_switch",  "on_wakeup",   "on_fork",
-				       "on_exit",     "on_exec",    "on_suspend",  "on_resume",
-				       "on_tick",     "on_gc_sync", "on_gc_start", "on_gc_end",
-				       "on_calibrate"};
+static const char *const programs[] = {"on_sample", "on_switch",   "on_wakeup",	 "on_fork",
+				       "on_exit",   "on_exec",	   "on_name",	 "on_suspend",
+				       "on_resume", "on_tick",	   "on_gc_sync", "on_gc_start",
+				       "on_gc_end", "on_calibrate"};
 
 static bool is_program(const char *name)
 {

@@ -133,6 +133,7 @@ static bool size_fits(const struct wire_hdr *h, size_t size)
 		[WIRE_ALLOC] = sizeof(struct wire_alloc),
 		[WIRE_HEAP] = sizeof(struct wire_heap),
 		[WIRE_ALLOCATED] = sizeof(struct wire_allocated),
+		[WIRE_THREAD_NAME] = sizeof(struct wire_thread_event),
 	};
 
 	return h->type < ARRAY_SIZE(least) && least[h->type] && h->size <= size &&
@@ -204,6 +205,21 @@ static int open_record(struct intake *in, const void *rec, size_t size, struct w
 	return 0;
 }
 
+/* A name alone makes no thread: it does not show since when there is one. */
+static int take_thread_name(struct seen *s, const struct view *view)
+{
+	struct wire_thread_event rec;
+	struct seen_thread *th;
+	pid_t tid;
+
+	view__fixed(view, &rec, sizeof(rec));
+	tid = (pid_t)rec.h.tid;
+	HASH_FIND_INT(s->threads, &tid, th);
+	if (th && !th->end_ns)
+		thread__take_name(th, rec.comm);
+	return 0;
+}
+
 static int take_record(struct intake *in, const void *rec, size_t size)
 {
 	struct seen *s;
@@ -223,6 +239,8 @@ static int take_record(struct intake *in, const void *rec, size_t size)
 		return take_gc(s, &view);
 	if (h.type == WIRE_TSO)
 		return take_tso(in, s, &view);
+	if (h.type == WIRE_THREAD_NAME)
+		return take_thread_name(s, &view);
 	/* before the thread is looked up, since this may free threads that have ended */
 	err = in->n_records >= in->room_at ? make_room(in) : 0;
 	if (!err && h.type == WIRE_ALLOC)

@@ -85,8 +85,9 @@ static int quiet_print(enum libbpf_print_level level, const char *fmt, va_list a
 static bool has_tracepoints(void)
 {
 	static const char *const names[] = {
-		"btf_trace_sched_switch", "btf_trace_sched_wakeup", "btf_trace_sched_process_fork",
-		"btf_trace_sched_process_exit", "btf_trace_sched_process_exec"};
+		"btf_trace_sched_switch",	"btf_trace_sched_wakeup",
+		"btf_trace_sched_process_fork", "btf_trace_sched_process_exit",
+		"btf_trace_sched_process_exec", "btf_trace_task_rename"};
 	struct btf *btf = btf__load_vmlinux_btf();
 	bool all = btf;
 

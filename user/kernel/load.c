@@ -79,7 +79,7 @@ static int attach_always(struct safescope_bpf *skel, struct keeper *keeper)
 {
 	struct bpf_program *progs[] = {
 		skel->progs.on_switch, skel->progs.on_wakeup, skel->progs.on_fork,
-		skel->progs.on_exit,   skel->progs.on_exec,
+		skel->progs.on_exit,   skel->progs.on_exec,   skel->progs.on_name,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
