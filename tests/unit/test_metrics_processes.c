@@ -248,6 +248,44 @@ static void only_so_many_processes(void **state)
 	metrics__free(m);
 }
 
+static void end_at(struct metrics *m, uint32_t no, uint64_t ns)
+{
+	struct pic_target t = target_of((pid_t)no + 1, "prog");
+	struct figures f = {.no = no, .target = &t, .ended = true, .ended_ns = ns};
+
+	metrics__take(m, &f, false);
+}
+
+/* The one that has just ended, of which nobody has scraped the last values, is not the first to
+ * make room. */
+static void the_first_that_ended_goes(void **state)
+{
+	struct metrics *m;
+	struct scraped s;
+
+	(void)state;
+	assert_int_equal(metrics__new(&m), 0);
+	for (unsigned i = 0; i < METRICS_MAX_TARGETS; i++)
+		give(m, i, (pid_t)i + 1, MS, false, false);
+	end_at(m, 100, 2000);
+	end_at(m, 3, 1000);
+	metrics__forget_stale(m, 3000);
+	end_at(m, 200, 5000);
+	/* its end has no time yet */
+	give(m, 150, 151, MS, true, false);
+	for (unsigned i = 0; i < 2; i++)
+		give(m, 5000 + i, (pid_t)(5001 + i), MS, false, false);
+	s = scrape(m);
+	assert_true(sum_of(&s, "safescoped_target_info", "") == METRICS_MAX_TARGETS);
+	assert_true(sum_of(&s, "safescoped_target_info", "pid=\"4\"") == 0);
+	assert_true(sum_of(&s, "safescoped_target_info", "pid=\"101\"") == 0);
+	assert_true(sum_of(&s, "safescoped_target_info", "pid=\"201\"") == 1);
+	assert_true(sum_of(&s, "safescoped_target_info", "pid=\"151\"") == 1);
+	assert_true(sum_of(&s, "safescoped_target_info", "pid=\"5002\"") == 1);
+	scraped_free(&s);
+	metrics__free(m);
+}
+
 /* Pids 1 to 9999 belong to one user, 10000 to 19999 to the next one, and so on. */
 static uid_t user_of_pid(void *ctx, pid_t pid)
 {
@@ -480,6 +518,7 @@ int main(void)
 		cmocka_unit_test(another_program),
 		cmocka_unit_test(another_name),
 		cmocka_unit_test(only_so_many_processes),
+		cmocka_unit_test(the_first_that_ended_goes),
 		cmocka_unit_test(users_share_the_room),
 		cmocka_unit_test(short_lives),
 		cmocka_unit_test(names_of_any_bytes),

@@ -176,8 +176,20 @@ static char *info_of(const struct metrics *m, const struct pic_target *pub)
 
 /* ── processes ───────────────────────────────────────────────────────────────────────────── */
 
-/* Of the processes that have ended, or of all, the newest one of the user with the most. NULL:
- * none. */
+/* When it ended, as far as that is known by now. */
+static uint64_t end_of(const struct model_target *t)
+{
+	return t->ended_ns ? t->ended_ns : UINT64_MAX;
+}
+
+/* Of processes that have ended the last values of the first one are the likeliest to have been
+ * scraped. */
+static bool goes_before(const struct model_target *a, const struct model_target *b, bool ended)
+{
+	return ended ? end_of(a) < end_of(b) : a->no > b->no;
+}
+
+/* Of the user with the most: the one that ended first or, of all, the newest one. NULL: none. */
 static struct model_target *first_to_go(const struct metrics *m, bool ended)
 {
 	struct model_target *t, *next, *best = NULL;
@@ -186,7 +198,8 @@ static struct model_target *first_to_go(const struct metrics *m, bool ended)
 	HASH_ITER (hh, m->targets, t, next) {
 		size_t n = count_of(m, t->user);
 
-		if ((ended && !t->ended) || n < most || (best && n == most && t->no < best->no))
+		if ((ended && !t->ended) || n < most ||
+		    (best && n == most && !goes_before(t, best, ended)))
 			continue;
 		best = t;
 		most = n;
