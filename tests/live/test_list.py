@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import time
 
-from harness import GHC_ROOT, ROOT, SAFESCOPED, Skip, Target, cases, check, program, run
+from harness import GHC_ROOT, ROOT, SAFESCOPED, NotHere, Skip, Target, cases, check, program, run
 
 WANT = {
     "thr": dict(way="rts_thr", linking="dynamic", symbols="full", names=["exact"]),
@@ -78,6 +78,21 @@ def test_others_are_not_listed(t):
     check(other.pid not in all_rows, "a C program is listed")
     check(session.pid not in all_rows, "safescoped itself is listed")
     check(os.getpid() not in all_rows, "python is listed")
+
+
+def test_user(t):
+    """The user in the list is the one that --user selects it by: the real one, whatever rights the process has."""
+    if GHC_ROOT:
+        raise NotHere("the users do not depend on the GHC")
+    path = t.copy_for_all(program("Calls"))
+    command = [path, "1", "safe_sleep_1ms=1"]
+    real, effective = (Target(["setpriv", option, "65534", *command]) for option in ("--ruid", "--euid"))
+    t.started += [real, effective]
+    users = {pid: row["user"] for pid, row in rows("--exe", path).items()}
+    check(users == {real.pid: "nobody", effective.pid: "root"}, f"the users are {users}")
+    for user, target in (("nobody", real), ("root", effective)):
+        selected = rows("--exe", path, "--user", user)
+        check(set(selected) == {target.pid}, f"--user {user} selects {set(selected)}")
 
 
 def test_eventlog(t):

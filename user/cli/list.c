@@ -54,11 +54,11 @@ struct list {
 
 static void name_user(uid_t uid, char *out, size_t size)
 {
-	struct passwd *pw = uid == (uid_t)-1 ? NULL : getpwuid(uid);
+	const struct passwd *pw = getpwuid(uid);
 
 	if (pw)
 		snprintf(out, size, "%s", pw->pw_name);
-	else if (uid != (uid_t)-1)
+	else
 		snprintf(out, size, "%u", uid);
 }
 
@@ -84,7 +84,8 @@ static int describe(struct row *r, struct target *target, enum target_verdict ve
 	r->exe = strdup(info->exe);
 	if (!r->exe)
 		return -ENOMEM;
-	name_user(traits.uid, r->user, sizeof(r->user));
+	/* the one that --user matches */
+	name_user(target__account(target), r->user, sizeof(r->user));
 	snprintf(r->ghc, sizeof(r->ghc), "%s", info->ghc_version);
 	snprintf(r->way, sizeof(r->way), "%s", info->way);
 	r->version_known = info->version_known;

@@ -261,7 +261,6 @@ struct target_traits {
 	const char *linking; /* "dynamic", "static glibc", "static musl", "dynamic Haskell", … */
 	const char *symbols; /* "full", "dynamic only", "debug file", "none" */
 	uint32_t threads;
-	uid_t uid;
 	char eventlog[256];  /* path of the eventlog that it writes; "": none */
 	int eventlog_number; /* its descriptor for that (open_file__own) */
 };

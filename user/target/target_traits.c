@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -127,9 +126,7 @@ static int find_eventlog(void *ctx, void *out)
 void target__traits(struct target *target, int timeout_ms, struct target_traits *ret_traits)
 {
 	struct eventlog_search search = {.pid = target->info.pid};
-	struct target_traits traits = {.uid = (uid_t)-1};
-	char path[64];
-	struct stat st;
+	struct target_traits traits = {0};
 	pid_t *tids;
 	void *out;
 	size_t n;
@@ -141,9 +138,6 @@ void target__traits(struct target *target, int timeout_ms, struct target_traits 
 		traits.threads = (uint32_t)n;
 		free(tids);
 	}
-	snprintf(path, sizeof(path), "/proc/%d", target->info.pid);
-	if (stat(path, &st) == 0)
-		traits.uid = st.st_uid;
 	if (mem__guard(target->info.pid, GUARD_PROC, timeout_ms, find_eventlog, &search,
 		       sizeof(search.found), &out) == 0) {
 		const struct found_eventlog *found = out;
