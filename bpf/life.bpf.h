@@ -285,6 +285,12 @@ SS_INLINE void life_exit_late(struct task_struct *task)
 /* Limit on the names of one thread that are reported in a second. */
 #define LIFE_NAMES 8
 
+/* True while the process is given the name of the program that it is about to run. */
+SS_INLINE int life_in_exec(const struct task_struct *task)
+{
+	return bpf_core_field_exists(task->in_execve) && BPF_CORE_READ_BITFIELD(task, in_execve);
+}
+
 /* A thread gets another name: most threads of C libraries have their parent's until they run. */
 SS_INLINE void life_name(struct task_struct *task, const char *name, u64 now)
 {
@@ -292,8 +298,7 @@ SS_INLINE void life_name(struct task_struct *task, const char *name, u64 now)
 	struct wire_thread_event rec = {};
 	struct wire_thread_entry *e;
 
-	/* at an exec it is that of the next program */
-	if (!th || BPF_CORE_READ_BITFIELD(task, in_execve))
+	if (!th || life_in_exec(task))
 		return;
 	e = thread_entry(th);
 	if (now - e->named_ns >= 1000000000) {

@@ -55,8 +55,7 @@ static int find_user(const char *text, uid_t *ret_user)
 	return 0;
 }
 
-/* The bracket that closes the one at `open`; NULL: there is none, and the latter stands for itself.
- */
+/* The bracket that closes the one at `open`; NULL: none does, and it stands for itself. */
 static const char *bracket_end(const char *open)
 {
 	const char *p = open + 1, *first;
