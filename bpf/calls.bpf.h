@@ -62,6 +62,8 @@ SS_INLINE int calls_begin(struct wire_thread *th, u64 now, u64 site, u64 sp, u64
 	if (i >= WIRE_OPEN_MAX)
 		return CALLS_OVERFLOW;
 	ss_barrier(i);
+	if (i > 0)
+		th->open[(i - 1) & (WIRE_OPEN_MAX - 1)].flags |= WIRE_CALL_CALLED_BACK;
 	o = &th->open[i & (WIRE_OPEN_MAX - 1)];
 	o->start_ns = now;
 	o->site = site;
@@ -120,6 +122,15 @@ SS_INLINE u64 calls_innermost(struct wire_thread *th)
 	const struct wire_open *top = calls_top(th);
 
 	return top ? top->incall : 0;
+}
+
+/*
+ * True if the thread, now in this InCall, is in a callback of its innermost open call: the call's
+ * own code, suspendThread and resumeThread run in the call's InCall.
+ */
+SS_INLINE int calls_in_callback(const struct wire_open *top, u64 incall)
+{
+	return top && incall && top->incall != incall;
 }
 
 /* ── hand-over ───────────────────────────────────────────────────────────────────────────── */

@@ -297,6 +297,7 @@ SS_INLINE int probe_resume(struct user_regs *regs, struct wire_target *t, struct
 			   u64 now)
 {
 	u32 tgid = task->tgid, tid = task->pid, abandoned = 0;
+	int calls_back;
 	struct wire_open call = {};
 	struct wire_thread *seen;
 	u64 incall = 0;
@@ -337,11 +338,15 @@ SS_INLINE int probe_resume(struct user_regs *regs, struct wire_target *t, struct
 				    seen->depth + 1 + abandoned, 0);
 	}
 	probe_resuming(seen, &call, incall);
-	site_finished(tgid, &call, now);
+	/* what was the call's own time, and what its callbacks', only samples show; a call within a
+	 * callback is in no other call's time */
+	calls_back = site_finished(tgid, &call, now);
 	if (now - call.start_ns >= t->call_record_ns) {
 		call_send(t, &call, seen->depth, now, task);
-	} else if (!seen->depth) {
-		seen->short_calls++;
+		return 0;
+	}
+	seen->short_calls++;
+	if (!calls_back) {
 		seen->short_wall_ns += calls_wall(&call, now);
 		seen->short_blocked_ns += call.blocked_ns;
 		seen->short_runnable_ns += call.runnable_ns;

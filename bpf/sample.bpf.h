@@ -6,6 +6,7 @@
 #include "maps.bpf.h"
 #include "walk.bpf.h"
 #include "off.bpf.h"
+#include "site.bpf.h"
 #include "tso.bpf.h"
 #include "kstack.bpf.h"
 #include "heap.bpf.h"
@@ -81,6 +82,24 @@ SS_INLINE void thread_refine(const struct wire_thread *seen, const struct rts_th
 	if (rts->where == WIRE_WHERE_SAFE_CALL && seen->resume_incall &&
 	    seen->resume_incall == th->incall)
 		rts->where = WIRE_WHERE_RESUMING;
+}
+
+/* WIRE_RTS_CALLED_BACK for a thread whose open calls are known and that is in this InCall, else 0.
+ */
+SS_INLINE u8 called_back(const struct wire_target *t, const struct wire_thread *seen,
+			 const struct wire_open *top, u32 tid, u64 incall)
+{
+	const struct wire_open_at_start *o;
+
+	if (calls_in_callback(top, incall)) {
+		site_calls_back(seen->tgid, top->site, top->flags);
+		return WIRE_RTS_CALLED_BACK;
+	}
+	if (top || !incall)
+		return 0;
+	o = bpf_map_lookup_elem(&open_at_start, &tid);
+	return o && o->incall && o->incall != incall && o->epoch == t->epoch ? WIRE_RTS_CALLED_BACK
+									     : 0;
 }
 
 /* Like calls_known(); a thread without an entry has not been seen since the session started. */
@@ -184,6 +203,7 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, struct wire_target *t
 	} else if (seen) {
 		thread_refine(seen, &s->th, &rec->rts);
 		open = calls_top(seen);
+		rec->rts.flags |= called_back(t, seen, open, task->pid, s->th.incall);
 		if (open) {
 			rec->site = open->site;
 			rec->call_start_ns = open->start_ns;

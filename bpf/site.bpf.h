@@ -85,7 +85,20 @@ SS_GLOBAL int site_abandoned(u32 tgid, u64 site_addr, u32 flags, int exit, u64 w
 	return 0;
 }
 
-/* A call that has returned, with its off-CPU times in place of the thread's totals. */
+/* A call from there has called back. Creates no entry. */
+SS_GLOBAL int site_calls_back(u32 tgid, u64 site_addr, u32 flags)
+{
+	struct wire_site_key key = {
+		.site = site_addr, .tgid = tgid, .flags = flags & WIRE_CALL_INTERRUPTIBLE};
+	struct wire_site *site = bpf_map_lookup_elem(&call_sites, &key);
+
+	if (site)
+		site->calls_back = 1;
+	return 0;
+}
+
+/* A call that has returned, with its off-CPU times in place of the thread's totals. Returns 1 if
+ * calls from there call back, else 0. */
 SS_GLOBAL int site_finished(u32 tgid, const struct wire_open *call, u64 now)
 {
 	struct wire_site *site;
@@ -95,9 +108,12 @@ SS_GLOBAL int site_finished(u32 tgid, const struct wire_open *call, u64 now)
 	struct wire_site_key key = {
 		.site = call->site, .tgid = tgid, .flags = call->flags & WIRE_CALL_INTERRUPTIBLE};
 	site = site_get(&key);
-	if (site)
-		site_add(site, call, calls_wall(call, now));
-	return 0;
+	if (!site)
+		return !!(call->flags & WIRE_CALL_CALLED_BACK);
+	if (call->flags & WIRE_CALL_CALLED_BACK)
+		site->calls_back = 1;
+	site_add(site, call, calls_wall(call, now));
+	return !!site->calls_back;
 }
 
 struct site_open_ctx {

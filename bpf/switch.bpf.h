@@ -158,6 +158,8 @@ SS_INLINE void off_look(void *ctx, struct wire_target *t, struct wire_thread *se
 	if (s->rts.where != WIRE_WHERE_RESUMING)
 		seen->resume_incall = 0;
 	s->rts.flags = off_flags(seen, s->regs.sp);
+	if (seen->epoch)
+		s->rts.flags |= called_back(t, seen, calls_top(seen), task->pid, s->th.incall);
 	if (!off_same(seen, &s->rts, syscall, state))
 		hold_end(seen, s, task->tgid, task->pid, now);
 	seen->off_rts = s->rts;

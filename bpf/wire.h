@@ -123,6 +123,8 @@ enum wire_rts_flag {
 				       foreign function of its open call had not started */
 	WIRE_RTS_NO_ENTRY = 8,	    /* struct wire_sample: the thread is not in `threads`, so its
 				       switches are not seen; never set in older captures */
+	WIRE_RTS_CALLED_BACK = 16,  /* the innermost safe call that was open has called back; never
+				       set in older captures */
 };
 
 struct wire_rts {
@@ -212,6 +214,8 @@ enum wire_call_flag {
 	WIRE_CALL_ABANDONED = 4, /* never returned: the thread ended, or left the call by a jump */
 	WIRE_CALL_UNMATCHED = 8, /* resumeThread without a start that was seen */
 	WIRE_CALL_OPEN_AT_END = 16, /* created by user space when the session ends */
+	WIRE_CALL_CALLED_BACK = 32, /* another safe call began within it, in a callback; never set
+				       in older captures */
 };
 
 /*
@@ -619,8 +623,8 @@ struct wire_site {
 	__u64 abandoned;    /* the thread ended or jumped away while the process went on */
 	__u64 open_at_exit; /* the process ended or became another program */
 	__u32 hist[WIRE_HIST_SLOTS];
-	__u32 user; /* slot in `users` of the user it is accounted to */
-	__u32 _pad;
+	__u32 user;	  /* slot in `users` of the user it is accounted to */
+	__u32 calls_back; /* 1: a call was seen to call back into Haskell */
 	/* duration of the open_at_exit calls whose start was seen; not in wall_ns */
 	__u64 exit_wall_ns;
 };
@@ -667,8 +671,8 @@ struct wire_thread {
 	__u64 last_tso, last_tso_id; /* the last TSO reported by WIRE_TSO; 0: none */
 	__u64 stgrun_at; /* where StgRun's return address was on the C stack, in the in-call … */
 	__u64 stgrun_incall; /* … of this InCall */
-	/* finished safe calls that were too short to become records; wall time as in struct
-	 * wire_site */
+	/* finished safe calls that were too short to become records; the times, wall time as in
+	 * struct wire_site, are without calls from sites that call back */
 	__u64 short_calls;
 	__u64 short_wall_ns;
 	__u64 short_blocked_ns;

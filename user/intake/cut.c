@@ -121,7 +121,6 @@ static int move_names(struct intake *in, struct seen *s)
 		site->library = moved_text(in, site->library);
 		site->caller_name = moved_text(in, site->caller_name);
 		site->place = moved_text(in, site->place);
-		site->called_back = false;
 		/* sites are kept as long as their process, and asked for once per window */
 		if (!err && site->partial)
 			err = name__site_again(in, s, site);

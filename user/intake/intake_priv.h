@@ -79,6 +79,8 @@ int name__again(struct intake *in, struct seen *s, struct seen_addr *addr);
 int name__site_again(struct intake *in, struct seen *s, struct seen_site *site);
 /* -E2BIG: the target has too many sites. */
 int name__site(struct intake *in, struct seen *s, uint64_t addr, struct seen_site **ret_site);
+/* The kernel side knows that calls from there call back, and does not count them as short ones. */
+void site__calls_back(struct seen_site *site);
 
 #define MAX_PART (WIRE_FRAMES_MAX + 8) /* frames per part of a stack */
 

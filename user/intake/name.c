@@ -419,6 +419,12 @@ int name__site(struct intake *in, struct seen *s, uint64_t addr, struct seen_sit
 	return 0;
 }
 
+void site__calls_back(struct seen_site *site)
+{
+	site->called_back = true;
+	site->shorts_apart = true;
+}
+
 const struct seen_site *seen__site(const struct seen *s, uint32_t no)
 {
 	return no && no <= s->n_sites ? s->site_v[no - 1] : NULL;

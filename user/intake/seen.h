@@ -40,6 +40,7 @@ enum ev_flag {
 	EV_NO_ENTRY = 4096,	/* the kernel side did not see when it last left the CPU */
 	EV_MANAGER = 8192,	/* a GHC event manager waits for events */
 	EV_STOPPED = 16384,	/* stopped by a signal or a tracer */
+	EV_CALLED_BACK = 32768, /* in a callback of the innermost safe call */
 };
 
 /* A sample (t0 == t1), an off-CPU interval, a safe call, or a thread in a snapshot. */
@@ -140,9 +141,10 @@ struct seen_site {
 	uint32_t function, caller; /* frames; caller: UINT32_MAX if unknown */
 	const char *function_name, *library, *caller_name, *place;
 	bool caller_approximate;
-	bool partial;	  /* its names may improve when they are asked for again */
-	bool manager;	  /* the call was made by the code of a GHC event manager */
-	bool called_back; /* a sample found Haskell code running inside the call */
+	bool partial;	   /* its names may improve when they are asked for again */
+	bool manager;	   /* the call was made by the code of a GHC event manager */
+	bool called_back;  /* Haskell code was found running inside a call */
+	bool shorts_apart; /* the kernel side leaves its calls out of the short calls' times */
 	/* For calls that ended since the last cut, the parts before the cut, which earlier windows
 	 * have; indexed by whether the calls are interruptible. */
 	struct call_part {

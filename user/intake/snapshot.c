@@ -257,6 +257,12 @@ static int take_counters(struct intake *in, const struct wire_site_key *key,
 	if (!s)
 		return -ENOENT;
 	clean.flags &= WIRE_CALL_INTERRUPTIBLE;
+	/* Name the site now, while the process exists. */
+	err = name__site(in, s, clean.site, &named);
+	if (err)
+		return err;
+	if (value->calls_back)
+		site__calls_back(named);
 	HASH_FIND(hh, s->counters, &clean, sizeof(clean), entry);
 	if (entry) {
 		count_turns(entry, value);
@@ -264,10 +270,6 @@ static int take_counters(struct intake *in, const struct wire_site_key *key,
 		entry->value_ns = s->last_call_ns;
 		return 0;
 	}
-	/* Name the site now, while the process exists. */
-	err = name__site(in, s, clean.site, &named);
-	if (err)
-		return err;
 	entry = calloc(1, sizeof(*entry));
 	if (!entry)
 		return -ENOMEM;

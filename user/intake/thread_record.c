@@ -47,6 +47,15 @@ void ev__take_rts(struct ev *ev, const struct wire_rts *rts)
 		ev->flags |= EV_CALLS_UNKNOWN;
 	if (rts->flags & WIRE_RTS_SUSPENDING)
 		ev->flags |= EV_HANDOVER;
+	if (rts->flags & WIRE_RTS_CALLED_BACK)
+		ev->flags |= EV_CALLED_BACK;
+}
+
+/* Notes that the call of this event has called back. `site`: as in struct ev. */
+static void note_callback(struct seen *s, uint32_t site)
+{
+	if (site)
+		site__calls_back(s->site_v[site - 1]);
 }
 
 static void count_quality(struct pic_quality *q, const struct wire_stack *head, bool gap,
@@ -158,6 +167,8 @@ int record__sample(struct intake *in, struct seen *s, struct seen_thread *th, st
 	count_quality(&s->pub->quality, &rec.stack, ev.flags & EV_GAP, in_haskell);
 	if (in_haskell && ev.site)
 		s->site_v[ev.site - 1]->called_back = true;
+	if (ev.flags & EV_CALLED_BACK)
+		note_callback(s, ev.site);
 	if (ev.where == WIRE_WHERE_HASKELL)
 		allocs__note_sample(s, &rec, &ev);
 	return keep(in, s, th, &th->samples, &ev);
@@ -224,6 +235,8 @@ int record__off(struct intake *in, struct seen *s, struct seen_thread *th, struc
 	raw.ip = rec.ip;
 	raw.site = rec.site;
 	err = stack__take(in, s, &raw, &ev);
+	if (!err && !in->ahead && ev.flags & EV_CALLED_BACK)
+		note_callback(s, ev.site);
 	/* a record of intervals that the kernel side held back has no stack, and the time of none
 	 * of them */
 	if (!err && !in->ahead && rec.stack.nframes)
@@ -264,6 +277,8 @@ int record__call(struct intake *in, struct seen *s, struct seen_thread *th, stru
 	if (in->ahead)
 		return err ? err : keep(in, s, th, &th->calls, &ev);
 	s->last_call_ns = MAX(s->last_call_ns, ev.t1);
+	if (!err && rec.flags & WIRE_CALL_CALLED_BACK)
+		note_callback(s, ev.site);
 	if (!err)
 		snapshot__compare(th, &ev);
 	/* a call that had ended by the cut is not one of these: its record is just late */

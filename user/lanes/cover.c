@@ -95,6 +95,7 @@ static int add_open(const struct seen *seen, const struct seen_thread *th, uint6
 
 		*ev = (struct ev){.t0 = open->start_ns, .t1 = end, .where = WIRE_WHERE_SAFE_CALL};
 		ev->call_start_ns = open->start_ns;
+		ev->call_flags = (uint8_t)open->flags;
 		ev->cap = NO_CAP;
 		ev->left = open->cap_no < MAX_CAPS ? (uint16_t)open->cap_no : NO_CAP;
 		if (i + 1 == n && th->final_off.where == WIRE_WHERE_SAFE_CALL)
@@ -296,10 +297,10 @@ static void mark_callback(struct cover_list *list, size_t *seg, uint64_t t)
 }
 
 /*
- * Haskell code within a call is a callback. So is the return from a call, since the return from
- * this call itself does not lie within it. A thread still in suspendThread holds its capability,
- * too, but runs the RTS's code; a callback that waits for a capability has none, and no suspended
- * thread.
+ * The kernel side notes callbacks, by their InCall, but not in older captures. Haskell code within
+ * a call is one, too. So is the return from a call, since the return from this call itself does not
+ * lie within it. A thread still in suspendThread holds its capability, too, but runs the RTS's
+ * code; a callback that waits for a capability has none, and no suspended thread.
  */
 static void mark_callbacks(const struct seen_thread *th, const struct ev *offs,
 			   struct cover_list *list)
@@ -309,7 +310,8 @@ static void mark_callbacks(const struct seen_thread *th, const struct ev *offs,
 	for (size_t i = 0; i < th->samples.n; i++) {
 		const struct ev *s = &th->samples.v[i];
 
-		if ((s->where == WIRE_WHERE_HASKELL && s->code == CODE_HASKELL) ||
+		if (s->flags & EV_CALLED_BACK ||
+		    (s->where == WIRE_WHERE_HASKELL && s->code == CODE_HASKELL) ||
 		    s->where == WIRE_WHERE_RESUMING)
 			mark_callback(list, &seg, s->t0);
 	}
@@ -317,9 +319,24 @@ static void mark_callbacks(const struct seen_thread *th, const struct ev *offs,
 	for (size_t i = 0; i < th->offs.n; i++) {
 		const struct ev *off = &offs[i];
 
-		if ((off->where == WIRE_WHERE_HASKELL && off->code == CODE_HASKELL) ||
+		if (off->flags & EV_CALLED_BACK ||
+		    (off->where == WIRE_WHERE_HASKELL && off->code == CODE_HASKELL) ||
 		    off->where == WIRE_WHERE_RESUMING || off->where == WIRE_WHERE_NO_CAP)
 			mark_callback(list, &seg, off->t0);
+	}
+}
+
+/* Marks what the kernel side, and other calls from the same sites, show of callbacks. */
+static void mark_sites(const struct seen *seen, struct cover_list *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		struct cover *c = &list->v[i];
+		const struct seen_site *site = c->gc ? NULL : seen__site(seen, c->ev->site);
+
+		if (!c->gc && c->ev->call_flags & WIRE_CALL_CALLED_BACK)
+			c->callback = true;
+		c->divided = site && site->called_back;
+		c->apart = site && site->shorts_apart;
 	}
 }
 
@@ -419,9 +436,11 @@ int cover__build(struct thread_builder *b, uint64_t end, bool last_part)
 				   last_part && thread__goes_on(b->l, th), list);
 	if (!err)
 		err = make_segs(list, start);
-	if (err)
+	if (err) {
 		cover__free(list);
-	else
-		mark_callbacks(th, b->offs, list);
-	return err;
+		return err;
+	}
+	mark_callbacks(th, b->offs, list);
+	mark_sites(seen, list);
+	return 0;
 }

@@ -60,6 +60,9 @@ struct thread_lane {
 	uint64_t short_booked_ns; /* CPU time of short calls booked in the ledger */
 	uint64_t short_guess_ns;  /* CPU time of short calls shown by the slices */
 	uint64_t run_ns;	  /* booked as LEDGER_RUN */
+	uint64_t run_samples;	  /* the samples that stand for it … */
+	uint64_t call_samples;	  /* … in safe calls */
+	uint64_t call_guess_ns;	  /* shown by the slices as such calls */
 	uint64_t idle_ns;
 	uint64_t managed_ns; /* time spent waiting for events or ticks to manage */
 	/* for the lanes of Haskell threads: the last one on it, and what followed */
@@ -200,6 +203,8 @@ struct cover {
 	bool recorded;	/* its time is not in the short calls' sums */
 	bool end_exact; /* marked by an event */
 	bool callback;	/* Haskell code was seen to run within it */
+	bool divided;	/* or within others from its site: only samples show what is its own */
+	bool apart;	/* its time would not be in the short calls' sums if it were short */
 };
 
 /* The innermost cover from `start` to the start of the next segment. */

@@ -76,13 +76,14 @@ static struct ledger_place place_of(const struct seen_thread *th, enum ledger_cl
 
 /*
  * Short calls have a class of their own, whose time the kernel side counts. Calls made while the
- * probes were off are not in that count, and stay with what else the thread did. So does a call
- * with a record that called back.
+ * probes were off are not in that count, and stay with what else the thread did. So do a call
+ * with a record that called back, and short ones from where calls call back.
  */
 static bool in_short(const struct finding_out *p)
 {
 	return p->state == ST_SAFE_CALL_CPU && p->class == LEDGER_RUN &&
-	       !(p->cover && p->cover->recorded) && !(p->ev && (p->ev->flags & EV_CALLS_UNKNOWN));
+	       !(p->cover && (p->cover->recorded || p->cover->apart)) &&
+	       !(p->ev && (p->ev->flags & EV_CALLS_UNKNOWN));
 }
 
 /*
@@ -132,6 +133,15 @@ static int book_sync(struct thread_builder *b, const struct finding_out *p, uint
 		       : ledger__sample(b->l->gc_sync, &place, p->state, stack, p->samples);
 }
 
+static void count_run(struct thread_lane *lane, const struct finding_out *p, uint64_t ns)
+{
+	lane->run_samples += p->samples;
+	if (p->state != ST_SAFE_CALL_CPU)
+		return;
+	lane->call_samples += p->samples;
+	lane->call_guess_ns += ns;
+}
+
 static int book_on(struct thread_builder *b, const struct finding_out *p, uint32_t stack,
 		   int64_t ns)
 {
@@ -146,6 +156,8 @@ static int book_on(struct thread_builder *b, const struct finding_out *p, uint32
 		b->lane->short_guess_ns += (uint64_t)ns;
 		place.class = LEDGER_SHORT;
 	}
+	if (place.class == LEDGER_RUN)
+		count_run(b->lane, p, (uint64_t)ns);
 	if (!err && p->samples)
 		err = ledger__sample(b->l->ledger[LANE_THREAD], &place, p->state, stack,
 				     p->samples);

@@ -315,6 +315,19 @@ static void keep_last_off(const struct thread_builder *b, uint64_t end)
 	b->lane->has_prev = true;
 }
 
+/* How much more of the thread's time so far was in safe calls than the slices show. */
+static int64_t unseen_calls(const struct thread_lane *lane)
+{
+	int64_t ns = (int64_t)(lane->short_booked_ns - lane->short_guess_ns);
+
+	/* calls that call back are divided by samples */
+	if (lane->run_samples)
+		ns += (int64_t)((unsigned __int128)lane->run_ns * lane->call_samples /
+				lane->run_samples) -
+		      (int64_t)lane->call_guess_ns;
+	return ns;
+}
+
 /* Extends what is made of the lane up to `end`. */
 static int build_part(struct lanes *l, struct thread_lane *lane, uint64_t end, bool last_part)
 {
@@ -329,7 +342,7 @@ static int build_part(struct lanes *l, struct thread_lane *lane, uint64_t end, b
 		.had = lane->folded ? lane->walk_had : NO_CAP,
 		.tso = lane->last_tso,
 	};
-	int64_t moved = (int64_t)(lane->short_guess_ns - lane->short_booked_ns);
+	int64_t moved = -unseen_calls(lane);
 	int err = bounds__offs(lane, &b.offs);
 
 	if (!err)
@@ -342,7 +355,7 @@ static int build_part(struct lanes *l, struct thread_lane *lane, uint64_t end, b
 		err = thread__book_shorts(l, lane, short_cpu(lane));
 	else if (!err)
 		err = thread__book_shorts(l, lane, short_cpu_by(lane->seen, end));
-	moved += (int64_t)(lane->short_booked_ns - lane->short_guess_ns);
+	moved += unseen_calls(lane);
 	if (!err)
 		err = take_part(l, lane, &b, lane->last_cap, moved);
 	lane->sampled_edge = !b.edge_exact;

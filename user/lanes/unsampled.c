@@ -22,7 +22,8 @@ void finding__set_class(struct finding_out *p, const struct cover *cover)
 	p->class = LEDGER_RUN;
 	if (cover && cover->gc)
 		p->class = LEDGER_GC;
-	else if (cover && cover->recorded && !cover->callback && p->state == ST_SAFE_CALL_CPU)
+	else if (cover && cover->recorded && !cover->callback && !cover->divided &&
+		 p->state == ST_SAFE_CALL_CPU)
 		p->class = LEDGER_CALL;
 }
 
