@@ -4,7 +4,7 @@
 
 import time
 
-from harness import cases, check, profile_run, run
+from harness import cases, check, check_near, profile_run, run
 from walls import PUSHED_OFF_NS, check_wall
 from test_calls import ALWAYS, compare, check_lanes
 
@@ -18,6 +18,32 @@ def test_callbacks(t, case):
     down = "nest_down" if mode == "nest" else "nest_down_export"
     check(truth[down]["calls"] == 500, "the test program itself is wrong")
     compare(truth, report)
+    check_lanes(report)
+
+
+@cases("unsafes-short-thr", "safes-loop-v", "safes-loop-thr", "unsafes-long-v", "safes-short-thr", "unsafes-loop-v")
+def test_own_time(t, case):
+    """C code that works and calls back by turns, in short calls, in long ones, or in one that lasts: its own time, and
+    that of the C code which its callbacks call, are what their clocks measured."""
+    mode, length, way = case.split("-")
+    calls, rounds = {"short": (8000, 1), "long": (400, 20), "loop": (1, 8000)}[length]
+    truth, report, _ = profile_run(t, "Nest", mode, calls, rounds, way=way, options=(*ALWAYS, "-F", "499"))
+    got = {"nest_own": 0, "nest_back": 0}
+    for line in (t.dir / "p.folded").read_text().splitlines():
+        stack, us = line.rsplit(" ", 1)
+        innermost = [f for f in stack.split(";") if f in got]
+        # the work reads the clock
+        if innermost and stack.rsplit(";", 1)[1] in (innermost[-1], "[vdso]", "clock_gettime", "__vdso_clock_gettime"):
+            got[innermost[-1]] += 1000 * int(us)
+    states = report.states()
+    for function, ns in got.items():
+        # 200 samples and more: three standard deviations are a fifth, and the clocks' own time is outside of both
+        check_near(f"{function}: its own CPU time", ns, truth[function]["cpu_ns"], 0.25 * truth[function]["cpu_ns"])
+    unsafe = truth["nest_back"]["cpu_ns"] if mode == "unsafes" else 0
+    check(abs(states.get("unsafe_call_cpu", 0) - unsafe) <= 0.25 * truth["nest_back"]["cpu_ns"],
+          f"unsafe calls: {states.get('unsafe_call_cpu', 0)} ns, should be {unsafe}")
+    if mode == "unsafes":
+        check(all(s["called_back"] for s in report.call("nest_own")["sites"]), "it is not known that nest_own calls back")
     check_lanes(report)
 
 

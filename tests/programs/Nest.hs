@@ -12,6 +12,8 @@
 --   foreign COUNT          threads that C made call into Haskell, which makes a safe call
 --   threadexit COUNT       the same, but in that safe call C ends the thread by pthread_exit
 --   bound COUNT            four bound threads (forkOS), COUNT safe calls each
+--   unsafes CALLS ROUNDS   calls with ROUNDS of work in C and a callback that makes an unsafe call
+--   safes CALLS ROUNDS     the same with a safe call
 --   loop COUNT             an event loop in C, in a safe call, which calls back COUNT times, every 50 ms
 module Main (main) where
 
@@ -36,6 +38,9 @@ foreign import ccall safe "nest_jump_1ms" nestJump :: IO ()
 foreign import ccall safe "nest_call_back" nestCallBack :: CInt -> FunPtr Callback -> IO ()
 foreign import ccall safe "nest_foreign_thread" nestForeignThread :: CInt -> FunPtr Callback -> IO ()
 foreign import ccall safe "nest_loop" nestLoop :: CInt -> FunPtr Callback -> IO ()
+foreign import ccall safe "nest_own" nestOwn :: CInt -> FunPtr Callback -> IO ()
+foreign import ccall unsafe "nest_back" nestBackUnsafe :: IO ()
+foreign import ccall safe "nest_back" nestBackSafe :: IO ()
 foreign import ccall safe "nest_exit_thread" nestExitThread :: IO ()
 foreign import ccall safe "nest_bound_100us" nestBound :: IO ()
 foreign import ccall interruptible "nest_interruptible_10s" nestInterruptible :: IO ()
@@ -59,7 +64,7 @@ main = do
   args <- getArgs
   (mode, n, repeats) <- case args of
     [m, a] | [(x, "")] <- reads a -> pure (m, x, 1)
-    [m, a, b] | [(x, "")] <- reads a, [(y, "")] <- reads b -> pure (m, x, y)
+    [m, a, b] | [(x, "")] <- reads a, [(y, "")] <- reads b -> pure (m, x, y :: Int)
     _ -> die "usage: Nest MODE N [REPEATS]"
   waitForGo
   case mode of
@@ -90,6 +95,12 @@ main = do
         _ <- forkOS (replicateM_ n nestBound >> putMVar v ())
         pure v
       mapM_ takeMVar done
+    "unsafes" -> do
+      cb <- wrapCallback (const nestBackUnsafe)
+      replicateM_ n (nestOwn (fromIntegral repeats) cb)
+    "safes" -> do
+      cb <- wrapCallback (const nestBackSafe)
+      replicateM_ n (nestOwn (fromIntegral repeats) cb)
     "loop" -> do
       cb <- wrapCallback (const nestBottom)
       putStrLn "looping" >> hFlush stdout

@@ -21,6 +21,8 @@ enum {
 	BOUND,
 	INTERRUPTIBLE,
 	LOOP,
+	OWN,
+	BACK,
 	N_TALLIES
 };
 
@@ -35,6 +37,8 @@ static struct tally tallies[N_TALLIES] = {
 	[BOUND] = {.name = "nest_bound_100us"},
 	[INTERRUPTIBLE] = {.name = "nest_interruptible_10s"},
 	[LOOP] = {.name = "nest_loop"},
+	[OWN] = {.name = "nest_own"},
+	[BACK] = {.name = "nest_back"},
 };
 
 void nest_down(int n, nest_callback cb);
@@ -162,6 +166,28 @@ void nest_loop(int n, nest_callback cb)
 		cb(n);
 	}
 	tally__end(&tallies[LOOP], s);
+}
+
+/* Times only its own work, without the callbacks. */
+void nest_own(int rounds, nest_callback cb);
+void nest_own(int rounds, nest_callback cb)
+{
+	for (; rounds > 0; rounds--) {
+		struct tally_start s = tally__begin();
+
+		tally__spin(50000);
+		tally__end(&tallies[OWN], s);
+		cb(rounds);
+	}
+}
+
+void nest_back(void);
+void nest_back(void)
+{
+	struct tally_start s = tally__begin();
+
+	tally__spin(100000);
+	tally__end(&tallies[BACK], s);
 }
 
 void nest_print(void);

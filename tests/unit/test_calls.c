@@ -268,6 +268,34 @@ static void test_handover_overflow(void **state)
 	free(th);
 }
 
+/* A call within another one shows that the other called back, and so does another InCall. */
+static void test_callback(void **state)
+{
+	struct wire_thread *th = make();
+	struct wire_open call;
+	u32 gone;
+
+	(void)state;
+	assert_false(calls_in_callback(calls_top(th), 0xa));
+	calls_begin(th, 1000, 0x401, SP, 0xa, 0, WIRE_CALL_INTERRUPTIBLE, &gone);
+	assert_false(calls_in_callback(calls_top(th), 0xa));
+	assert_false(calls_in_callback(calls_top(th), 0)); /* not known */
+	assert_true(calls_in_callback(calls_top(th), 0xb));
+	calls_begin(th, 1100, 0x402, SP - 100, 0xb, 0, 0, &gone);
+	assert_false(calls_in_callback(calls_top(th), 0xb));
+	calls_end(th, 0xb, &call, &gone);
+	assert_int_equal(call.flags, 0);
+	calls_end(th, 0xa, &call, &gone);
+	assert_int_equal(call.flags, WIRE_CALL_INTERRUPTIBLE | WIRE_CALL_CALLED_BACK);
+	/* one in its place, as after a jump, is not within it */
+	calls_begin(th, 1200, 0x401, SP, 0xa, 0, 0, &gone);
+	calls_begin(th, 1300, 0x403, SP, 0xa, 0, 0, &gone);
+	assert_int_equal(gone, 1);
+	calls_end(th, 0xa, &call, &gone);
+	assert_int_equal(call.flags, 0);
+	free(th);
+}
+
 static void test_short_cpu(void **state)
 {
 	struct wire_thread *th = make();
@@ -379,9 +407,9 @@ int main(void)
 		cmocka_unit_test(test_unmatched),	cmocka_unit_test(test_bad_depth),
 		cmocka_unit_test(test_handover),	cmocka_unit_test(test_begun_for_good),
 		cmocka_unit_test(test_handover_nested), cmocka_unit_test(test_handover_overflow),
-		cmocka_unit_test(test_short_cpu),	cmocka_unit_test(test_pause_awake),
-		cmocka_unit_test(test_pause_asleep),	cmocka_unit_test(test_pause_woken),
-		cmocka_unit_test(test_first_epoch),
+		cmocka_unit_test(test_callback),	cmocka_unit_test(test_short_cpu),
+		cmocka_unit_test(test_pause_awake),	cmocka_unit_test(test_pause_asleep),
+		cmocka_unit_test(test_pause_woken),	cmocka_unit_test(test_first_epoch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
