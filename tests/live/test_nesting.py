@@ -21,7 +21,7 @@ def test_callbacks(t, case):
     check_lanes(report)
 
 
-@cases("unsafes-short-thr", "safes-loop-v", "safes-loop-thr", "unsafes-long-v", "safes-short-thr", "unsafes-loop-v")
+@cases("unsafes-short-thr", "safes-loop-v", "safes-loop-thr", "unsafes-long-v")
 def test_own_time(t, case):
     """C code that works and calls back by turns, in short calls, in long ones, or in one that lasts: its own time, and
     that of the C code which its callbacks call, are what their clocks measured."""
