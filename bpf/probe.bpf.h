@@ -297,10 +297,10 @@ SS_INLINE int probe_resume(struct user_regs *regs, struct wire_target *t, struct
 			   u64 now)
 {
 	u32 tgid = task->tgid, tid = task->pid, abandoned = 0;
-	int calls_back;
 	struct wire_open call = {};
 	struct wire_thread *seen;
 	u64 incall = 0;
+	int calls_back;
 
 	probe_hit(tgid);
 	/* the two probes do not come on and off together: a call seen by one of them only does not
@@ -338,8 +338,8 @@ SS_INLINE int probe_resume(struct user_regs *regs, struct wire_target *t, struct
 				    seen->depth + 1 + abandoned, 0);
 	}
 	probe_resuming(seen, &call, incall);
-	/* what was the call's own time, and what its callbacks', only samples show; a call within a
-	 * callback is in no other call's time */
+	/* Only samples show which part of the time of a call that calls back is its own. A call
+	 * within a callback counts as any other: no sum has its time yet. */
 	calls_back = site_finished(tgid, &call, now);
 	if (now - call.start_ns >= t->call_record_ns) {
 		call_send(t, &call, seen->depth, now, task);
