@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base.h"
-
 /* More definitions of one name are not examined, so there may be a strong one among them. */
 #define MAX_SAME_NAME 64
 

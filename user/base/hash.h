@@ -4,6 +4,9 @@
 #ifndef SAFESCOPED_HASH_H
 #define SAFESCOPED_HASH_H
 
+#include <errno.h>
+#include <stdlib.h>
+
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 

@@ -2,8 +2,6 @@
 /* When to try again. */
 #include "retry.h"
 
-#include "base.h"
-
 void retry__begin(struct retry *r, uint64_t now, uint64_t first_ns, uint64_t longest_ns)
 {
 	r->ns = retry__longer(r->ns, first_ns, longest_ns);

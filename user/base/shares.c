@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base.h"
 #include "hash.h"
 #include "wire.h"
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "ahead_room_priv.h"
-#include "base/base.h"
 #include "intake/intake.h"
 
 #define MAX_SNAPSHOTS ((size_t)1 << 16)

@@ -3,7 +3,6 @@
 #include "replay_windows_priv.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "ahead_priv.h"
 #include "ahead_room_priv.h"

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base.h"
 #include "base/hash.h"
 #include "census_priv.h"
 

@@ -4,7 +4,6 @@
 #include "modes.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <stdarg.h>

@@ -8,7 +8,6 @@
 #define SAFESCOPED_CLI_OPTION_TABLE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 /* Keys of options without a letter. */
 enum {

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "confine_priv.h"

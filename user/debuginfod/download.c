@@ -2,7 +2,6 @@
 /* download: downloads one file at a time with libcurl. Runs in the process that has the network. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -5,7 +5,6 @@
  * it is used.
  */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>

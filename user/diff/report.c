@@ -4,7 +4,6 @@
  * with room for everything, and is checked.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cjson/cJSON.h>

@@ -8,7 +8,6 @@
 #define SAFESCOPED_ELF_ARCH_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* For messages: "x86-64". */

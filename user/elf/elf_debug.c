@@ -2,7 +2,6 @@
 /* elf_debug: the size of a file's DWARF, from its headers. */
 #include <string.h>
 
-#include "base/base.h"
 #include "elf_priv.h"
 
 static bool begins_with(const struct elf_file *elf, const Elf64_Shdr *s, const char *prefix)

@@ -12,7 +12,6 @@
 #ifndef SAFESCOPED_ELF_MAP_PRIV_H
 #define SAFESCOPED_ELF_MAP_PRIV_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

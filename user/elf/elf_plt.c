@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* elf_plt: finds the symbol that a PLT entry or a GOT slot is bound to. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
  * on them, and programs write either: both are accepted.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "annot_priv.h"

@@ -6,7 +6,6 @@
  */
 #include <stddef.h>
 
-#include "base/base.h"
 #include "reader_priv.h"
 
 enum field_kind {

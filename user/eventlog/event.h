@@ -9,7 +9,6 @@
 #ifndef SAFESCOPED_EVENTLOG_EVENT_H
 #define SAFESCOPED_EVENTLOG_EVENT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* The events that are used. */

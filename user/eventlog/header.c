@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 
-#include "base/base.h"
 #include "reader_priv.h"
 
 #define TAG_HDRB 0x68647262u

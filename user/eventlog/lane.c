@@ -2,7 +2,6 @@
 /* lane: slices in time order in bounded memory, and the wanted window of a log. */
 #include "lane_priv.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/base.h"

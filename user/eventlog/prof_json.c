@@ -8,7 +8,6 @@
  */
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"

@@ -8,7 +8,6 @@
  * (rts/sm/GC.c, rts/Stats.c); its slice is the pause.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"

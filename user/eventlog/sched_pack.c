@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base.h"
 #include "pack_priv.h"
 #include "sched_priv.h"
 

@@ -4,7 +4,6 @@
  * transactions that put them to sleep and wake them all the time, and for their own OS thread.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "findings_priv.h"

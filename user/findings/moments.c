@@ -4,7 +4,6 @@
  * a slice of a lane in the states that the finding is about. Families whose findings are about
  * waits for collections set the longest wait themselves.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "findings_priv.h"

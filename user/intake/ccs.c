@@ -4,7 +4,6 @@
  * batches while the process lives (a stack never changes once it is made), and is needed only when
  * slices get their stacks.
  */
-#include <stdio.h>
 
 #include "intake_priv.h"
 

@@ -4,6 +4,7 @@
 #ifndef SAFESCOPED_INTAKE_RECORD_PRIV_H
 #define SAFESCOPED_INTAKE_RECORD_PRIV_H
 
+#include <errno.h>
 #include <string.h>
 
 #include "intake_priv.h"

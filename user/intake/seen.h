@@ -6,8 +6,6 @@
 #ifndef SAFESCOPED_INTAKE_SEEN_H
 #define SAFESCOPED_INTAKE_SEEN_H
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* log_points: collections, markers, windows and curves of a log. */
-#include <stdio.h>
+#include <errno.h>
 
 #include "base/search.h"
 #include "join_priv.h"

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "kernel_priv.h"

@@ -5,7 +5,6 @@
  * twice for each program that runs), so it is kept for a tenth of the time, and scaled.
  */
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 

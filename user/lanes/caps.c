@@ -4,7 +4,6 @@
  * disabled. Threads' pieces claim capabilities as they are made, before any are merged, so that a
  * capability's account has all of them.
  */
-#include "base/search.h"
 #include "lanes_priv.h"
 
 #define MAX_MOVED ((size_t)1 << 24)

@@ -17,7 +17,6 @@
 #ifndef SAFESCOPED_LEDGER_H
 #define SAFESCOPED_LEDGER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -3,8 +3,6 @@
 #ifndef SAFESCOPED_LEDGER_PRIV_H
 #define SAFESCOPED_LEDGER_PRIV_H
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"

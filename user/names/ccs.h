@@ -6,7 +6,6 @@
 #ifndef SAFESCOPED_NAMES_CCS_H
 #define SAFESCOPED_NAMES_CCS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -4,13 +4,11 @@
  * determines the class of code.
  */
 #include <elf.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "archives/archives.h"
 #include "base/base.h"
-#include "demangle_priv.h"
 #include "hs_name_priv.h"
 #include "names_priv.h"
 #include "process/debugfile.h"

@@ -9,7 +9,6 @@
 #define SAFESCOPED_NAMES_HS_NAME_PRIV_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #define HS_NAME_LEN 512
 

@@ -4,7 +4,6 @@
 #define SAFESCOPED_NAMES_KALLSYMS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 

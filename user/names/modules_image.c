@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "describe_priv.h"
 #include "elf/elf.h"
 #include "modules_read_priv.h"
 

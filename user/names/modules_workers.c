@@ -6,7 +6,6 @@
  */
 #include <string.h>
 
-#include "base/base.h"
 #include "base/search.h"
 #include "modules_read_priv.h"
 

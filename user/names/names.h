@@ -9,7 +9,6 @@
 #define SAFESCOPED_NAMES_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 

@@ -10,7 +10,6 @@
 
 #include "base/base.h"
 #include "base/retry.h"
-#include "demangle_priv.h"
 #include "describe_priv.h"
 #include "dwarf_priv.h"
 #include "hs_name_priv.h"

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "demangle_priv.h"
 #include "names_priv.h"
 
 const char *names__intern(struct names *names, const char *text, size_t len)

@@ -3,9 +3,7 @@
 #include "twin.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "names_priv.h"

@@ -7,7 +7,6 @@
 #endif
 
 #include "arch_priv.h"
-#include "base/base.h"
 
 #define OP_CALL 0xe8
 #define OP_JMP	0xe9

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/base.h"
 #include "check_alloc_priv.h"
 #include "check_caps_priv.h"
 #include "check_tls_priv.h"

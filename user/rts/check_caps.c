@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base.h"
 #include "process/mem.h"
 
 static enum check_verdict failed(struct check_result *r, const char *why)

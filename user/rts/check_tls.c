@@ -12,7 +12,6 @@
 #include "process/mem.h"
 
 #include "mem.bpf.h"
-#include "stg.bpf.h"
 #include "rts.bpf.h"
 
 /* How far below the thread pointer to search if no file has the length of the block. */

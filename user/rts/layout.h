@@ -8,7 +8,6 @@
 #define SAFESCOPED_RTS_LAYOUT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "wire.h"

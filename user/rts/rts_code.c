@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "base/base.h"
-
 const uint8_t *code__bytes(const struct code *c, size_t i, size_t *ret_len)
 {
 	*ret_len = c->fdes[i].end - c->fdes[i].start;

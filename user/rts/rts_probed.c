@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Where the runtime's functions can be probed: decided once per file, by the process that reads
  * it. */
-#include <errno.h>
 #include <string.h>
 
 #include "base/base.h"

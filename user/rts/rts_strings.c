@@ -6,7 +6,6 @@
  * from 9.0 to 9.10), and `strip` leaves them. mold orders them differently: see by_reference().
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "arch_priv.h"

@@ -4,7 +4,6 @@
 #include <linux/elf.h>
 #include <string.h>
 
-#include "base/base.h"
 #include "elf/arch.h"
 #include "rts_find_priv.h"
 

@@ -8,7 +8,6 @@
  */
 #include <string.h>
 
-#include "base/base.h"
 #include "rts_code_priv.h"
 #include "rts_find_priv.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* ending: reads what is left in the kernel, losses and cost, then finishes the timeline. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/limit.h"

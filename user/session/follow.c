@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "process/proc.h"
 #include "follow_priv.h"
 #include "session_priv.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* hourly: limits the log to one line per hour about a program that is started again and again. */
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "process/proc.h"

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 
-#include "process/proc.h"
 #include "session_priv.h"
 
 /* How often the count of lost records is read. */

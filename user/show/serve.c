@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "base/pass.h"

@@ -10,7 +10,6 @@
 #ifndef SAFESCOPED_SHOW_H
 #define SAFESCOPED_SHOW_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /* The largest page that is served; the html format stays well below it. */

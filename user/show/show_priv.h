@@ -3,6 +3,7 @@
 #ifndef SAFESCOPED_SHOW_PRIV_H
 #define SAFESCOPED_SHOW_PRIV_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 

@@ -2,6 +2,7 @@
 /* Draws a frame: the processes with their states, and the functions, calls and collections of the
  * selected one. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -4,9 +4,6 @@
 #ifndef SAFESCOPED_TOP_PRIV_H
 #define SAFESCOPED_TOP_PRIV_H
 
-#include <stdio.h>
-#include <termios.h>
-
 #include "base/base.h"
 #include "picture/picture.h"
 #include "top.h"

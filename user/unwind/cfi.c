@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "base/search.h"
 #include "cfi_asm_priv.h"
 #include "cfi_graph_priv.h"
 #include "cfi_run_priv.h"

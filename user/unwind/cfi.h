@@ -11,7 +11,6 @@
 #define SAFESCOPED_UNWIND_CFI_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "elf/elf.h"

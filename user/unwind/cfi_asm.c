@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "arch_priv.h"
-#include "base/base.h"
 #include "wire.h"
 
 /* The state at each byte: 0 unknown, INSIDE an instruction, else KNOWN | depth | slot of the frame

@@ -6,7 +6,6 @@
  * sums.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "export/alloc.h"
 #include "export/calls.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Tables made from declared columns. */
-#include <stdlib.h>
 
 #include "text_priv.h"
 
