@@ -17,7 +17,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ARCHIVES_MAX_DIRS  8
 #define ARCHIVES_MAX_FILES 2048
 #define ARCHIVES_MAX_BYTES (2ULL << 30) /* for all files together */
 

@@ -44,10 +44,7 @@ int options__parse_count(struct option_input *in, const char *what, const char *
  * the table gives the option no value. -EINVAL: it is wrong, which is recorded.
  */
 int options__set(struct option_input *in, int key, const char *arg);
-/* Options for what is written and shown; passes others on to options__set_service(). -ENOENT:
- * unknown key. */
-int options__set_view(struct option_input *in, int key, const char *arg);
-/* Options of long sessions; passes others on to options__set_push(). */
+/* Options of long sessions; passes others on to options__set_push(). -ENOENT: not one of them. */
 int options__set_service(struct option_input *in, int key, const char *arg);
 /* Options of --push. -ENOENT: not one of them. */
 int options__set_push(struct option_input *in, int key, const char *arg);

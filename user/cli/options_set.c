@@ -219,7 +219,9 @@ static int set_freeze(struct option_input *in, const char *arg)
 	return 0;
 }
 
-int options__set_view(struct option_input *in, int key, const char *arg)
+/* Options for what is written and shown; passes others on to options__set_service(). -ENOENT:
+ * unknown key. */
+static int set_view(struct option_input *in, int key, const char *arg)
 {
 	struct options *o = in->o;
 
@@ -336,6 +338,6 @@ int options__set(struct option_input *in, int key, const char *arg)
 		/* handled before the other options */
 		return 0;
 	default:
-		return options__set_view(in, key, arg);
+		return set_view(in, key, arg);
 	}
 }

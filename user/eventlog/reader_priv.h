@@ -39,7 +39,6 @@ static inline uint64_t be64_at(const uint8_t *p)
 }
 
 #define EVENT_HEAD   10 /* u16 id, u64 time */
-#define EVENT_MAX    (EVENT_HEAD + 2 + 65535)
 #define MARKER_BYTES 24 /* a whole BLOCK_MARKER event */
 #define EVENT_END    0xffff
 

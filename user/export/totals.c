@@ -56,7 +56,7 @@ static int by_name(const void *pa, const void *pb)
 		      ((const struct totals_unknown *)pb)->frame);
 }
 
-uint64_t totals__cpu_ns(const struct pic_target *target)
+static uint64_t cpu_ns_of(const struct pic_target *target)
 {
 	const struct pic_lanes *threads = &target->lanes[LANE_THREAD];
 	uint64_t ns = 0;
@@ -88,7 +88,7 @@ int totals__order(const struct picture *pic, uint32_t **ret_numbers)
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		numbers[i] = i;
-		cpu_ns[i] = totals__cpu_ns(picture__target(pic, i));
+		cpu_ns[i] = cpu_ns_of(picture__target(pic, i));
 	}
 	if (n)
 		qsort_r(numbers, n, sizeof(*numbers), by_cpu, cpu_ns);

@@ -23,10 +23,8 @@ struct totals {
 	size_t n_unknown;
 };
 
-/* The CPU time of its OS threads, as far as known. Processes are sorted by it. */
-uint64_t totals__cpu_ns(const struct pic_target *target);
-/* The numbers of all processes of a picture in that order, the busiest first; freed by the caller.
- * -ENOMEM. */
+/* The numbers of all processes of a picture, by the CPU time of their OS threads as far as known,
+ * the busiest first; freed by the caller. -ENOMEM. */
 int totals__order(const struct picture *pic, uint32_t **ret_numbers);
 
 struct totals totals__of(const struct picture *pic, const struct pic_target *target);

@@ -178,7 +178,5 @@ void carried__exec(struct seen *s, struct seen_thread *th, uint32_t open);
 /* Copies the runtime's state from a record. */
 void ev__take_rts(struct ev *ev, const struct wire_rts *rts);
 void thread__take_name(struct seen_thread *th, const char comm[16]);
-/* Also frees its records; the thread must be in no list or table. */
-void thread__free(struct seen_thread *th);
 
 #endif

@@ -60,14 +60,6 @@ int sampler__start(struct bpf_program *prog, uint32_t frequency_hz, struct keepe
 		   struct sampler **ret_sampler);
 /* The links that the keeper holds stay attached. */
 void sampler__free(struct sampler *s);
-/* To be called often: changes each CPU's period from time to time. NULL: does nothing. */
-void sampler__vary(struct sampler *s, uint64_t now_ns);
-/*
- * To be called often: from time to time, starts sampling on CPUs that have come online, for the
- * first time or again. Calls `came` for each of them, and again at later looks until it returns 0.
- * NULL: does nothing.
- */
-void sampler__look(struct sampler *s, uint64_t now_ns, int (*came)(void *ctx, int cpu), void *ctx);
 /* True if a cpu-clock event can be opened. */
 bool sampler__works(void);
 

@@ -42,7 +42,7 @@ struct clock {
 	uint32_t link;	 /* the keeper's id of the link that runs the program */
 	uint64_t count;	 /* ns that the event had run for at the last check */
 	bool failed;	 /* a failure has been reported */
-	bool unreported; /* the CPU came online, and the callback for that failed */
+	bool unreported; /* the CPU came online, and the mappings there are not reported yet */
 };
 
 struct sampler {
@@ -98,7 +98,8 @@ static void choose_periods(struct sampler *s, uint32_t frequency_hz)
 		      mean * mean / (2 * s->vary_every_ns) - s->range_ns / 2;
 }
 
-void sampler__vary(struct sampler *s, uint64_t now_ns)
+/* From time to time changes each CPU's period. NULL: does nothing. */
+static void vary(struct sampler *s, uint64_t now_ns)
 {
 	if (!s || now_ns - s->varied_ns < s->vary_every_ns)
 		return;
@@ -208,11 +209,11 @@ static bool goes_on(struct clock *c)
 	return len < 0 || (len == sizeof(c->count) && c->count != before);
 }
 
-/* Calls `came`. If that fails the CPU is sampled all the same, and reported again at a later
- * check. */
-static int report(struct clock *c, int cpu, int (*came)(void *ctx, int cpu), void *ctx)
+/* Has new mappings on a CPU that came online reported. If that fails the CPU is sampled all the
+ * same, and it is tried again at a later check. */
+static int revive(struct clock *c, int cpu, struct mappings *mappings)
 {
-	int err = came(ctx, cpu);
+	int err = mappings__revive(mappings, cpu);
 
 	if (err && !c->unreported)
 		log_verbose("cpu %d: sampled, but new mappings there are not reported yet: %s", cpu,
@@ -221,7 +222,9 @@ static int report(struct clock *c, int cpu, int (*came)(void *ctx, int cpu), voi
 	return err;
 }
 
-void sampler__look(struct sampler *s, uint64_t now_ns, int (*came)(void *ctx, int cpu), void *ctx)
+/* From time to time starts sampling on CPUs that have come online, for the first time or again.
+ * NULL: does nothing. */
+static void look_for_cpus(struct sampler *s, uint64_t now_ns, struct mappings *mappings)
 {
 	int first = s ? s->absent : 0, tried = 0, err;
 
@@ -243,7 +246,7 @@ void sampler__look(struct sampler *s, uint64_t now_ns, int (*came)(void *ctx, in
 		if (!err && !runs)
 			log_verbose("cpu %d: online, and sampled from now on", cpu);
 		if (!err)
-			err = report(c, cpu, came, ctx);
+			err = revive(c, cpu, mappings);
 		/* the keeper is busy: try again at the next check, and not once for each CPU */
 		if (err == -ETIMEDOUT)
 			return;
@@ -264,15 +267,10 @@ void sampler__free(struct sampler *s)
 	free(s);
 }
 
-static int cpu_came(void *ctx, int cpu)
-{
-	return mappings__revive(ctx, cpu);
-}
-
 void kernel__turn_sampling(struct kernel *kernel, uint64_t now_ns)
 {
-	sampler__vary(kernel->sampler, now_ns);
-	sampler__look(kernel->sampler, now_ns, cpu_came, kernel->mappings);
+	vary(kernel->sampler, now_ns);
+	look_for_cpus(kernel->sampler, now_ns, kernel->mappings);
 }
 
 void kernel__sample_every(struct kernel *kernel, uint32_t n)

@@ -44,7 +44,8 @@ static int open_file(struct file *file, const char *path, const char *build_id)
 	return 0;
 }
 
-bool names__may_be_downloaded(const struct names *names, const struct image *image)
+/* Not downloaded, but it may still be. */
+static bool may_be_downloaded(const struct names *names, const struct image *image)
 {
 	return names->of.debuginfod && !image->file->download_over;
 }
@@ -55,7 +56,7 @@ bool names__awaits_download(struct names *names, struct image *image)
 	char id[41], path[PATH_MAX];
 	int err;
 
-	if (!names__may_be_downloaded(names, image) || time__monotonic_ns() < file->download_ns ||
+	if (!may_be_downloaded(names, image) || time__monotonic_ns() < file->download_ns ||
 	    names__waits(names, &file->slots, &download_key))
 		return false;
 	debugfile__look(names->of.pid, image);

@@ -150,8 +150,6 @@ const struct module_runs *names__module_runs(struct names *names, struct image *
  * but could not be read in time, it is read after a pause, and the names are incomplete until then.
  */
 bool names__awaits_download(struct names *names, struct image *image);
-/* Not downloaded, but it may still be. */
-bool names__may_be_downloaded(const struct names *names, const struct image *image);
 /* The file with the symbols that the image's own file lacks. NULL: none so far. */
 const struct elf_file *names__debug_file(const struct image *image);
 
