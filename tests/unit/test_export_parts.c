@@ -56,7 +56,7 @@ static void test_utf8_bounds(void **state)
 			char out[4];
 
 			assert_int_equal(*s, '\0');
-			assert_int_equal(utf8__put(out, cases[i].cp), strlen(cases[i].text));
+			assert_int_equal(text__encode(cases[i].cp, out), strlen(cases[i].text));
 			assert_memory_equal(out, cases[i].text, strlen(cases[i].text));
 		} else if (cases[i].cp) {
 			assert_ptr_equal(s, cases[i].text + 1);

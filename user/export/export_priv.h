@@ -42,8 +42,6 @@ bool session__log_alone(const struct picture *pic);
  * that does not begin a valid sequence counts as one U+FFFD: names come from untrusted files.
  */
 uint32_t utf8__next(const char **s);
-/* Writes cp to out (at most 4 bytes, no NUL) and returns the number of bytes. */
-size_t utf8__put(char *out, uint32_t cp);
 /* Writes a quoted JSON string; characters for which text__is_hidden is true become `\u` escapes.
  * NULL is written as "". */
 void json__put_string(FILE *out, const char *s);

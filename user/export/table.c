@@ -231,7 +231,7 @@ static size_t put_cut(FILE *out, const char *s, size_t len, size_t width)
 
 	while ((cp = utf8__next(&s))) {
 		size_t n = text__width_of(cp);
-		char utf8[4] = {0};
+		char utf8[4];
 
 		if (at + n > head && !cut && len > width) {
 			fputs("…", out);
@@ -239,7 +239,7 @@ static size_t put_cut(FILE *out, const char *s, size_t len, size_t width)
 			put++;
 		}
 		if (!cut || at >= len - tail) {
-			fwrite(utf8, 1, utf8__put(utf8, cp), out);
+			fwrite(utf8, 1, text__encode(cp, utf8), out);
 			put += n;
 		}
 		at += n;
@@ -253,11 +253,11 @@ static void put_painted(FILE *out, const char *s, table_painter *paint)
 	uint32_t cp, last = 0;
 
 	for (; (cp = utf8__next(&s)); last = cp) {
-		char colour[32], utf8[4] = {0};
+		char colour[32], utf8[4];
 
 		if (cp != last)
 			fputs(paint(cp, colour, sizeof(colour)), out);
-		fwrite(utf8, 1, utf8__put(utf8, cp), out);
+		fwrite(utf8, 1, text__encode(cp, utf8), out);
 	}
 	fputs("\033[0m", out);
 }

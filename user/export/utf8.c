@@ -20,22 +20,6 @@ uint32_t utf8__next(const char **s)
 	return len ? cp : UTF8_REPLACEMENT;
 }
 
-size_t utf8__put(char *out, uint32_t cp)
-{
-	static const unsigned char lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
-	size_t n;
-
-	if (cp < 0x80) {
-		out[0] = (char)cp;
-		return 1;
-	}
-	n = cp < 0x800 ? 2 : cp < 0x10000 ? 3 : 4;
-	for (size_t i = n - 1; i; i--, cp >>= 6)
-		out[i] = (char)(0x80 | (cp & 0x3f));
-	out[0] = (char)(lead[n] | cp);
-	return n;
-}
-
 char *utf8__clean(const char *s)
 {
 	/* One invalid byte becomes U+FFFD, three bytes. */
@@ -46,7 +30,7 @@ char *utf8__clean(const char *s)
 	if (!out)
 		return NULL;
 	while ((cp = utf8__next(&s)))
-		len += utf8__put(out + len, cp);
+		len += text__encode(cp, out + len);
 	out[len] = '\0';
 	return out;
 }
@@ -67,14 +51,14 @@ void json__put_string(FILE *out, const char *s)
 
 	fputc('"', out);
 	while (s && (cp = utf8__next(&s))) {
-		char utf8[4] = {0};
+		char utf8[4];
 
 		if (cp == '"' || cp == '\\')
 			fprintf(out, "\\%c", (char)cp);
 		else if (text__is_hidden(cp))
 			put_code(out, cp);
 		else
-			fwrite(utf8, 1, utf8__put(utf8, cp), out);
+			fwrite(utf8, 1, text__encode(cp, utf8), out);
 	}
 	fputc('"', out);
 }
