@@ -146,13 +146,41 @@ static void test_hostile_text(void **state)
 	otlp__export_request__free_unpacked(r, NULL);
 }
 
+/* A name that becomes too long by its escapes is cut between characters: a collector refuses a
+ * whole request with a string that is not UTF-8. */
+static void test_long_name(void **state)
+{
+	static char name[STRTAB_MAX_STRING] = "\x01";
+	static struct pic_frame frames[ARRAY_SIZE(hostile_frames)];
+	struct sketch sketch = hostile;
+	Otlp__ExportRequest *r;
+	size_t longest = 0;
+
+	(void)state;
+	for (size_t i = 1; i + 2 < sizeof(name); i += 2)
+		memcpy(name + i, "é", 2);
+	memcpy(frames, hostile_frames, sizeof(frames));
+	for (size_t i = 0; i < ARRAY_SIZE(frames); i++)
+		frames[i].name = name;
+	sketch.frames = frames;
+	r = render(&sketch, &plain);
+	for (size_t i = 0; i < r->dictionary->n_string_table; i++) {
+		char *clean = utf8__clean(r->dictionary->string_table[i]);
+
+		assert_string_equal(r->dictionary->string_table[i], clean);
+		longest = MAX(longest, strlen(clean));
+		free(clean);
+	}
+	assert_in_range(longest, STRTAB_MAX_STRING - 3, STRTAB_MAX_STRING);
+	otlp__export_request__free_unpacked(r, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_resource),
-		cmocka_unit_test(test_services),
-		cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_hostile_text),
+		cmocka_unit_test(test_resource),  cmocka_unit_test(test_services),
+		cmocka_unit_test(test_frames),	  cmocka_unit_test(test_hostile_text),
+		cmocka_unit_test(test_long_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,6 +164,9 @@ void strtab__set_max(struct strtab *tab, size_t bytes);
 /* -E2BIG if the string is longer than STRTAB_MAX_STRING, or there are too many. Ends at a NUL in
  * s. */
 int strtab__add(struct strtab *tab, const char *s, size_t len, uint32_t *ret_id);
+/* Adds s as text__escape shows it, at most STRTAB_MAX_STRING bytes of that, cut between characters.
+ * NULL counts as "". -E2BIG: there are too many. */
+int strtab__add_escaped(struct strtab *tab, const char *s, uint32_t *ret_id);
 /* Valid while the table lives. "" for an unknown id. */
 const char *strtab__get(const struct strtab *tab, uint32_t id);
 uint32_t strtab__count(const struct strtab *tab);

@@ -114,6 +114,21 @@ int strtab__add(struct strtab *tab, const char *s, size_t len, uint32_t *ret_id)
 	return insert(tab, s, len, ret_id);
 }
 
+int strtab__add_escaped(struct strtab *tab, const char *s, uint32_t *ret_id)
+{
+	size_t len = s ? strlen(s) : 0;
+	size_t size = MIN(text__escape(s, len, NULL, 0), (size_t)STRTAB_MAX_STRING) + 1;
+	char *safe = malloc(size);
+	int err;
+
+	if (!safe)
+		return -ENOMEM;
+	text__escape(s, len, safe, size);
+	err = strtab__add(tab, safe, strlen(safe), ret_id);
+	free(safe);
+	return err;
+}
+
 const char *strtab__get(const struct strtab *tab, uint32_t id)
 {
 	return id < tab->n ? tab->by_id[id]->s : "";

@@ -61,12 +61,9 @@ struct writer {
 static int64_t string_of(struct writer *w, const char *s)
 {
 	/* readers print names to a terminal unescaped */
-	char *safe = text__escaped(or_empty(s));
 	uint32_t id = 0;
-	int err = safe ? strtab__add(w->strings, safe, MIN(strlen(safe), STRTAB_MAX_STRING), &id)
-		       : -ENOMEM;
+	int err = strtab__add_escaped(w->strings, s, &id);
 
-	free(safe);
 	if (err && !w->err)
 		w->err = err;
 	return id;

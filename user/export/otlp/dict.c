@@ -151,14 +151,11 @@ uint64_t dict__bytes(const struct dict *d)
 
 static int32_t add_string(struct dict *d, struct strtab *tab, const char *s)
 {
-	char *safe = text__escaped(or_empty(s));
-	size_t len = safe ? MIN(strlen(safe), STRTAB_MAX_STRING) : 0;
-	uint32_t id = 0, before = strtab__count(tab);
-	int err = safe ? strtab__add(tab, safe, len, &id) : -ENOMEM;
+	uint32_t id, before = strtab__count(tab);
+	int err = strtab__add_escaped(tab, s, &id);
 
-	free(safe);
 	if (strtab__count(tab) > before)
-		d->string_bytes += len + STRING_BYTES;
+		d->string_bytes += strlen(strtab__get(tab, id)) + STRING_BYTES;
 	return err ? failed(d, err) : (int32_t)id;
 }
 

@@ -96,12 +96,7 @@ int text__wrapped(const struct text *t, void (*put)(const struct text *t))
 
 const char *text__safe(const struct text *t, const char *s)
 {
-	char *safe = text__escaped(or_empty(s));
-	uint32_t id = 0;
+	uint32_t id;
 
-	if (safe &&
-	    strtab__add(t->strings, safe, MIN(strlen(safe), (size_t)STRTAB_MAX_STRING), &id))
-		id = 0;
-	free(safe);
-	return strtab__get(t->strings, id);
+	return strtab__add_escaped(t->strings, s, &id) ? "" : strtab__get(t->strings, id);
 }
