@@ -140,6 +140,9 @@ static void test_counts(void **state)
 	assert_int_equal(human__whole(-1), 0);
 	assert_int_equal(human__whole(0.0 / 0.0), 0);
 	assert_int_equal(human__whole(1e300), 1000000000000000000);
+	assert_int_equal(human__per_second(5, 2000000000), 2);
+	assert_int_equal(human__per_second(5, 0), 0);
+	assert_int_equal(human__per_second(UINT64_MAX, 1), 1000000000000000000);
 }
 
 /* ── tables ──────────────────────────────────────────────────────────────────────────────── */

@@ -189,6 +189,8 @@ struct human human__bytes(uint64_t bytes);
 double human__percent(uint64_t part, uint64_t whole);
 /* Truncates to an integer, clamped to 0 … 10^18. 0 for NaN. */
 uint64_t human__whole(double number);
+/* How many a second, truncated and clamped in the same way; 0 if ns is 0. */
+uint64_t human__per_second(uint64_t n, uint64_t ns);
 
 /* ── signals ─────────────────────────────────────────────────────────────────────────────── */
 

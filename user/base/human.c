@@ -84,3 +84,8 @@ uint64_t human__whole(double number)
 
 	return number > 0 ? (uint64_t)MIN(number, most) : 0;
 }
+
+uint64_t human__per_second(uint64_t n, uint64_t ns)
+{
+	return ns ? human__whole((double)n / ((double)ns / 1e9)) : 0;
+}

@@ -109,8 +109,7 @@ static inline bool alloc_rates__next(struct alloc_rates *r, uint64_t *ret_from_n
 			continue;
 		*ret_from_ns = r->from->ns;
 		*ret_rate =
-			human__whole((double)(r->to->allocated_bytes - r->from->allocated_bytes) /
-				     ((double)ns / 1e9));
+			human__per_second(r->to->allocated_bytes - r->from->allocated_bytes, ns);
 		r->from = r->to++;
 		return true;
 	}

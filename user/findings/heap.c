@@ -166,13 +166,6 @@ static void find_futile(struct finder *f)
 		     human__duration(ns).s, in_part(f), fewer_majors(f));
 }
 
-static uint64_t rate(const struct pic_alloc *alloc)
-{
-	uint64_t ns = alloc->to_ns > alloc->from_ns ? alloc->to_ns - alloc->from_ns : 0;
-
-	return ns ? human__whole((double)alloc->bytes / ((double)ns / 1e9)) : 0;
-}
-
 /* The function that allocated most itself. */
 static const struct pic_allocator *first_of(const struct pic_alloc *alloc)
 {
@@ -191,7 +184,8 @@ static void find_large(struct finder *f)
 		     "Large objects are %.0f %% of what is allocated (%s a second), and triggered "
 		     "%s of %s%s: reuse buffers, or raise the limit: %s",
 		     human__percent(alloc->large_bytes, alloc->large_of_bytes),
-		     human__bytes(rate(alloc)).s, human__count(alloc->reasons[GC_REASON_LARGE]).s,
+		     human__bytes(pic_alloc__rate(alloc)).s,
+		     human__count(alloc->reasons[GC_REASON_LARGE]).s,
 		     finding__counted(alloc->collections, "collection", "collections").s,
 		     in_part(f), finding__rts(f, "-AL256m"));
 }
@@ -210,7 +204,7 @@ static void find_one(struct finder *f)
 		     "%s allocates %.0f %% of %s a second, and collections paused the program for "
 		     "%.0f %% of the time%s",
 		     frame->name, human__percent(first->self_bytes, alloc->sampled_bytes),
-		     human__bytes(rate(alloc)).s, human__percent(gcs.ns, gcs.of_ns),
+		     human__bytes(pic_alloc__rate(alloc)).s, human__percent(gcs.ns, gcs.of_ns),
 		     gcs.in_part ? " during which they were observed" : "");
 }
 

@@ -100,6 +100,9 @@ struct pic_alloc {
 	size_t n_modules;
 };
 
+/* Bytes a second from from_ns to to_ns, at most 10^18; 0 if that is no time. */
+uint64_t pic_alloc__rate(const struct pic_alloc *alloc);
+
 /* ── the heap ────────────────────────────────────────────────────────────────────────────── */
 
 /* The number of generations that are read. */

@@ -404,6 +404,11 @@ uint64_t pic_target__gcs_missed(const struct pic_target *target)
 
 /* ── readers ─────────────────────────────────────────────────────────────────────────────── */
 
+uint64_t pic_alloc__rate(const struct pic_alloc *alloc)
+{
+	return human__per_second(alloc->bytes, alloc->to_ns - MIN(alloc->from_ns, alloc->to_ns));
+}
+
 const struct pic_session *picture__session(const struct picture *pic)
 {
 	return &pic->session;

@@ -79,13 +79,12 @@ static void take_allocation(struct top_process *p, const struct picture *pic,
 			    const struct pic_target *t)
 {
 	const struct pic_alloc *alloc = &t->alloc;
-	uint64_t ns = alloc->to_ns > alloc->from_ns ? alloc->to_ns - alloc->from_ns : 0;
 
 	p->live_bytes = t->heap.known ? t->heap.last.live_bytes : 0;
-	if (!alloc->known || !ns)
+	if (!alloc->known || alloc->to_ns <= alloc->from_ns)
 		return;
 	p->alloc_known = true;
-	p->alloc_rate = human__whole((double)alloc->bytes / ((double)ns / 1e9));
+	p->alloc_rate = pic_alloc__rate(alloc);
 	p->alloc_bytes = alloc->sampled_bytes + alloc->unsampled_bytes;
 	for (size_t i = 0; i < alloc->n_allocators && p->n_allocators < TOP_FUNCTIONS; i++) {
 		const struct pic_allocator *a = &alloc->allocators[i];

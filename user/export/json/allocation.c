@@ -43,14 +43,6 @@ static void add_allocator(struct report *r, cJSON *functions, const struct pic_a
 	add_bool(r, o, "approximate", frame->approximate);
 }
 
-/* Saturates, since a capture may contain any number of bytes in any time. */
-static uint64_t per_second(uint64_t bytes, uint64_t ns)
-{
-	double rate = 1e9 * (double)bytes / (double)MAX(ns, 1);
-
-	return rate < 0x1p64 ? (uint64_t)rate : UINT64_MAX;
-}
-
 void json__allocation(struct report *r, cJSON *target, const struct pic_target *t)
 {
 	const struct pic_alloc *alloc = &t->alloc;
@@ -65,8 +57,7 @@ void json__allocation(struct report *r, cJSON *target, const struct pic_target *
 	add_known(r, o, "observed_ns", known_if(alloc->observed_ns, alloc->observed_ns));
 	add_bool(r, o, "exact", alloc__exact(t));
 	add_known(r, o, "rate_per_s",
-		  known_if(alloc->to_ns > alloc->from_ns,
-			   per_second(alloc->bytes, alloc->to_ns - alloc->from_ns)));
+		  known_if(alloc->to_ns > alloc->from_ns, pic_alloc__rate(alloc)));
 	add_known(r, o, "large_objects_bytes", known_if(alloc->large_of_bytes, alloc->large_bytes));
 	add_u64(r, o, "large_bytes", alloc->large_bytes);
 	add_u64(r, o, "large_of_bytes", alloc->large_of_bytes);

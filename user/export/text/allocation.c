@@ -12,13 +12,6 @@
 /* Percent of the bytes without a sample: less is not worth a remark. */
 #define MANY_UNSAMPLED 10
 
-static uint64_t rate(const struct pic_alloc *alloc)
-{
-	uint64_t ns = alloc->to_ns > alloc->from_ns ? alloc->to_ns - alloc->from_ns : 0;
-
-	return ns ? human__whole((double)alloc->bytes / ((double)ns / 1e9)) : 0;
-}
-
 static void put_quality(const struct text *t)
 {
 	const struct pic_alloc *alloc = &t->target->alloc;
@@ -137,7 +130,7 @@ int text__allocation(const struct text *t)
 		return 0;
 	snprintf(title, sizeof(title), "Allocation: %s%s, %s a second",
 		 alloc__exact(t->target) ? "" : "at least ", human__bytes(alloc->bytes).s,
-		 human__bytes(rate(alloc)).s);
+		 human__bytes(pic_alloc__rate(alloc)).s);
 	if (alloc->large_of_bytes)
 		snprintf(title + strlen(title), sizeof(title) - strlen(title),
 			 "; large objects %.1f %%",
