@@ -17,11 +17,11 @@
  * Where the daemon has no rights itself, or its user namespace no other ids, the child keeps its
  * user and groups. If any other of these steps fails, the child does not run.
  *
- * Three forms: a job runs one function and leaves its result in shared memory; a server answers
- * questions for as long as there are any; a peer works by itself, and either side sends messages at
- * any time. All results were written by a process that may have been taken over: the caller checks
- * them as carefully as the file itself. A job's result is handed over when the child is gone, so
- * that nobody can change it any more.
+ * Four forms: a job runs one function and leaves its result in shared memory; a server answers
+ * questions for as long as there are any; a pool has one server for each user; a peer works by
+ * itself, and either side sends messages at any time. All results were written by a process that
+ * may have been taken over: the caller checks them as carefully as the file itself. A job's result
+ * is handed over when the child is gone, so that nobody can change it any more.
  *
  * A child in uninterruptible sleep cannot be killed. It is written off and never waited for. The
  * number of such children is limited for each user and in all; beyond that nothing is started
@@ -133,6 +133,8 @@ int confine_job__result(struct confine_job *job, void **ret_out);
 void confine_job__free(struct confine_job *job);
 
 void confine__free_out(void *out, size_t size);
+/* For checking a result: in memory that a child has written a bool may be any byte. */
+bool confine__is_bool(const bool *value);
 
 /* ── a server ────────────────────────────────────────────────────────────────────────────── */
 

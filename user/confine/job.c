@@ -204,3 +204,11 @@ void confine__free_out(void *out, size_t size)
 	if (out)
 		munmap((struct head *)out - 1, total_of(size));
 }
+
+bool confine__is_bool(const bool *value)
+{
+	uint8_t byte;
+
+	memcpy(&byte, value, sizeof(byte));
+	return byte <= 1;
+}

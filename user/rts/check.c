@@ -11,6 +11,7 @@
 #include "check_alloc_priv.h"
 #include "check_caps_priv.h"
 #include "check_tls_priv.h"
+#include "confine/confine.h"
 #include "process/mem.h"
 
 /* rts/include/rts/storage/ClosureTypes.h, the same numbers from 8.10 to 9.14 */
@@ -286,22 +287,13 @@ static int run(void *ctx, void *out)
 	return 0;
 }
 
-/* A bool written by a child may be any byte. */
-static bool is_bool(const bool *value)
-{
-	uint8_t byte;
-
-	memcpy(&byte, value, sizeof(byte));
-	return byte <= 1;
-}
-
 bool check_result__is_one(const struct check_result *r)
 {
 	return (unsigned int)r->verdict <= CHECK_FAILED &&
 	       (unsigned int)r->variant < LAYOUT_VARIANTS && r->n_caps <= CHECK_MAX_CAPS &&
 	       (unsigned int)r->caps_found <= FOUND_CODE && r->rts_opts <= RTS_OPTS_KINDS &&
-	       is_bool(&r->caps_array) && is_bool(&r->tls_checked) && is_bool(&r->alloc_checked) &&
-	       memchr(r->why, 0, sizeof(r->why));
+	       confine__is_bool(&r->caps_array) && confine__is_bool(&r->tls_checked) &&
+	       confine__is_bool(&r->alloc_checked) && memchr(r->why, 0, sizeof(r->why));
 }
 
 /* True unless the offsets in the code's operands, if any were found, contradict the layout. */

@@ -29,18 +29,25 @@ static int preference(const struct image *image)
 	return strncmp(image->base, "libHSrts", 8) == 0 ? 1 : 2;
 }
 
+/* All of a runtime's places. */
+static const size_t places[] = {
+	offsetof(struct rts, suspend),	 offsetof(struct rts, resume),
+	offsetof(struct rts, tick),	 offsetof(struct rts, gc_start),
+	offsetof(struct rts, gc_end),	 offsetof(struct rts, stgrun),
+	offsetof(struct rts, main_cap),	 offsetof(struct rts, capabilities),
+	offsetof(struct rts, all_tasks), offsetof(struct rts, n_capabilities),
+	offsetof(struct rts, gc_sync),	 offsetof(struct rts, stats),
+	offsetof(struct rts, config),	 offsetof(struct rts, prof_tick),
+};
+
 static void shift(struct rts *rts, uint64_t by)
 {
-	struct rts_place *places[] = {
-		&rts->suspend,	 &rts->resume,	       &rts->tick,     &rts->gc_start,
-		&rts->gc_end,	 &rts->stgrun,	       &rts->main_cap, &rts->capabilities,
-		&rts->all_tasks, &rts->n_capabilities, &rts->gc_sync,  &rts->stats,
-		&rts->config,	 &rts->prof_tick,
-	};
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		struct rts_place *place = (void *)((char *)rts + places[i]);
 
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
-		if (places[i]->addr)
-			places[i]->addr += by;
+		if (place->addr)
+			place->addr += by;
+	}
 	if (rts->stgrun_ret)
 		rts->stgrun_ret += by;
 	if (rts->stgreturn)
@@ -83,15 +90,6 @@ static int read_rts(void *ctx, void *ret_out)
 	return 0;
 }
 
-/* A bool written by a child may be any byte. */
-static bool is_bool(const bool *value)
-{
-	uint8_t byte;
-
-	memcpy(&byte, value, sizeof(byte));
-	return byte <= 1;
-}
-
 static bool is_text(const char text[RTS_NAME_LEN])
 {
 	size_t len = strnlen(text, RTS_NAME_LEN);
@@ -104,27 +102,25 @@ static bool is_text(const char text[RTS_NAME_LEN])
 
 bool rts__check_read(const struct rts *rts, const struct callsite *sites)
 {
-	const struct rts_place *places[] = {
-		&rts->suspend,	 &rts->resume,	       &rts->tick,     &rts->gc_start,
-		&rts->gc_end,	 &rts->stgrun,	       &rts->main_cap, &rts->capabilities,
-		&rts->all_tasks, &rts->n_capabilities, &rts->gc_sync,  &rts->stats,
-		&rts->config,	 &rts->prof_tick,
-	};
 	const bool *bools[] = {&rts->threaded, &rts->profiled, &rts->debug, &rts->dynamic,
 			       &rts->tls_known};
 
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
-		if ((unsigned int)places[i]->found > FOUND_CODE)
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		const struct rts_place *place = (const void *)((const char *)rts + places[i]);
+
+		if ((unsigned int)place->found > FOUND_CODE)
 			return false;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(bools); i++)
-		if (!is_bool(bools[i]))
+		if (!confine__is_bool(bools[i]))
 			return false;
 	if (!rts_probed__check(rts))
 		return false;
 	if (!is_text(rts->version) || !is_text(rts->way) || rts->callsites.n > CALLSITES_MAX)
 		return false;
 	for (size_t i = 0; i < rts->callsites.n; i++)
-		if (!is_bool(&sites[i].interruptible) || !is_bool(&sites[i].by_slot) ||
+		if (!confine__is_bool(&sites[i].interruptible) ||
+		    !confine__is_bool(&sites[i].by_slot) ||
 		    (i && sites[i].site <= sites[i - 1].site))
 			return false;
 	return true;

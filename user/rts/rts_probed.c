@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "confine/confine.h"
 #include "rts_find_priv.h"
 
 const struct rts_place *rts__probed(const struct rts *rts, enum rts_probed which)
@@ -67,15 +68,6 @@ void rts_probed__choose(struct rts *rts)
 	insn__free(insn);
 }
 
-/* A bool written by a child may be any byte. */
-static bool is_bool(const bool *value)
-{
-	uint8_t byte;
-
-	memcpy(&byte, value, sizeof(byte));
-	return byte <= 1;
-}
-
 static bool is_text(const char *text, size_t size)
 {
 	size_t len = strnlen(text, size);
@@ -92,11 +84,11 @@ bool rts_probed__check(const struct rts *rts)
 		const struct rts_probe *p = &rts->probes[i];
 		const struct insn_choice *c = &p->choice;
 
-		if (!is_bool(&p->known))
+		if (!confine__is_bool(&p->known))
 			return false;
 		if (!p->known)
 			continue;
-		if (!is_bool(&c->emulated) || !is_bool(&c->args_intact) ||
+		if (!confine__is_bool(&c->emulated) || !confine__is_bool(&c->args_intact) ||
 		    c->offset >= INSN_PROBE_WINDOW || !is_text(c->text, sizeof(c->text)))
 			return false;
 	}
