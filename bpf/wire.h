@@ -95,7 +95,7 @@ struct wire_stack {
 };
 WIRE_ASSERT_SIZE(struct wire_stack, 8);
 
-/* ── what the runtime said of a thread ───────────────────────────────────────────────────── */
+/* ── a thread by the runtime's structures ────────────────────────────────────────────────── */
 
 /* Read from Task, InCall and Capability, not from registers (facts: rts/Task.h, rts/Schedule.c). */
 enum wire_where {
@@ -789,6 +789,8 @@ struct wire_unwind_maps {
 	__u32 generation; /* changes whenever the process's mappings are read again */
 	struct wire_unwind_map v[WIRE_UNWIND_MAPS];
 };
+
+/* ── counters and costs ──────────────────────────────────────────────────────────────────── */
 
 /* Indices of `counters` (one u64 each, summed over the CPUs). */
 enum wire_counter {

@@ -22,7 +22,7 @@ const struct option_row option_rows[] = {
 	{"cgroup", OPT_CGROUP, "GLOB", OPTION_MANY | OPTION_LIVE,
 	 "those whose control group has this path", 1, NULL},
 	{"exclude", OPT_EXCLUDE, "KIND=GLOB", OPTION_MANY | OPTION_LIVE,
-	 "leave these out; KIND is comm, exe, user or cgroup", 1, NULL},
+	 "leave these out; KIND: comm, exe, user or cgroup", 1, NULL},
 	{"eventlog", 'e', "FILE|auto|none", OPTION_FILE,
 	 "without a process: show a finished eventlog (also -, a FIFO, a Unix socket, gzip), or a "
 	 ".prof or -pj report, alone; with a process: the log to join with it, also a FIFO or a "

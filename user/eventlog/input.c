@@ -30,13 +30,13 @@ struct el_input {
 	bool (*stop)(void *ctx);
 	void *ctx;
 	int fd;
-	bool stream;  /* not a regular file */
-	bool plain;   /* a file that is not gzip: read in place */
-	bool ended;   /* nothing more comes from fd */
-	bool stopped; /* because `stop` returned true */
-	bool gzip, told;
-	bool damaged;	    /* its packed data make no sense from some place on */
-	uint8_t *raw, *out; /* as read; unpacked */
+	bool stream;	     /* not a regular file */
+	bool plain;	     /* a file that is not gzip: read in place */
+	bool ended;	     /* nothing more comes from fd */
+	bool stopped;	     /* because `stop` returned true */
+	bool gzip, examined; /* the beginning was examined; it is gzip */
+	bool damaged;	     /* its packed data make no sense from some place on */
+	uint8_t *raw, *out;  /* as read; unpacked */
 	size_t raw_at, raw_len;
 	z_stream z;
 	bool z_open;
@@ -192,7 +192,7 @@ static int detect_gzip(struct el_input *in)
 	}
 	if (err)
 		return err;
-	in->told = true;
+	in->examined = true;
 	in->gzip = in->raw_len > 1 && in->raw[0] == GZIP_MAGIC_0 && in->raw[1] == GZIP_MAGIC_1;
 	if (!in->gzip)
 		return 0;
@@ -205,7 +205,7 @@ static int detect_gzip(struct el_input *in)
 /* Returns up to `size` of the next bytes, unpacked; *ret_len 0: the end. */
 static int pull(struct el_input *in, uint8_t *buf, size_t size, size_t *ret_len)
 {
-	int err = in->told ? 0 : detect_gzip(in);
+	int err = in->examined ? 0 : detect_gzip(in);
 
 	if (err)
 		return err;

@@ -365,7 +365,7 @@ uint16_t held__cap(enum thread_state state, const struct ev *ev);
 void held__resolve(const struct seen *seen, struct piece *v, size_t n, uint16_t before,
 		   uint16_t *known);
 
-/* ── what threads' pieces say of others (claim.c) ────────────────────────────────────────── */
+/* ── what threads' pieces show about others (claim.c) ────────────────────────────────────── */
 
 /* A claim that a thread has a capability, or runs a Haskell thread. */
 struct claim {

@@ -203,7 +203,7 @@ int thread__book_shorts(struct lanes *l, struct thread_lane *lane, uint64_t shor
 	return err ? err : ledger__time(ledger, &place, -(int64_t)ns);
 }
 
-/* ── all of it ────────────────────────────────────────────────────────────────────────────── */
+/* ── all of it ───────────────────────────────────────────────────────────────────────────── */
 
 static uint16_t cap_of(struct thread_builder *b, const struct finding_out *p)
 {

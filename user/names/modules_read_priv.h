@@ -50,7 +50,7 @@ struct modules_out {
 /* Fills *out; pieces ascend. Finding nothing is no error. -ENOMEM, -E2BIG. */
 int modules_read(const struct elf_file *elf, bool profiled, struct modules_out *out);
 
-/* ── modules_image.c: the file's code, and its data as the loader would have it ──────────────── */
+/* ── modules_image.c: the file's code, and its data as the loader would have it ──────────── */
 
 /*
  * Marks a word relocated by a symbol that the file does not define; the rest is the symbol's index.
@@ -91,7 +91,7 @@ bool mod_name__is_module(const char *text, size_t len);	 /* "Data.Text.Internal"
 bool mod_name__of_description(const char *text, size_t len, struct strtab *names,
 			      struct mod_name *ret_name);
 
-/* ── modules_marks.c: what says a name ───────────────────────────────────────────────────────── */
+/* ── modules_marks.c: where names are ────────────────────────────────────────────────────── */
 
 /* The info tables of a module's constructors, which are the end of its code. */
 struct mod_cons {
@@ -146,7 +146,7 @@ uint64_t mod_marks__code_before(const struct mod_marks *marks, uint64_t data);
 /* The code of the first static closure after it, or UINT64_MAX. */
 uint64_t mod_marks__code_after(const struct mod_marks *marks, uint64_t data);
 
-/* ── modules_workers.c: the functions of constructors ────────────────────────────────────────── */
+/* ── modules_workers.c: the functions of constructors ────────────────────────────────────── */
 
 struct mod_workers {
 	uint64_t code, data; /* start of the first one's code and closure */
@@ -161,7 +161,7 @@ int mod_workers__behind(const struct mod_image *img, const struct mod_marks *mar
 bool mod_workers__find(const struct mod_image *img, const struct mod_marks *marks,
 		       const struct mod_cons *cons, uint64_t from, struct mod_workers *ret_workers);
 
-/* ── modules_source.c: places of pattern matches in source files ─────────────────────────────── */
+/* ── modules_source.c: places of pattern matches in source files ─────────────────────────── */
 
 /* Code that refers to positions in a module's source. */
 struct mod_source {
@@ -173,7 +173,7 @@ struct mod_source {
 int mod_sources__find(const struct mod_image *img, struct strtab *names,
 		      struct mod_source **ret_sources, size_t *ret_n);
 
-/* ── modules_main.c: where the program's own code ends ───────────────────────────────────────── */
+/* ── modules_main.c: where the program's own code ends ───────────────────────────────────── */
 
 /*
  * Follows the program's entry point; ret->data is 0 if it does not lead to GHC's main(). -ENOMEM.
@@ -181,7 +181,7 @@ int mod_sources__find(const struct mod_image *img, struct strtab *names,
 int mod_main__find(const struct mod_image *img, const struct mod_marks *marks,
 		   struct mod_main *ret);
 
-/* ── modules_cut.c: where a module ends that has no mark there ───────────────────────────────── */
+/* ── modules_cut.c: where a module ends that has no mark there ───────────────────────────── */
 
 /* Code of two adjacent modules, and the range in which the second may begin. */
 struct mod_between {

@@ -330,7 +330,7 @@ struct pic_eventlog {
 	double tick_centres_differ;				      /* < 0: not compared */
 };
 
-/* ── calls, functions, sums ───────────────────────────────────────────────────────────────── */
+/* ── calls, functions, sums ──────────────────────────────────────────────────────────────── */
 
 struct pic_call {
 	const char *function; /* foreign function */
@@ -440,7 +440,7 @@ struct pic_overlaps {
 	uint64_t starved_ticks, starved_most;
 };
 
-/* ── a process, the session ───────────────────────────────────────────────────────────────── */
+/* ── a process, the session ──────────────────────────────────────────────────────────────── */
 
 /* Which +RTS options the program accepts, as set by ghc's -rtsopts. */
 enum pic_rts_opts {

@@ -67,7 +67,7 @@ static void drop(struct session *s, struct candidate *c)
 
 /*
  * Reports what is not profiled, and why; the session of a host goes on. For a command the reason is
- * kept, unless it is only that the command has ended: what its file lacks says more.
+ * kept, unless it is only that the command has ended: what its file lacks explains more.
  */
 static void refuse(struct session *s, pid_t pid, bool ghc, const char *why, int err)
 {

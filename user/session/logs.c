@@ -236,7 +236,7 @@ static void note_none(struct session *s, const struct member *m)
 
 /* Why a log cannot be joined: for the log, and for `missing`. */
 struct reason {
-	const char *said, *missing;
+	const char *logged, *missing;
 };
 
 static struct reason unreadable(int err)
@@ -288,7 +288,7 @@ void logs__join(struct session *s)
 			continue;
 		why = unreadable(err);
 		log_warn("pid %d: its eventlog %s cannot be joined: %s", m->pid, m->log->path,
-			 why.said);
+			 why.logged);
 		intake__add_missing(s->in, m->pid, why.missing);
 	}
 }

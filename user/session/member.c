@@ -25,7 +25,7 @@
 /* … and if there was no room among the looks. */
 #define COMPLETE_ROOM_NS 2000000ULL
 
-/* ── naming ─────────────────────────────────────────────────────────────────────────────── */
+/* ── naming ──────────────────────────────────────────────────────────────────────────────── */
 
 static void namer_name(void *ctx, uint64_t frame, struct code_name *ret_name)
 {

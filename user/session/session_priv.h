@@ -212,7 +212,7 @@ void feed__cut(struct feed *feed);
 /* Number of malformed records in the whole session. */
 uint64_t feed__bad_records(const struct feed *feed);
 
-/* ── symbols.c: files with symbols that are downloaded ────────────────────────────────────── */
+/* ── symbols.c: files with symbols that are downloaded ───────────────────────────────────── */
 
 /* To be called before any target is looked at. Negative: what the options ask for failed, which is
  * printed. */
@@ -484,7 +484,7 @@ void mapped__want(struct mapped *mapped, struct member *m, uint64_t due_ns);
 /* Processes the mappings since the last call, and reads the maps of the members concerned. */
 void mapped__drain(struct session *s, uint64_t now);
 
-/* ── spare.c: descriptors for the end ─────────────────────────────────────────────────────── */
+/* ── spare.c: descriptors for the end ────────────────────────────────────────────────────── */
 
 /*
  * Reserves descriptors for the end of the session, so that it can write its results even if targets

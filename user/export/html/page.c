@@ -21,7 +21,7 @@
 #define MAX_NODES 250000
 #define MAX_ROWS  120000
 
-/* ── what the page is told about states ──────────────────────────────────────────────────── */
+/* ── states, as the page needs them ──────────────────────────────────────────────────────── */
 
 /* [letter, words, colour, kind: running 0, waiting 1, resting 2] */
 static void put_faces(const struct html *h)
