@@ -27,16 +27,9 @@ struct walk {
 	dev_t local; /* a file system known to be local */
 };
 
-static bool ends_with(const char *name, const char *end)
-{
-	size_t len = strlen(name), n = strlen(end);
-
-	return len >= n && !strcmp(name + len - n, end);
-}
-
 static bool is_archive(const char *name)
 {
-	return strncmp(name, "lib", 3) == 0 && ends_with(name, ".a");
+	return strncmp(name, "lib", 3) == 0 && text__ends_with(name, strlen(name), ".a");
 }
 
 /* True if no file server can hold up readers of the file. */
@@ -85,7 +78,8 @@ static enum archive_kind kind_of(const char *name)
 /* -E2BIG: no room for it. */
 static int map_file(struct archives *a, int fd, const char *name)
 {
-	struct archive_file file = {.kind = kind_of(name), .profiled = ends_with(name, "_p.a")};
+	struct archive_file file = {.kind = kind_of(name),
+				    .profiled = text__ends_with(name, strlen(name), "_p.a")};
 	struct stat st;
 	int err;
 

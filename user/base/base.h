@@ -99,6 +99,9 @@ char *text__shell_word(const char *s);
  * main(). */
 size_t text__width(const char *s, size_t len);
 size_t text__width_of(uint32_t cp);
+/* Whether `len` bytes of text begin, or end, with a string. */
+bool text__starts_with(const char *s, size_t len, const char *prefix);
+bool text__ends_with(const char *s, size_t len, const char *suffix);
 /* The part after the last slash; points into path. */
 const char *path__base(const char *path);
 

@@ -81,7 +81,7 @@ static int run_and_show(struct options **options)
 	return err && code == 0 ? EXIT_FAILED : code;
 }
 
-/* ── memory for capstone, which writes to what it asked for without looking whether it got it  */
+/* ── memory for capstone, which does not check whether it got what it asked for ────────── */
 
 /* Whatever is attached goes with the process. */
 static void *or_end(void *memory, size_t size)

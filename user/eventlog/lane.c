@@ -62,25 +62,19 @@ void lane__free(struct lane *lane)
 
 /* ── window ──────────────────────────────────────────────────────────────────────────────── */
 
-static bool starts_with(struct el_str text, const char *prefix)
-{
-	size_t len = strlen(prefix);
-
-	return text.len >= len && !memcmp(text.s, prefix, len);
-}
-
 static int on_message(void *ctx, const struct el_event *ev)
 {
 	struct el_window *w = ctx;
 
 	if (w->from_marker && !w->opened) {
-		if (starts_with(ev->text, w->from_marker)) {
+		if (text__starts_with(ev->text.s, ev->text.len, w->from_marker)) {
 			w->opened = true;
 			w->from = MAX(w->from, ev->time);
 		}
 		return 0;
 	}
-	if (w->to_marker && !w->closed && starts_with(ev->text, w->to_marker)) {
+	if (w->to_marker && !w->closed &&
+	    text__starts_with(ev->text.s, ev->text.len, w->to_marker)) {
 		w->closed = true;
 		w->to = w->to ? MIN(w->to, ev->time) : ev->time;
 	}

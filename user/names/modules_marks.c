@@ -57,13 +57,6 @@ static const char *con_description(const struct mod_image *img, uint64_t vaddr, 
 	return text_at(img, vaddr + (uint64_t)(int64_t)offset, ret_len);
 }
 
-static bool ends_with(const char *text, size_t len, const char *end)
-{
-	size_t n = strlen(end);
-
-	return len >= n && memcmp(text + len - n, end, n) == 0;
-}
-
 static bool same_name(struct mod_name a, struct mod_name b)
 {
 	return a.package == b.package && a.module == b.module;
@@ -81,7 +74,7 @@ static int find_cons(const struct mod_image *img, struct strtab *names, struct m
 
 		if (!text || !mod_name__of_description(text, len, names, &name))
 			continue;
-		if (ends_with(text, len, ".Stack.Types.SrcLoc"))
+		if (text__ends_with(text, len, ".Stack.Types.SrcLoc"))
 			m->loc_info = at;
 		start = at - mod_image__table_size(img, 1);
 		if (last && same_name(last->name, name) && start - last->end < MAX_APART) {
@@ -155,7 +148,7 @@ static bool is_module_info(const struct mod_image *img, uint64_t info)
 		return elf__symbol(img->elf, ELF_DYNSYM, (size_t)(info & ~MOD_SYMBOL), &sym) == 0 &&
 		       strstr(sym.name, symbol) != NULL;
 	text = con_description(img, info, &len);
-	return text && ends_with(text, len, ":GHC.Types.Module");
+	return text && text__ends_with(text, len, ":GHC.Types.Module");
 }
 
 /* The string of a TrNameS closure: its info pointer, then the string. */
@@ -187,8 +180,8 @@ static int find_trs(const struct mod_image *img, struct strtab *names, struct mo
 		/*
 		 * GHC.Types contains one for the module of the primitive types, which has no code
 		 */
-		if (ends_with(module, module_len, "GHC.Prim") ||
-		    ends_with(module, module_len, "GHC.Internal.Prim"))
+		if (text__ends_with(module, module_len, "GHC.Prim") ||
+		    text__ends_with(module, module_len, "GHC.Internal.Prim"))
 			continue;
 		if (strtab__add(names, package, package_len, &tr.name.package) ||
 		    strtab__add(names, module, module_len, &tr.name.module))

@@ -345,13 +345,6 @@ static bool decode_tokens(struct text *tokens, size_t n, bool internal, struct z
 	return true;
 }
 
-static bool starts_with(struct text t, const char *prefix)
-{
-	size_t len = strlen(prefix);
-
-	return t.len >= len && memcmp(t.s, prefix, len) == 0;
-}
-
 static void keep_name(struct text t, struct zname *z)
 {
 	struct out out = {.s = z->name, .size = sizeof(z->name)};
@@ -376,7 +369,8 @@ int zname__decode(const char *sym, struct zname *out)
 	t = whole;
 	kind = take_suffix(&t);
 	out->kind = kind;
-	if (starts_with(whole, "stg_") || starts_with(whole, "__stg_")) {
+	if (text__starts_with(whole.s, whole.len, "stg_") ||
+	    text__starts_with(whole.s, whole.len, "__stg_")) {
 		out->is_rts = true;
 		memcpy(out->package, "rts", sizeof("rts"));
 		keep_name(whole, out);
@@ -397,7 +391,7 @@ int zname__decode(const char *sym, struct zname *out)
 	memset(out, 0, sizeof(*out));
 	out->kind = kind;
 	/* the C wrapper of a `foreign import capi`: its name is z-encoded, but its code is C */
-	if (starts_with(whole, "ghczuwrapperZC"))
+	if (text__starts_with(whole.s, whole.len, "ghczuwrapperZC"))
 		out->truncated = !zname__zdecode(whole.s, whole.len, out->name, sizeof(out->name));
 	else
 		keep_name(whole, out);
