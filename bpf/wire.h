@@ -91,7 +91,7 @@ struct wire_stack {
 	__u8 elided;   /* bit 0: there is a WIRE_FRAME_ELIDED frame; bit 1: frames are left out;
 			  bit 2: there is a WIRE_FRAME_GAP frame */
 	__u16 turn; /* the frames after WIRE_FRAME_ELIDED are a ring that starts at this index; the
-		       drain rotates it (wire_stack__straighten) and sets 0 */
+		       drain rotates it (stack__straighten() in user/kernel/load.c) and sets 0 */
 };
 WIRE_ASSERT_SIZE(struct wire_stack, 8);
 

@@ -3,7 +3,7 @@
  * codec: inputs of a timeline as bytes and back.
  *
  * One function for each struct lists its members once, for both directions. An input is
- *     u16 kind  u16 fields (bit n: field n of the list in code__input)  u32 bytes that follow
+ *     u16 kind  u16 fields (bit n: field n of the list in code_input())  u32 bytes that follow
  * and its fields. Integers are little-endian and as wide as in memory; strings and bytes have their
  * length (u32) in front. A reader that knows fewer fields than an input has skips the input;
  * members are only ever added at the end of a struct's list, and are 0 if the writer did not know

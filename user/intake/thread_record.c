@@ -224,7 +224,7 @@ int record__off(struct intake *in, struct seen *s, struct seen_thread *th, struc
 		ev.flags |= th->born ? EV_NEVER_SEEN | EV_NO_ENTRY : EV_NEVER_SEEN;
 	else if (!rec.prev_state)
 		ev.flags |= EV_RUNNABLE;
-	/* made by a replay for the time that a damaged capture lacks (capture/replay_gaps.c) */
+	/* made by a replay for the time that a damaged capture lacks (capture/gaps.c) */
 	if (rec.rts.flags & WIRE_RTS_NO_ENTRY)
 		ev.flags |= EV_NO_ENTRY;
 	if (rec.prev_state & TASK_TRACED)
