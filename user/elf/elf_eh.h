@@ -24,7 +24,6 @@
 #define DW_EH_PE_PCREL	  0x10
 #define DW_EH_PE_APPLY	  0x70
 #define DW_EH_PE_INDIRECT 0x80
-#define DW_EH_PE_OMIT	  0xff
 
 /* A position in .eh_frame; `err` is sticky, and everything read after it is 0. */
 struct eh_cursor {

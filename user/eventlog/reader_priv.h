@@ -95,7 +95,7 @@ struct eventlog {
 	struct eventlog_opts opts;
 	struct eventlog_stats stats;
 	int err;
-	bool header_done, finished, framed_all;
+	bool header_done, finished;
 
 	int32_t size[65536];   /* payload size by id */
 	uint16_t want[EL_IDS]; /* bit i: subscriber i */

@@ -10,7 +10,6 @@
 
 #define THREADS_MAX 4096 /* lanes */
 #define C_DEPTH_MAX 128
-#define NO_LABEL    UINT32_MAX
 #define LANE_MAX    (1u << 17) /* slices of all lanes together */
 #define LANE_LEAST  256
 #define CALLS_MAX   (1u << 14) /* rows of the table */

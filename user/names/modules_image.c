@@ -15,10 +15,8 @@
 #define TABLE_SIZE	  16
 #define EXTRA_SIZE	  8
 #define PROF_SIZE	  16
-#define SLOW_SIZE	  8
 #define TYPE_FUN	  8
 #define TYPE_THUNK	  15
-#define TYPE_FUN_LAST	  14
 #define TYPE_FUN_STATIC	  14
 #define TYPE_THUNK_STATIC 21
 #define TYPE_LAST	  66

@@ -11,7 +11,6 @@
 /* rts/include/rts/storage/Block.h, GC.h: as in bpf/heap.bpf.h */
 #define CURRENT_NURSERY 8
 #define BD_START	0
-#define BD_FREE		8
 #define BD_GEN		32
 #define GEN_NO		0
 #define BLOCK_SIZE	4096
