@@ -231,7 +231,7 @@ static size_t put_cut(FILE *out, const char *s, size_t len, size_t width)
 
 	while ((cp = utf8__next(&s))) {
 		size_t n = text__width_of(cp);
-		char utf8[4];
+		char utf8[4] = {0};
 
 		if (at + n > head && !cut && len > width) {
 			fputs("…", out);
@@ -253,7 +253,7 @@ static void put_painted(FILE *out, const char *s, table_painter *paint)
 	uint32_t cp, last = 0;
 
 	for (; (cp = utf8__next(&s)); last = cp) {
-		char colour[32], utf8[4];
+		char colour[32], utf8[4] = {0};
 
 		if (cp != last)
 			fputs(paint(cp, colour, sizeof(colour)), out);

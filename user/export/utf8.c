@@ -51,7 +51,7 @@ void json__put_string(FILE *out, const char *s)
 
 	fputc('"', out);
 	while (s && (cp = utf8__next(&s))) {
-		char utf8[4];
+		char utf8[4] = {0};
 
 		if (cp == '"' || cp == '\\')
 			fprintf(out, "\\%c", (char)cp);
