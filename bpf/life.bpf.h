@@ -288,7 +288,8 @@ SS_INLINE void life_exit_late(struct task_struct *task)
 /* True while the process is given the name of the program that it is about to run. */
 SS_INLINE int life_in_exec(const struct task_struct *task)
 {
-	return bpf_core_field_exists(task->in_execve) && BPF_CORE_READ_BITFIELD(task, in_execve);
+	return bpf_core_field_exists(task->in_execve) &&
+	       BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
 }
 
 /* A thread gets another name: most threads of C libraries have their parent's until they run. */
