@@ -21,13 +21,8 @@ def test_callbacks(t, case):
     check_lanes(report)
 
 
-@cases("unsafes-short-thr", "safes-loop-v", "safes-loop-thr", "unsafes-long-v")
-def test_own_time(t, case):
-    """C code that works and calls back by turns, in short calls, in long ones, or in one that lasts: its own time, and
-    that of the C code which its callbacks call, are what their clocks measured."""
-    mode, length, way = case.split("-")
-    calls, rounds = {"short": (8000, 1), "long": (400, 20), "loop": (1, 8000)}[length]
-    truth, report, _ = profile_run(t, "Nest", mode, calls, rounds, way=way, options=(*ALWAYS, "-F", "499"))
+def own_ns(t):
+    """The CPU time of the code of nest_own and nest_back themselves, by the folded stacks."""
     got = {"nest_own": 0, "nest_back": 0}
     for line in (t.dir / "p.folded").read_text().splitlines():
         stack, us = line.rsplit(" ", 1)
@@ -35,6 +30,17 @@ def test_own_time(t, case):
         # the work reads the clock
         if innermost and stack.rsplit(";", 1)[1] in (innermost[-1], "[vdso]", "clock_gettime", "__vdso_clock_gettime"):
             got[innermost[-1]] += 1000 * int(us)
+    return got
+
+
+@cases("unsafes-short-thr", "safes-loop-v", "safes-loop-thr", "unsafes-long-v")
+def test_own_time(t, case):
+    """C code that works and calls back by turns, in short calls, in long ones, or in one that lasts: its own time, and
+    that of the C code which its callbacks call, are what their clocks measured."""
+    mode, length, way = case.split("-")
+    calls, rounds = {"short": (8000, 1), "long": (400, 20), "loop": (1, 8000)}[length]
+    truth, report, _ = profile_run(t, "Nest", mode, calls, rounds, way=way, options=(*ALWAYS, "-F", "499"))
+    got = own_ns(t)
     states = report.states()
     for function, ns in got.items():
         # 200 samples and more: three standard deviations are a fifth, and the clocks' own time is outside of both
@@ -45,6 +51,23 @@ def test_own_time(t, case):
     if mode == "unsafes":
         check(all(s["called_back"] for s in report.call("nest_own")["sites"]), "it is not known that nest_own calls back")
     check_lanes(report)
+
+
+@cases("unsafes-thr", "unsafes-v", "safes-v")
+def test_own_time_of_an_open_call(t, case):
+    """The same for a call that lasts, such as a toolkit's event loop, if it began before the session: two thirds of
+    its time are in what it calls back."""
+    mode, way = case.split("-")
+    target = t.target("Nest", mode, 1, 1000000, way=way)
+    target.go()
+    time.sleep(0.3)
+    session = t.attach(target, *ALWAYS, "-F", "499", "-d", "2")
+    check(session.wait() == 0, f"safescoped: {session.err.seen}")
+    got = own_ns(t)
+    both = sum(got.values())
+    check(both > 0, "it did not run")
+    check_near("nest_own: its own CPU time", got["nest_own"], both / 3, 0.25 * both / 3)
+    check_lanes(t.report())
 
 
 @cases("thr", "dyn")

@@ -221,7 +221,9 @@ static void test_short_sums(void **state)
 
 		kit_new(&kit);
 		put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, END - 1000));
-		put(&kit, mk_sample(&r, 7, END - 500, WIRE_WHERE_SAFE_CALL, CFN(1), STOP));
+		mk_sample(&r, 7, END - 500, WIRE_WHERE_SAFE_CALL, CFN(1), STOP);
+		r.sample.call_start_ns = END - 1000;
+		put(&kit, &r);
 		th.short_wall_ns = 400;
 		assert_int_equal(intake__thread_state(kit.in, 7, &th), 0);
 		finish(&kit);

@@ -336,20 +336,25 @@ static void mark_sites(const struct seen *seen, struct cover_list *list)
 		if (!c->gc && c->ev->call_flags & WIRE_CALL_CALLED_BACK)
 			c->callback = true;
 		c->divided = site && site->called_back;
-		c->apart = site && site->shorts_apart;
+		c->apart |= site && site->shorts_apart;
 	}
 }
 
 /*
- * Whether the event is in the call of the snapshot at the attach: it is in a call whose start the
- * kernel side did not see. `again`: after something else, it is the same call only with the same
- * site and Haskell thread.
+ * Whether the event is in the call of the snapshot at the attach, or in a callback of it: the
+ * kernel side did not see the start of the innermost call. `again`: after something else, it is the
+ * same call only with the same Haskell thread and, if known, the same site.
  */
 static bool in_first_call(const struct seen_thread *th, const struct ev *ev, bool again)
 {
-	if (ev->where != WIRE_WHERE_SAFE_CALL || ev->call_start_ns || ev->flags & EV_CALLS_UNKNOWN)
+	if (ev->call_start_ns || ev->flags & EV_CALLS_UNKNOWN)
 		return false;
-	return !again || (ev->site && ev->site == th->at_start.site && ev->tso == th->at_start.tso);
+	if (ev->flags & EV_CALLED_BACK)
+		return true;
+	if (ev->where != WIRE_WHERE_SAFE_CALL)
+		return false;
+	return !again || (ev->tso && ev->tso == th->at_start.tso &&
+			  (!ev->site || ev->site == th->at_start.site));
 }
 
 /*
@@ -375,7 +380,8 @@ static int add_at_start(const struct seen *seen, struct thread_lane *lane, struc
 			uint64_t start, uint64_t end, bool goes_on, struct cover_list *list)
 {
 	const struct seen_thread *th = lane->seen;
-	struct cover cover = {.start = start, .ev = &th->at_start};
+	/* apart: when it ends it has a record, however short it is */
+	struct cover cover = {.start = start, .ev = &th->at_start, .apart = true};
 	const struct ev *ev, *other = NULL;
 	bool was_seen = lane->in_first_call, lost = false;
 	uint64_t last = start;

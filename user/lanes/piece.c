@@ -77,10 +77,13 @@ static struct ledger_place place_of(const struct seen_thread *th, enum ledger_cl
 /*
  * Short calls have a class of their own, whose time the kernel side counts. Calls made while the
  * probes were off are not in that count, and stay with what else the thread did. So do a call
- * with a record that called back, and short ones from where calls call back.
+ * with a record that called back, short ones from where calls call back, and calls that began
+ * before the session.
  */
 static bool in_short(const struct finding_out *p)
 {
+	if (p->ev && p->ev->where == WIRE_WHERE_SAFE_CALL && !p->ev->call_start_ns && !p->cover)
+		return false;
 	return p->state == ST_SAFE_CALL_CPU && p->class == LEDGER_RUN &&
 	       !(p->cover && (p->cover->recorded || p->cover->apart)) &&
 	       !(p->ev && (p->ev->flags & EV_CALLS_UNKNOWN));
