@@ -233,15 +233,8 @@ static bool is_estimate(const char *name)
 	return name[0] == '0' && !strstr(name, "wall");
 }
 
-/* One part in this many: how far two estimates of a capture may differ. Which part of a call that
- * calls back is its own, and leaves the capability free, is estimated as well. */
-static uint64_t precision(const char *capture)
-{
-	return strstr(capture, "callbacks") ? 50 : 100;
-}
-
 static void check_sum(const struct sums *one, const struct sums *many, const char *name,
-		      uint64_t window_ns, uint64_t parts)
+		      uint64_t window_ns)
 {
 	uint64_t want = sum_of(one, name), have = sum_of(many, name);
 
@@ -253,11 +246,11 @@ static void check_sum(const struct sums *one, const struct sums *many, const cha
 		   (strstr(name, "state idle") || strstr(name, "state preempted"))) {
 		uint64_t off = have > want ? have - want : want - have;
 
-		if (off > want / parts)
+		if (off > want / 100)
 			print_message("          windows of %" PRIu64 " ns: %s is %" PRIu64
 				      " and not %" PRIu64 "\n",
 				      window_ns, name, have, want);
-		assert_true(off <= want / parts);
+		assert_true(off <= want / 100);
 	}
 }
 
@@ -269,9 +262,9 @@ static void check(const char *name, const struct sums *one, uint64_t window_ns, 
 		assert_int_equal(many->windows, windows);
 	assert_true(one->n > 100);
 	for (size_t i = 0; i < one->n; i++)
-		check_sum(one, many, one->v[i].name, window_ns, precision(name));
+		check_sum(one, many, one->v[i].name, window_ns);
 	for (size_t i = 0; i < many->n; i++)
-		check_sum(one, many, many->v[i].name, window_ns, precision(name));
+		check_sum(one, many, many->v[i].name, window_ns);
 	sums_free(many);
 }
 

@@ -552,6 +552,7 @@ static int cut_thread(struct lanes *l, struct thread_lane *lane, uint64_t end_ns
 	lane->end_ns = MAX(lane->end_ns, end_ns);
 	lane->start_ns = lane->end_ns;
 	lane->cpu_ns = lane->run_ns = lane->idle_ns = lane->managed_ns = 0;
+	lane->run_samples = lane->call_samples = lane->call_guess_ns = 0;
 	lane->sampled_states = 0;
 	lane->in_first_call = lane->in_first_call && !lane->complete;
 	lane->began_in_first_call = lane->in_first_call;
