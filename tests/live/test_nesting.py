@@ -4,7 +4,7 @@
 
 import time
 
-from harness import cases, check, check_near, profile_run, run
+from harness import Report, cases, check, check_near, profile_run, run
 from walls import PUSHED_OFF_NS, check_wall
 from test_calls import ALWAYS, compare, check_lanes
 
@@ -68,6 +68,30 @@ def test_own_time_of_an_open_call(t, case):
     check(both > 0, "it did not run")
     check_near("nest_own: its own CPU time", got["nest_own"], both / 3, 0.25 * both / 3)
     check_lanes(t.report())
+
+
+@cases("whole", "windows")
+def test_open_loop(t, case):
+    """An event loop that began before the session, calls back again and again, and goes on: one call, open all the
+    time, also in each window."""
+    target = t.target("Nest", "loop", 1000)
+    target.go()
+    target.wait_for("looping")
+    folder = t.dir / "reports"
+    folder.mkdir()
+    window = ("--window", "0.4") if case == "windows" else ()
+    session = t.session("-p", target.pid, "-f", "json", "-o", folder, *window, "-d", "1.5")
+    check(session.wait() == 0, f"safescoped: {session.err.seen}")
+    reports = [Report(path) for path in sorted(folder.iterdir())]
+    check(len(reports) >= (3 if window else 1), f"{len(reports)} reports")
+    for i, report in enumerate(reports):
+        loop = next(c for c in report.target()["safe_calls"] if c["function"] == "nest_loop")
+        check((loop["calls"], loop["open_at_start"], loop["open_at_end"]) == (0, 1, 1), f"report {i}: {loop}")
+        ns = report.json["session"]["duration_ns"]
+        least = ns if i else ns / 2 - report.target()["attach_ns"]
+        check(least <= loop["open_wall_ns"] <= ns, f"report {i}: open for {loop['open_wall_ns']} of {ns} ns")
+    check(sum(c["calls"] for r in reports for c in r.target()["safe_calls"] if c["function"] == "nest_bottom_1ms") >= 10,
+          "it has hardly called back")
 
 
 @cases("thr", "dyn")

@@ -90,21 +90,17 @@ static bool was_before(const struct call_counter *c, const struct thread_lane *l
  * The kernel side has seen all calls that began since the probes were set, unless they were off
  * while the thread ran.
  */
-static bool is_open_at_end(const struct thread_lane *lane)
+static bool is_open_at_end(const struct seen_thread *th)
 {
-	const struct seen_thread *th = lane->seen;
 	bool known = th->has_final && th->final->epoch;
 
-	if (!th->has_end || th->at_end.where != WIRE_WHERE_SAFE_CALL)
-		return false;
-	return lane->in_first_call || (!known && th->at_end.site);
+	return th->has_end && th->at_end.where == WIRE_WHERE_SAFE_CALL && !known && th->at_end.site;
 }
 
 static void count_unseen_begin(struct call_counter *c, const struct thread_lane *lane)
 {
 	const struct seen_thread *th = lane->seen;
-	const struct seen_site *site =
-		lane->in_first_call ? first_site(c, th) : seen__site(c->l->seen, th->at_end.site);
+	const struct seen_site *site = seen__site(c->l->seen, th->at_end.site);
 	int flag;
 
 	if (!site)
@@ -112,9 +108,6 @@ static void count_unseen_begin(struct call_counter *c, const struct thread_lane 
 	flag = flag_of(c, site);
 
 	c->open[site->index].at_end[flag]++;
-	/* what was seen of it is counted with the first snapshot's call */
-	if (lane->in_first_call)
-		return;
 	/* Without any event since the attach it is still the same call. */
 	if (!th->has_final && th->has_start && th->at_start.site == th->at_end.site &&
 	    !lane->folded && !th->offs.n && !th->calls.n)
@@ -204,11 +197,11 @@ static void count_open(struct call_counter *c)
 			count_never_left(c, th, th->end_ns ? MIN(th->end_ns, c->end) : c->end);
 		if (th->end_ns)
 			continue;
+		if (lane->in_first_call)
+			count_first_call(c, th, true);
 		if (th->has_final && th->final->depth)
 			count_open_at_end(c, th);
-		else if (thread__goes_on(c->l, th) && lane->in_first_call)
-			count_first_call(c, th, true);
-		else if (is_open_at_end(lane))
+		else if (!lane->in_first_call && is_open_at_end(th))
 			count_unseen_begin(c, lane);
 	}
 }

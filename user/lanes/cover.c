@@ -340,10 +340,16 @@ static void mark_sites(const struct seen *seen, struct cover_list *list)
 	}
 }
 
+/* 0: not known. */
+static bool is_same(uint64_t a, uint64_t b)
+{
+	return !a || !b || a == b;
+}
+
 /*
  * Whether the event is in the call of the snapshot at the attach, or in a callback of it: the
  * kernel side did not see the start of the innermost call. `again`: after something else, it is the
- * same call only with the same Haskell thread and, if known, the same site.
+ * same call only if neither its Haskell thread nor its site is another one.
  */
 static bool in_first_call(const struct seen_thread *th, const struct ev *ev, bool again)
 {
@@ -353,33 +359,41 @@ static bool in_first_call(const struct seen_thread *th, const struct ev *ev, boo
 		return true;
 	if (ev->where != WIRE_WHERE_SAFE_CALL)
 		return false;
-	return !again || (ev->tso && ev->tso == th->at_start.tso &&
-			  (!ev->site || ev->site == th->at_start.site));
+	return !again ||
+	       (is_same(ev->tso, th->at_start.tso) && is_same(ev->site, th->at_start.site));
 }
 
 /*
- * At a cut, and at the end of an unfinished capture, there is no snapshot of where the threads are.
  * A thread that slept in a call has not left it without a context switch: either it has had none,
- * or it is asleep in that call again.
+ * or it is asleep in that call again, or in a callback of it. `goes_on`: at a cut, and at the end
+ * of an unfinished capture, where there is no snapshot of where the threads are.
  */
-static bool sleeps_in_first_call(const struct seen_thread *th)
+static bool sleeps_in_first_call(const struct seen_thread *th, bool goes_on)
 {
 	const struct wire_thread *final = th->has_final ? th->final : NULL;
 
 	if (final && (final->on_since_ns || final->off_since_ns))
 		return final->off_since_ns && in_first_call(th, &th->final_off, true);
-	return !th->had_records && !th->samples.n && !th->offs.n && !th->calls.n &&
+	return goes_on && !th->had_records && !th->samples.n && !th->offs.n && !th->calls.n &&
 	       (th->at_start.flags & EV_SLEEPS);
+}
+
+/* Whether the call of this event, which ends at `end`, is open at `t`. */
+static bool is_at(const struct ev *ev, uint64_t end, uint64_t t)
+{
+	return ev->call_start_ns <= t && end > t;
 }
 
 /*
  * The snapshot at the attach found the thread in a call without a record. A call that has ended has
  * a record unless it was short: as long as nothing else is seen, it goes on.
  */
-static int add_at_start(const struct seen *seen, struct thread_lane *lane, struct evidence it,
-			uint64_t start, uint64_t end, bool goes_on, struct cover_list *list)
+static int add_at_start(const struct thread_builder *b, struct evidence it, uint64_t end,
+			bool last_part, struct cover_list *list)
 {
+	struct thread_lane *lane = b->lane;
 	const struct seen_thread *th = lane->seen;
+	uint64_t start = b->cursor;
 	/* apart: when it ends it has a record, however short it is */
 	struct cover cover = {.start = start, .ev = &th->at_start, .apart = true};
 	const struct ev *ev, *other = NULL;
@@ -390,12 +404,13 @@ static int add_at_start(const struct seen *seen, struct thread_lane *lane, struc
 	if (!th->has_start || th->at_start.where != WIRE_WHERE_SAFE_CALL || th->start_ns ||
 	    (lane->folded && !was_seen))
 		return 0;
+	/* others may be in callbacks of this one */
 	for (size_t i = 0; i < list->n; i++)
-		if (!list->v[i].gc && list->v[i].start <= MAX(th->at_start.t0, start))
+		if (!list->v[i].gc && is_at(list->v[i].ev, list->v[i].end, th->at_start.t0))
 			return 0;
 	/* beyond `end`, too */
 	for (size_t i = 0; i < th->calls.n; i++)
-		if (th->calls.v[i].t0 <= MAX(th->at_start.t0, start))
+		if (is_at(&th->calls.v[i], th->calls.v[i].t1, th->at_start.t0))
 			return 0;
 	while ((ev = next_evidence(&it)) != NULL) {
 		/* it may have ended, and others like it, while the probes were off */
@@ -411,11 +426,14 @@ static int add_at_start(const struct seen *seen, struct thread_lane *lane, struc
 	}
 	/* or since the last record */
 	lost |= th->has_final && !th->final->epoch;
-	was_seen |= goes_on && sleeps_in_first_call(th);
+	if (last_part && !th->end_ns && sleeps_in_first_call(th, thread__goes_on(b->l, th))) {
+		was_seen = true;
+		other = NULL;
+	}
 	lane->in_first_call = was_seen && !other && !lost;
 	cover.end = lane->in_first_call
 			    ? end
-			    : guess_end(seen, start, last, other ? MIN(other->t0, end) : end);
+			    : guess_end(b->l->seen, start, last, other ? MIN(other->t0, end) : end);
 	cover.recorded = cover.end_exact = lane->in_first_call;
 	return add(list, &cover);
 }
@@ -438,8 +456,7 @@ int cover__build(struct thread_builder *b, uint64_t end, bool last_part)
 	if (!err)
 		err = add_guessed(seen, it, start, end, list);
 	if (!err)
-		err = add_at_start(seen, b->lane, it, start, end,
-				   last_part && thread__goes_on(b->l, th), list);
+		err = add_at_start(b, it, end, last_part, list);
 	if (!err)
 		err = make_segs(list, start);
 	if (err) {

@@ -110,11 +110,11 @@ static size_t open_of(const struct lanes *l, const struct thread_lane *lane, str
 			to[n] = (struct change){MAX(ev->t0, attach), 1};
 		n++;
 	}
-	if (n || depth || !lane->in_first_call)
+	if (!lane->in_first_call)
 		return n;
 	if (to)
 		to[n] = (struct change){attach, 1};
-	return 1;
+	return n + 1;
 }
 
 /* The calls that are open at the end and have no record by then. */
