@@ -312,10 +312,7 @@ SS_INLINE void heap_send(struct user_regs *regs, struct wire_target *t, struct w
 	rec->n_caps = n;
 	n = sizeof(*rec) + n * (u32)sizeof(struct wire_heap_cap);
 	rec->h.size = n;
-	if (bpf_ringbuf_output(&ring, rec, n, ring_wakeup()))
-		count(WIRE_CNT_LOST_RING);
-	else
-		count(WIRE_CNT_RECORDS);
+	ring_put(rec, n, ring_wakeup());
 }
 
 /* A collection that is not inspected: reads only what adds up over collections and would be lost

@@ -31,10 +31,7 @@ SS_INLINE void life_send(struct task_struct *task, u32 tid, u32 type, u64 now,
 		rec.short_runnable_ns = th->short_runnable_ns;
 	}
 	bpf_probe_read_kernel_str(rec.comm, sizeof(rec.comm), task->comm);
-	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), ring_wakeup()))
-		count(WIRE_CNT_LOST_RING);
-	else
-		count(WIRE_CNT_RECORDS);
+	ring_put(&rec, sizeof(rec), ring_wakeup());
 }
 
 SS_INLINE int life_followed(u32 tgid)
@@ -67,12 +64,7 @@ SS_INLINE int life_announce(struct task_struct *task, const struct wire_program_
 	rec.dev = program->dev;
 	rec.flags = flags;
 	bpf_probe_read_kernel_str(rec.comm, sizeof(rec.comm), task->comm);
-	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), BPF_RB_FORCE_WAKEUP)) {
-		count(WIRE_CNT_LOST_RING);
-		return -1;
-	}
-	count(WIRE_CNT_RECORDS);
-	return 0;
+	return ring_put(&rec, sizeof(rec), BPF_RB_FORCE_WAKEUP);
 }
 
 /* True if the process runs a known program and has become a target. */
@@ -312,10 +304,7 @@ SS_INLINE void life_name(struct task_struct *task, const char *name, u64 now)
 	fill_header(&rec.h, WIRE_THREAD_NAME, now, task->tgid, task->pid);
 	rec.h.size = sizeof(rec);
 	bpf_probe_read_kernel_str(rec.comm, sizeof(rec.comm), name);
-	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), ring_wakeup()))
-		count(WIRE_CNT_LOST_RING);
-	else
-		count(WIRE_CNT_RECORDS);
+	ring_put(&rec, sizeof(rec), ring_wakeup());
 }
 
 /* The other threads of the process have exited by now; the thread that called exec has the pid. */

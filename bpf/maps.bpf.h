@@ -483,6 +483,18 @@ SS_INLINE u64 ring_wakeup(void)
 									   : BPF_RB_NO_WAKEUP;
 }
 
+/* Sends a record whose header has its size, and counts it. `wakeup`: a flag of the ring, whether
+ * user space is woken. Returns 0, or -1 if it is lost. */
+SS_INLINE int ring_put(void *rec, u64 size, u64 wakeup)
+{
+	if (bpf_ringbuf_output(&ring, rec, size, wakeup)) {
+		count(WIRE_CNT_LOST_RING);
+		return -1;
+	}
+	count(WIRE_CNT_RECORDS);
+	return 0;
+}
+
 /* Sends a record of `head` bytes, followed by nframes frames. Returns 0, or -1 if it is lost. */
 SS_INLINE int ring_send(void *rec, u32 head, u32 nframes)
 {
@@ -494,12 +506,7 @@ SS_INLINE int ring_send(void *rec, u32 head, u32 nframes)
 	if (size > SCRATCH_HEAD + STG_FRAMES_ROOM * sizeof(u64))
 		return -1;
 	((struct wire_hdr *)rec)->size = size;
-	if (bpf_ringbuf_output(&ring, rec, size, ring_wakeup())) {
-		count(WIRE_CNT_LOST_RING);
-		return -1;
-	}
-	count(WIRE_CNT_RECORDS);
-	return 0;
+	return ring_put(rec, size, ring_wakeup());
 }
 
 #endif

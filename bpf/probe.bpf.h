@@ -106,10 +106,7 @@ SS_INLINE void probe_ready(struct wire_target *t, struct task_struct *task, u64 
 	fill_header(&rec.h, WIRE_READY, now, task->tgid, task->pid);
 	rec.h.size = sizeof(rec);
 	rec.start_ns = now;
-	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), BPF_RB_FORCE_WAKEUP))
-		count(WIRE_CNT_LOST_RING);
-	else
-		count(WIRE_CNT_RECORDS);
+	ring_put(&rec, sizeof(rec), BPF_RB_FORCE_WAKEUP);
 }
 
 /* Reports the Haskell thread that makes a call, as one that runs. */
@@ -391,10 +388,7 @@ SS_NOINLINE void gc_send(struct user_regs *regs, struct wire_target *t, struct t
 	fill_header(&rec.h, WIRE_GC, now, task->tgid, task->pid);
 	rec.point = point;
 	rec.h.size = sizeof(rec);
-	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), ring_wakeup()))
-		count(WIRE_CNT_LOST_RING);
-	else
-		count(WIRE_CNT_RECORDS);
+	ring_put(&rec, sizeof(rec), ring_wakeup());
 }
 
 SS_INLINE int probe_gc(struct user_regs *regs, struct wire_target *t, struct task_struct *task,

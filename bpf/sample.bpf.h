@@ -127,10 +127,7 @@ SS_NOINLINE int sample_allocated(struct wire_target *t, struct scratch *s, struc
 	fill_header(&rec.h, WIRE_ALLOCATED, now, task->tgid, task->pid);
 	rec.h.size = sizeof(rec);
 	rec.cap_no = sample->rts.cap_no;
-	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), ring_wakeup()))
-		count(WIRE_CNT_LOST_RING);
-	else
-		count(WIRE_CNT_RECORDS);
+	ring_put(&rec, sizeof(rec), ring_wakeup());
 	return 0;
 }
 

@@ -82,10 +82,7 @@ SS_GLOBAL int tick_send(const struct wire_target *t, struct scratch *s, u64 id, 
 	rec->ncaps = n;
 	size = sizeof(*rec) + n * (u32)sizeof(struct wire_tick_cap);
 	rec->h.size = size;
-	if (bpf_ringbuf_output(&ring, rec, size, ring_wakeup()))
-		count(WIRE_CNT_LOST_RING);
-	else
-		count(WIRE_CNT_RECORDS);
+	ring_put(rec, size, ring_wakeup());
 	return 0;
 }
 

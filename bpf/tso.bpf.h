@@ -62,10 +62,7 @@ SS_GLOBAL int tso_send(const struct wire_target *t, struct wire_thread_entry *e,
 		tso_label(t, tso, rec);
 	e->th.last_tso = tso;
 	e->th.last_tso_id = rec->id;
-	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), ring_wakeup()))
-		count(WIRE_CNT_LOST_RING);
-	else
-		count(WIRE_CNT_RECORDS);
+	ring_put(rec, sizeof(*rec), ring_wakeup());
 	return 0;
 }
 
