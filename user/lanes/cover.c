@@ -379,14 +379,14 @@ static bool sleeps_in_first_call(const struct seen_thread *th, bool goes_on)
 }
 
 /* Whether the call of this event, which ends at `end`, is open at `t`. */
-static bool is_at(const struct ev *ev, uint64_t end, uint64_t t)
+static bool is_open_at(const struct ev *ev, uint64_t end, uint64_t t)
 {
 	return ev->call_start_ns <= t && end > t;
 }
 
 /*
- * The snapshot at the attach found the thread in a call without a record. A call that has ended has
- * a record unless it was short: as long as nothing else is seen, it goes on.
+ * The snapshot at the attach found the thread in a call without a record. When it ends it has one,
+ * however short it is, unless the record is lost: as long as nothing else is seen, it goes on.
  */
 static int add_at_start(const struct thread_builder *b, struct evidence it, uint64_t end,
 			bool last_part, struct cover_list *list)
@@ -394,7 +394,6 @@ static int add_at_start(const struct thread_builder *b, struct evidence it, uint
 	struct thread_lane *lane = b->lane;
 	const struct seen_thread *th = lane->seen;
 	uint64_t start = b->cursor;
-	/* apart: when it ends it has a record, however short it is */
 	struct cover cover = {.start = start, .ev = &th->at_start, .apart = true};
 	const struct ev *ev, *other = NULL;
 	bool was_seen = lane->in_first_call, lost = false;
@@ -406,11 +405,11 @@ static int add_at_start(const struct thread_builder *b, struct evidence it, uint
 		return 0;
 	/* others may be in callbacks of this one */
 	for (size_t i = 0; i < list->n; i++)
-		if (!list->v[i].gc && is_at(list->v[i].ev, list->v[i].end, th->at_start.t0))
+		if (!list->v[i].gc && is_open_at(list->v[i].ev, list->v[i].end, th->at_start.t0))
 			return 0;
 	/* beyond `end`, too */
 	for (size_t i = 0; i < th->calls.n; i++)
-		if (is_at(&th->calls.v[i], th->calls.v[i].t1, th->at_start.t0))
+		if (is_open_at(&th->calls.v[i], th->calls.v[i].t1, th->at_start.t0))
 			return 0;
 	while ((ev = next_evidence(&it)) != NULL) {
 		/* it may have ended, and others like it, while the probes were off */

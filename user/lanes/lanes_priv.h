@@ -60,9 +60,9 @@ struct thread_lane {
 	uint64_t short_booked_ns; /* CPU time of short calls booked in the ledger */
 	uint64_t short_guess_ns;  /* CPU time of short calls shown by the slices */
 	uint64_t run_ns;	  /* booked as LEDGER_RUN */
-	uint64_t run_samples;	  /* the samples that stand for it … */
-	uint64_t call_samples;	  /* … in safe calls */
-	uint64_t call_guess_ns;	  /* shown by the slices as such calls */
+	uint64_t run_samples;	  /* the samples that divide it */
+	uint64_t call_samples;	  /* those of them in safe calls */
+	uint64_t call_guess_ns;	  /* the part of it that the slices show as safe calls */
 	uint64_t idle_ns;
 	uint64_t managed_ns; /* time spent waiting for events or ticks to manage */
 	/* for the lanes of Haskell threads: the last one on it, and what followed */
