@@ -7,6 +7,8 @@
 #include "base.h"
 
 #define ARRAY_FIRST 16
+/* Smaller arrays double: most are short-lived, and to copy them costs more than the memory. */
+#define ARRAY_SMALL_BYTES ((size_t)256 << 10)
 
 int array__reserve(void **array, size_t *cap, size_t need, size_t max, size_t elem)
 {
@@ -20,8 +22,8 @@ int array__reserve(void **array, size_t *cap, size_t need, size_t max, size_t el
 	if (need > max)
 		return -E2BIG;
 
-	/* Growing by half has linear total cost, and wastes less than doubling. */
-	want = *cap + *cap / 2;
+	/* Growing by half has linear total cost, too, and wastes less than doubling. */
+	want = *cap + (*cap < ARRAY_SMALL_BYTES / elem ? *cap : *cap / 2);
 	if (want < *cap || want > max)
 		want = max;
 	want = MAX(want, MIN((size_t)ARRAY_FIRST, max));

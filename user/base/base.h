@@ -113,13 +113,18 @@ const char *path__base(const char *path);
  * is not cleared.
  */
 int array__reserve(void **array, size_t *cap, size_t need, size_t max, size_t elem);
-/* The same for a typed pointer, by way of void * because of the aliasing rules. */
+/* The same for a typed pointer, by way of void * because of the aliasing rules. Inline if there is
+ * room. */
 #define ARRAY_RESERVE(array, cap, need, max)                                                       \
 	({                                                                                         \
-		void *reserve_ptr_ = (array);                                                      \
-		int reserve_err_ =                                                                 \
-			array__reserve(&reserve_ptr_, &(cap), (need), (max), sizeof(*(array)));    \
-		(array) = reserve_ptr_;                                                            \
+		size_t reserve_need_ = (need);                                                     \
+		int reserve_err_ = 0;                                                              \
+		if (reserve_need_ > (cap)) {                                                       \
+			void *reserve_ptr_ = (array);                                              \
+			reserve_err_ = array__reserve(&reserve_ptr_, &(cap), reserve_need_, (max), \
+						      sizeof(*(array)));                           \
+			(array) = reserve_ptr_;                                                    \
+		}                                                                                  \
 		reserve_err_;                                                                      \
 	})
 

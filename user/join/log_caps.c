@@ -46,9 +46,7 @@ static int book(struct cap_builder *c, const struct pic_slice *s)
 		return ledger__off(ledger, c->owner, s->state, s->stack, ns);
 	if (s->state != CS_HASKELL || !c->ticked)
 		return ledger__on(ledger, c->owner, s->state, s->stack, ns);
-	err = ledger__time(ledger, &place, ns);
-	if (!err)
-		err = ledger__guess(ledger, &place, s->state, c->unsampled, ns);
+	err = ledger__guessed_time(ledger, &place, s->state, c->unsampled, ns);
 	return err || !s->samples ? err
 				  : ledger__sample(ledger, &place, s->state, s->stack, s->samples);
 }

@@ -140,10 +140,10 @@ int claim__book(struct lanes *l, enum lane_kind kind, uint32_t owner, const stru
 
 	if (c->class == LEDGER_CLASSES)
 		return ledger__off(ledger, owner, as->state, as->stack, ns);
-	err = ledger__time(ledger, &place, ns);
+	err = lane__unsampled(l, kind, as->state, &unsampled);
+	if (!err)
+		err = ledger__guessed_time(ledger, &place, as->state, unsampled, ns);
 	if (!err && as->samples)
 		err = ledger__sample(ledger, &place, as->state, as->stack, as->samples);
-	if (!err)
-		err = lane__unsampled(l, kind, as->state, &unsampled);
-	return err ? err : ledger__guess(ledger, &place, as->state, unsampled, ns);
+	return err;
 }

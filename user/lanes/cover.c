@@ -122,8 +122,7 @@ static int by_start(const void *pa, const void *pb)
 
 static void sort_covers(struct cover_list *list)
 {
-	if (list->n)
-		qsort(list->v, list->n, sizeof(*list->v), by_start);
+	array__sort(list->v, list->n, sizeof(*list->v), by_start);
 }
 
 /* The first of v[0…n) that starts after t. */

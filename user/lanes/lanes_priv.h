@@ -94,6 +94,7 @@ struct overlaps {
 	size_t n, cap;
 	uint64_t at_ns;	  /* everything before it is in the sums */
 	int32_t count[9]; /* how many of each kind there are at at_ns */
+	uint32_t present; /* the kinds of which there are any, as bits */
 	size_t gc, tick;  /* index of the next one */
 	struct pic_overlaps sums;
 	struct unmarked unmarked;

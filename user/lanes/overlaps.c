@@ -23,7 +23,6 @@ enum {
 	COLLECTION = 64,
 	RUNNING = 128,	  /* a thread is on the CPU, and not in a safe call */
 	IN_PROGRAM = 256, /* off the CPU in Haskell code, so there is no collection */
-	N_BITS = 9,
 };
 
 void overlaps__free(struct overlaps *o)
@@ -143,10 +142,18 @@ static int by_time(const void *pa, const void *pb)
 
 static bool any(const struct overlaps *o, unsigned bits)
 {
-	for (unsigned i = 0; i < N_BITS; i++)
-		if (bits >> i & 1 && o->count[i] > 0)
-			return true;
-	return false;
+	return o->present & bits;
+}
+
+/* Adds `by` to the count of each kind in `bits`. An edge has one or two of them. */
+static void change(struct overlaps *o, unsigned bits, int by)
+{
+	for (; bits; bits &= bits - 1) {
+		unsigned i = (unsigned)__builtin_ctz(bits);
+
+		o->count[i] += by;
+		o->present = (o->present & ~(1U << i)) | (unsigned)(o->count[i] > 0) << i;
+	}
 }
 
 /* Nothing changed up to `ns`: adds the time to the sums. */
@@ -216,8 +223,8 @@ int overlaps__advance(struct overlaps *o, const struct seen *seen, uint64_t unti
 		stay_unmarked(o, from, o->v[i].ns);
 		stay(o, &seen->starved, o->v[i].ns);
 		add_samples(o, &o->v[i], from);
-		for (unsigned b = 0; b < N_BITS; b++)
-			o->count[b] += (o->v[i].begins >> b & 1) - (o->v[i].ends >> b & 1);
+		change(o, o->v[i].ends, -1);
+		change(o, o->v[i].begins, 1);
 	}
 	stay_unmarked(o, from, until);
 	stay(o, &seen->starved, until);

@@ -90,13 +90,14 @@ static bool in_short(const struct finding_out *p)
 }
 
 /*
- * Books what the time most likely was, in case no sample will stand for it. What the slices show of
- * short calls is a guess.
+ * Books the time, and what it most likely was, in case no sample will stand for it. What the slices
+ * show of short calls is a guess.
  */
-static int guess(struct thread_builder *b, const struct finding_out *p, int64_t ns)
+static int book_time(struct thread_builder *b, const struct finding_out *p,
+		     const struct ledger_place *place, int64_t ns)
 {
-	enum ledger_class class = in_short(p) ? LEDGER_SHORT : p->class;
-	struct ledger_place place = place_of(b->th, class, p->cover);
+	struct ledger *ledger = b->l->ledger[LANE_THREAD];
+	struct ledger_place shorts;
 	uint32_t stack;
 	int err;
 
@@ -104,7 +105,13 @@ static int guess(struct thread_builder *b, const struct finding_out *p, int64_t 
 		err = stack__unsampled_call(b->l->in, b->l->seen, p->cover->ev, &stack);
 	else
 		err = lane__unsampled(b->l, LANE_THREAD, p->state, &stack);
-	return err ? err : ledger__guess(b->l->ledger[LANE_THREAD], &place, p->state, stack, ns);
+	if (err)
+		return err;
+	if (!in_short(p))
+		return ledger__guessed_time(ledger, place, p->state, stack, ns);
+	err = ledger__time(ledger, place, ns);
+	shorts = place_of(b->th, LEDGER_SHORT, p->cover);
+	return err ? err : ledger__guess(ledger, &shorts, p->state, stack, ns);
 }
 
 /* How much of start…end lies between a collection's request and its start. */
@@ -127,10 +134,8 @@ static int book_sync(struct thread_builder *b, const struct finding_out *p, uint
 {
 	const struct ledger_place place = {.class = LEDGER_RUN};
 	uint64_t sync = in_sync(b->l->seen, b->cursor, p->end);
-	int err = ledger__time(b->l->gc_sync, &place, (int64_t)sync);
+	int err = ledger__guessed_time(b->l->gc_sync, &place, p->state, stack, (int64_t)sync);
 
-	if (!err)
-		err = ledger__guess(b->l->gc_sync, &place, p->state, stack, (int64_t)sync);
 	return err || !p->samples || sync <= ns / 2
 		       ? err
 		       : ledger__sample(b->l->gc_sync, &place, p->state, stack, p->samples);
@@ -149,10 +154,8 @@ static int book_on(struct thread_builder *b, const struct finding_out *p, uint32
 		   int64_t ns)
 {
 	struct ledger_place place = place_of(b->th, p->class, p->cover);
-	int err = ledger__time(b->l->ledger[LANE_THREAD], &place, ns);
+	int err = book_time(b, p, &place, ns);
 
-	if (!err)
-		err = guess(b, p, ns);
 	if (p->class == LEDGER_RUN)
 		b->lane->run_ns += (uint64_t)ns;
 	if (in_short(p)) {

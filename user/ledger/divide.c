@@ -140,6 +140,8 @@ static struct class_lines class_at(const struct line *v, size_t n)
 			c.samples += MAX(l->n, 0);
 		else
 			c.guessed += MAX(l->n, 0);
+		if (l->key.kind == BOOKING_GUESS)
+			c.ns += l->times;
 	}
 	return c;
 }

@@ -168,15 +168,21 @@ static int book(struct ledger *l, const struct booking_key *key, int64_t n)
 	return add(l, key, &b, 1);
 }
 
+static struct booking_key class_key(enum booking_kind kind, const struct ledger_place *place,
+				    uint32_t state, uint32_t stack)
+{
+	return (struct booking_key){.owner = place->owner,
+				    .detail = place->detail,
+				    .stack = stack,
+				    .kind = (uint8_t)kind,
+				    .class = (uint8_t)place->class,
+				    .state = (uint8_t)state};
+}
+
 static int book_class(struct ledger *l, enum booking_kind kind, const struct ledger_place *place,
 		      uint32_t state, uint32_t stack, int64_t n)
 {
-	const struct booking_key key = {.owner = place->owner,
-					.detail = place->detail,
-					.stack = stack,
-					.kind = (uint8_t)kind,
-					.class = (uint8_t)place->class,
-					.state = (uint8_t)state};
+	const struct booking_key key = class_key(kind, place, state, stack);
 
 	return book(l, &key, n);
 }
@@ -196,6 +202,15 @@ int ledger__guess(struct ledger *ledger, const struct ledger_place *place, uint3
 		  uint32_t stack, int64_t ns)
 {
 	return book_class(ledger, BOOKING_GUESS, place, state, stack, ns);
+}
+
+int ledger__guessed_time(struct ledger *ledger, const struct ledger_place *place, uint32_t state,
+			 uint32_t stack, int64_t ns)
+{
+	const struct booking_key key = class_key(BOOKING_GUESS, place, state, stack);
+	const struct booking b = {.n = ns, .times = ns};
+
+	return add(ledger, &key, &b, 1);
 }
 
 int ledger__off(struct ledger *ledger, uint32_t owner, uint32_t state, uint32_t stack, int64_t ns)

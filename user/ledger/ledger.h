@@ -76,6 +76,9 @@ int ledger__sample(struct ledger *ledger, const struct ledger_place *place, uint
  */
 int ledger__guess(struct ledger *ledger, const struct ledger_place *place, uint32_t state,
 		  uint32_t stack, int64_t ns);
+/* ledger__time() and ledger__guess() of the same time. */
+int ledger__guessed_time(struct ledger *ledger, const struct ledger_place *place, uint32_t state,
+			 uint32_t stack, int64_t ns);
 /* Books exact time off the CPU. Each booking counts as one occurrence in the account's rows. */
 int ledger__off(struct ledger *ledger, uint32_t owner, uint32_t state, uint32_t stack, int64_t ns);
 /* Books time on the CPU whose stack is known from events alone. */

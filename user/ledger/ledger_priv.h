@@ -33,7 +33,8 @@ struct booking {
 	UT_hash_handle hh;
 	struct booking_key key;
 	int64_t n; /* ns, samples, or bytes */
-	/* BOOKING_OFF: number of bookings, and the largest one; BOOKING_WEIGHT: samples */
+	/* BOOKING_OFF: number of bookings, and the largest one; BOOKING_WEIGHT: samples;
+	 * BOOKING_GUESS: how much of it is the class's time as well, and has no BOOKING_TIME */
 	int64_t times;
 	uint64_t longest;
 };
