@@ -10,8 +10,8 @@ from pathlib import Path
 
 from harness import ROOT, SAFESCOPED, Skip, Target, cases, check, program, run
 
-NAMES = ["kernel", "PID namespace", "time namespace", "CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE", "BTF", "ring buffer", "uprobes", "uprobe_multi",
-         "perf_event", "tracepoints", "lockdown", "perf_event_paranoid"]
+NAMES = ["kernel", "PID namespace", "time namespace", "user namespace", "CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE", "BTF", "ring buffer", "uprobes", "uprobe_multi",
+         "perf_event", "tracepoints", "lockdown", "perf_event_paranoid", "kptr_restrict"]
 
 
 def doctor(*args, prefix=(), binary=SAFESCOPED):
@@ -88,6 +88,47 @@ def test_hidden(t):
     target.kill()
     _, found = doctor("--pid", target.pid, prefix=prefix, binary=copy)
     check("no such process" in found["process"][1], f"{found['process']}")
+
+
+def test_in_a_user_namespace(t):
+    """As in a rootless container: root there has all capabilities, and no power. Neither the kernel's version nor a
+    setting is blamed."""
+    inside = ["unshare", "--user", "--map-root-user"]
+    if subprocess.run([*inside, "true"], capture_output=True).returncode != 0:
+        raise Skip("no user namespaces")
+    code, found = doctor(prefix=inside)
+    check(code == 2 and found["user namespace"][0] == "MISSING", f"{code}: {found}")
+    for name in ("CAP_BPF", "CAP_SYS_PTRACE", "ring buffer", "perf_event"):
+        check(found[name][0] == "MISSING" and not re.search("as root|Linux 6", found[name][1]), f"{name}: {found[name]}")
+    check("setcap" not in found, f"{found}")
+    done = subprocess.run([*inside, SAFESCOPED, "-d", "1"], capture_output=True, text=True, cwd=t.dir, timeout=60)
+    check(done.returncode == 2 and not done.stdout, f"{done}")
+    lines = done.stderr.splitlines()
+    check(len(lines) == 1 and lines[0].startswith("safescoped: user namespace: "), f"{lines}")
+    done = subprocess.run([*inside, SAFESCOPED, "--list"], capture_output=True, text=True, timeout=60)
+    check(done.returncode == 0 and "in a user namespace only" in done.stderr, f"--list: {done}")
+
+
+def test_almost_root(t):
+    """CAP_SYS_ADMIN does not replace CAP_SYS_PTRACE, which a container's root may lack: that is reported, and not that no
+    program runs."""
+    if not shutil.which("setpriv"):
+        raise Skip("no setpriv")
+    prefix = ["setpriv", "--bounding-set=-sys_ptrace,-lease", "--inh-caps=-sys_ptrace,-lease"]
+    code, found = doctor(prefix=prefix)
+    check(code == 2 and found["CAP_SYS_PTRACE"][0] == "MISSING" and found["CAP_LEASE"][0] == "missing", f"{code}: {found}")
+    done = subprocess.run([*prefix, SAFESCOPED, "-d", "1"], capture_output=True, text=True, cwd=t.dir, timeout=60)
+    check(done.returncode == 2 and "CAP_SYS_PTRACE missing" in done.stderr, f"{done}")
+
+
+def test_hidden_addresses(t):
+    """Without the addresses of the kernel's functions, CAP_SYSLOG is not enough for their names."""
+    hides = t.dir / "kptr_restrict"
+    for value, state in (("1", "ok"), ("2", "missing")):
+        hides.write_text(value + "\n")
+        _, found = doctor(prefix=("unshare", "--mount", "sh", "-c", f"mount --bind {hides} /proc/sys/kernel/kptr_restrict && "
+                                  'exec "$@"', "sh"))
+        check(found["kptr_restrict"][0] == state and found["kptr_restrict"][1].startswith(value), f"{found['kptr_restrict']}")
 
 
 @cases("thr", "thr_p", "dyn")

@@ -48,6 +48,7 @@ static struct kernel_features refused(int paranoid, uint64_t caps, bool seccomp)
 					.sys = true,
 					.host_pids = true,
 					.host_clocks = true,
+					.host_users = true,
 					.btf = true,
 					.ringbuf = true,
 					.uprobes = true,
@@ -101,6 +102,35 @@ static void test_other_clocks(void **state)
 	assert_non_null(strstr(printed_of(&f), "time namespace"));
 }
 
+static void test_other_users(void **state)
+{
+	struct kernel_features f = refused(2, OTHERS, false);
+	const char *text;
+
+	(void)state;
+	assert_null(strstr(printed_of(&f), "user namespace"));
+	f.host_users = f.ringbuf = false;
+	text = printed_of(&f);
+	assert_non_null(strstr(text, "user namespace"));
+	assert_null(strstr(text, "ring buffer"));
+}
+
+/* CAP_SYS_ADMIN has the powers that later capabilities took over, and no others. */
+static void test_admin(void **state)
+{
+	struct kernel_features f = refused(2, 1ULL << CAP_SYS_ADMIN, false);
+
+	(void)state;
+	assert_true(kernel__has_cap(&f, CAP_BPF));
+	assert_true(kernel__has_cap(&f, CAP_PERFMON));
+	assert_true(kernel__has_cap(&f, CAP_CHECKPOINT_RESTORE));
+	assert_false(kernel__has_cap(&f, CAP_SYS_PTRACE));
+	assert_false(kernel__has_cap(&f, CAP_DAC_READ_SEARCH));
+	assert_false(kernel__has_cap(&f, CAP_SYSLOG));
+	assert_false(kernel__has_cap(&f, CAP_LEASE));
+	assert_int_equal(kernel__require(&f), -EPERM);
+}
+
 /* A filter that allows everything is still detected. */
 static void test_filter_is_seen(void **state)
 {
@@ -127,10 +157,9 @@ static void test_filter_is_seen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_perf_is_refused),
-		cmocka_unit_test(test_bpf_is_refused),
-		cmocka_unit_test(test_other_clocks),
-		cmocka_unit_test(test_filter_is_seen),
+		cmocka_unit_test(test_perf_is_refused), cmocka_unit_test(test_bpf_is_refused),
+		cmocka_unit_test(test_other_clocks),	cmocka_unit_test(test_other_users),
+		cmocka_unit_test(test_admin),		cmocka_unit_test(test_filter_is_seen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,11 +96,13 @@ static void report_caps(struct doctor *d, const struct kernel_features *f)
 		lacking |= !has && caps[i].cap != CAP_SYS_ADMIN;
 		report(d, has, caps[i].need, caps[i].name, "%s%s", caps[i].use,
 		       has			      ? ""
+		       : !f->host_users		      ? "; not in this user namespace"
 		       : caps[i].cap == CAP_SYS_ADMIN ? "; only root has it (sudo safescoped …)"
 						      : "; run as root (sudo safescoped …), or "
 							"see setcap");
 	}
-	report_setcap(d, lacking);
+	if (f->host_users)
+		report_setcap(d, lacking);
 }
 
 static void report_uprobes(struct doctor *d, const struct kernel_features *f)
@@ -140,6 +142,24 @@ static bool asks_for_more(const struct kernel_features *f)
 	return f->perf_paranoid > 2 && !f->perf_event && !kernel__has_cap(f, CAP_SYS_ADMIN);
 }
 
+static void report_sysctls(struct doctor *d, const struct kernel_features *f)
+{
+	if (f->perf_paranoid > -100)
+		report(d, true, OPTIONAL, "perf_event_paranoid", "%d%s", f->perf_paranoid,
+		       asks_for_more(f) ? "; above 2, some distributions' kernels require "
+					  "CAP_SYS_ADMIN: sysctl -w kernel.perf_event_paranoid=2"
+		       : kernel__has_cap(f, CAP_PERFMON) ? " (CAP_PERFMON overrides it)"
+							 : "");
+	else
+		report(d, true, OPTIONAL, "perf_event_paranoid", "cannot be read");
+	if (f->kptr_restrict > -100)
+		report(d, f->kptr_restrict < 2, OPTIONAL, "kptr_restrict", "%d%s", f->kptr_restrict,
+		       f->kptr_restrict < 2 ? ""
+					    : "; hides the addresses of kernel functions, which "
+					      "--kernel-stacks needs for their names: "
+					      "sysctl -w kernel.kptr_restrict=1");
+}
+
 static void report_kernel(struct doctor *d, const struct kernel_features *f)
 {
 	bool can_try = kernel__has_cap(f, CAP_BPF) && kernel__has_cap(f, CAP_PERFMON);
@@ -160,6 +180,8 @@ static void report_kernel(struct doctor *d, const struct kernel_features *f)
 	       f->host_clocks ? "the host's clocks"
 			      : "its clocks are not the host's, which the kernel uses for its "
 				"timestamps; run safescoped outside it");
+	report(d, f->host_users, NEEDED, "user namespace", "%s",
+	       f->host_users ? "the host's" : KERNEL_OTHER_USERS);
 	report_caps(d, f);
 	report(d, f->btf, NEEDED, "BTF", "%s",
 	       f->btf ? "/sys/kernel/btf/vmlinux" : kernel__btf_advice(f));
@@ -186,14 +208,7 @@ static void report_kernel(struct doctor *d, const struct kernel_features *f)
 	       locked ? "; it forbids reading memory from BPF: boot without "
 			"lockdown=confidentiality"
 		      : "");
-	if (f->perf_paranoid > -100)
-		report(d, true, OPTIONAL, "perf_event_paranoid", "%d%s", f->perf_paranoid,
-		       asks_for_more(f) ? "; above 2, some distributions' kernels require "
-					  "CAP_SYS_ADMIN: sysctl -w kernel.perf_event_paranoid=2"
-		       : kernel__has_cap(f, CAP_PERFMON) ? " (CAP_PERFMON overrides it)"
-							 : "");
-	else
-		report(d, true, OPTIONAL, "perf_event_paranoid", "cannot be read");
+	report_sysctls(d, f);
 	if (!d->lacking)
 		report_programs(d, f);
 }

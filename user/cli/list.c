@@ -398,7 +398,7 @@ static bool sees_all(void)
 	const uint64_t needed = CAP_BIT_OF(CAP_SYS_PTRACE) | CAP_BIT_OF(CAP_DAC_READ_SEARCH);
 	uint64_t have = 0;
 
-	return caps__permitted(&have) || (have & needed) == needed;
+	return proc__has_host_users() && (caps__permitted(&have) || (have & needed) == needed);
 }
 
 int list__run(const struct options *options)
@@ -423,8 +423,10 @@ int list__run(const struct options *options)
 		log_error("cannot list the processes: %s", strerror(-err));
 	} else {
 		if (!sees_all())
-			log_info("without root, or CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, only "
-				 "this user's processes are visible");
+			log_info("%s only this user's processes are visible",
+				 proc__has_host_users() ? "without root, or CAP_SYS_PTRACE and "
+							  "CAP_DAC_READ_SEARCH,"
+							: "in a user namespace");
 		if (list.n)
 			qsort(list.rows, list.n, sizeof(*list.rows), by_cpu);
 		err = print(&list, options);

@@ -39,6 +39,15 @@ static void read_start(const char *path, char *out, size_t size)
 	free(text);
 }
 
+/* -100 if it cannot be read. */
+static int read_sysctl(const char *path)
+{
+	char text[32];
+
+	read_start(path, text, sizeof(text));
+	return text[0] ? (int)strtol(text, NULL, 10) : -100;
+}
+
 /* The number after `key` in /proc/self/status; 0 if it is not there. */
 static uint64_t status_number(const char *key, int base)
 {
@@ -57,7 +66,11 @@ static uint64_t status_number(const char *key, int base)
 
 bool kernel__has_cap(const struct kernel_features *f, int cap)
 {
-	return (f->caps >> cap) & 1 || (f->caps >> CAP_SYS_ADMIN) & 1;
+	bool admin = (f->caps >> CAP_SYS_ADMIN) & 1;
+
+	/* before these existed, CAP_SYS_ADMIN was needed for what they allow */
+	return (f->caps >> cap) & 1 ||
+	       (admin && (cap == CAP_BPF || cap == CAP_PERFMON || cap == CAP_CHECKPOINT_RESTORE));
 }
 
 /* The active mode is in brackets: "none [integrity] confidentiality". */
@@ -122,22 +135,23 @@ static bool has_host_clocks(void)
 
 void kernel__features(struct kernel_features *ret_features)
 {
-	struct kernel_features f = {.perf_paranoid = -100};
+	struct kernel_features f = {
+		.perf_paranoid = read_sysctl("/proc/sys/kernel/perf_event_paranoid"),
+		.kptr_restrict = read_sysctl("/proc/sys/kernel/kptr_restrict"),
+	};
 	libbpf_print_fn_t old;
 	struct utsname uts;
-	char text[32];
 
 	if (!uname(&uts))
 		snprintf(f.release, sizeof(f.release), "%s", uts.release);
 	f.proc = proc__is_mounted("/proc", PROC_SUPER_MAGIC);
 	f.sys = proc__is_mounted("/sys", SYSFS_MAGIC);
-	f.caps = status_number("\nCapEff:", 16);
+	f.host_users = proc__has_host_users();
+	/* those of another user namespace have no power over the kernel */
+	f.caps = f.host_users ? status_number("\nCapEff:", 16) : 0;
 	f.seccomp = status_number("\nSeccomp:", 10) == SECCOMP_MODE_FILTER;
 	f.host_pids = has_host_pids();
 	f.host_clocks = has_host_clocks();
-	read_start("/proc/sys/kernel/perf_event_paranoid", text, sizeof(text));
-	if (text[0])
-		f.perf_paranoid = (int)strtol(text, NULL, 10);
 	read_lockdown(f.lockdown);
 	f.securityfs = f.sys && proc__is_mounted("/sys/kernel/security", SECURITYFS_MAGIC);
 	f.btf = access("/sys/kernel/btf/vmlinux", R_OK) == 0;
@@ -209,6 +223,10 @@ int kernel__require(const struct kernel_features *f)
 	if (!f->host_clocks) {
 		log_error("time namespace: its clocks are not the host's, which the kernel's "
 			  "reports use; run safescoped outside of it");
+		return -ENOTSUP;
+	}
+	if (!f->host_users) {
+		log_error("user namespace: " KERNEL_OTHER_USERS);
 		return -ENOTSUP;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {

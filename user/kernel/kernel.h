@@ -28,9 +28,12 @@ struct kernel_features {
 	bool sched;	   /* BTF of the scheduler and process tracepoints */
 	bool host_pids;	   /* our PID namespace is the host's, or unknown */
 	bool host_clocks;  /* our clocks are the host's (time namespace), or unknown */
-	uint64_t caps;	   /* effective capabilities, bit by number (linux/capability.h) */
+	bool host_users;   /* our user namespace is the host's, or unknown */
+	uint64_t caps;	   /* effective capabilities, bit by number (linux/capability.h), … */
+			   /* … of the host's user namespace */
 	bool seccomp;	   /* system calls are filtered, as in a container */
 	int perf_paranoid; /* -100: unreadable */
+	int kptr_restrict; /* the same */
 	char lockdown[32]; /* "none", "integrity", …; "" without the file, … */
 	bool securityfs;   /* … which is not built in, if its file system is mounted */
 	char release[65];
@@ -40,20 +43,24 @@ struct kernel_features {
 void kernel__features(struct kernel_features *ret_features);
 
 /*
- * Checks for everything without which nothing works: the host's PID namespace, the host's clocks,
- * privileges, BTF, ring buffer, uprobes, perf events, and for /proc. Logs one line about the first
- * that is missing and returns -EPERM or -ENOTSUP; 0 if all are there.
+ * Checks for everything without which nothing works: the host's PID namespace, clocks and user
+ * namespace, privileges, BTF, ring buffer, uprobes, perf events, and for /proc. Logs one line about
+ * the first that is missing and returns -EPERM or -ENOTSUP; 0 if all are there.
  */
 int kernel__require(const struct kernel_features *features);
 
-/* What is missing, and what to do, where /proc or the kernel's BTF is not there. */
+/* What is missing, and what to do, where /proc, the host's user namespace or the kernel's BTF is
+ * not there. */
 #define KERNEL_NO_PROC "not mounted: mount -t proc proc /proc"
+#define KERNEL_OTHER_USERS                                                                         \
+	"not the host's, outside of which capabilities have no power over the kernel; run "        \
+	"safescoped on the host itself, or in a container that has no user namespace of its own"
 const char *kernel__btf_advice(const struct kernel_features *features);
 /* Advice for when perf_event_open is refused, and for when there is no ring buffer. */
 const char *kernel__perf_advice(const struct kernel_features *features);
 const char *kernel__ringbuf_advice(const struct kernel_features *features);
 
-/* True if the process has CAP_… (linux/capability.h), or CAP_SYS_ADMIN, which implies it. */
+/* True if the process has CAP_… (linux/capability.h), or CAP_SYS_ADMIN where that implies it. */
 bool kernel__has_cap(const struct kernel_features *features, int cap);
 
 /* ── life ────────────────────────────────────────────────────────────────────────────────── */

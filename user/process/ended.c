@@ -14,6 +14,9 @@
 #include "base/base.h"
 #include "proc.h"
 
+/* include/linux/proc_ns.h, PROC_USER_INIT_INO: the host's user namespace */
+#define HOST_USERS_INO 0xEFFFFFFDU
+
 /* ── how it ended ────────────────────────────────────────────────────────────────────────── */
 
 /* linux/pidfd.h of 6.15, which older headers lack. */
@@ -89,27 +92,24 @@ static bool is_other_users(pid_t pid)
 	return !stat(path, &st) && st.st_uid != geteuid();
 }
 
+bool proc__has_host_users(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/user", &st) != 0 || st.st_ino == HOST_USERS_INO;
+}
+
 /* Whether it is in another user namespace. If its namespace cannot be read: whether ours is not the
  * initial one. */
 static bool in_other_user_namespace(pid_t pid)
 {
 	struct stat ours, its;
-	char path[64], *text = NULL, *at;
-	unsigned long range[3];
-	size_t len;
-	bool first;
+	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
 	if (!stat(path, &its) && !stat("/proc/self/ns/user", &ours))
 		return its.st_ino != ours.st_ino;
-	if (proc__text("/proc/self/uid_map", 1 << 16, &text, &len))
-		return false;
-	at = text;
-	for (size_t i = 0; i < ARRAY_SIZE(range); i++)
-		range[i] = strtoul(at, &at, 10);
-	first = !range[0] && !range[1] && range[2] == UINT32_MAX;
-	free(text);
-	return !first;
+	return !proc__has_host_users();
 }
 
 struct proc_denied proc__why_denied(pid_t pid)

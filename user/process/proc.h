@@ -55,6 +55,8 @@ struct proc_denied {
 	char s[256];
 };
 struct proc_denied proc__why_denied(pid_t pid);
+/* True if our user namespace is the host's, or unknown. */
+bool proc__has_host_users(void);
 
 /* Parses the monotonic line of a timens_offsets file. -EINVAL. */
 int proc__parse_clock(const char *text, size_t len, int64_t *ret_ns);
