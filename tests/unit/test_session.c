@@ -460,6 +460,21 @@ static void reported_no_more_than_its_maximum(void **state)
 	assert_false(hourly.full);
 }
 
+/* ── messages ────────────────────────────────────────────────────────────────────────────── */
+
+/* A busy host is not a busy device, and no connection is involved. */
+static void snapshots_that_fail(void **state)
+{
+	static const int errs[] = {-EBUSY, -ETIMEDOUT};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(errs); i++) {
+		assert_non_null(strstr(snapshots__why_not(errs[i]), "time"));
+		assert_string_not_equal(snapshots__why_not(errs[i]), strerror(-errs[i]));
+	}
+	assert_string_equal(snapshots__why_not(-EACCES), strerror(EACCES));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -479,6 +494,7 @@ int main(void)
 		cmocka_unit_test(refused_in_windows),
 		cmocka_unit_test(reported_once_an_hour),
 		cmocka_unit_test(reported_no_more_than_its_maximum),
+		cmocka_unit_test(snapshots_that_fail),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

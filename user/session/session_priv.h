@@ -317,6 +317,8 @@ void snapshots__take(struct session *s, struct member *m, bool at_end);
 void snapshots__over(struct session *s, struct member *m);
 /* Takes snapshots of all members at the end of the session, until until_ns at the latest. */
 void snapshots__last(struct session *s, uint64_t until_ns);
+/* Why there is no snapshot, for a message: strerror() would name devices and connections. */
+const char *snapshots__why_not(int err);
 
 /* ── room.c: processes for which there is no room, or no time ────────────────────────────── */
 

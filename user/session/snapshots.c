@@ -29,10 +29,24 @@ void snapshots__over(struct session *s, struct member *m)
 		    info->capabilities, info->capabilities == 1 ? "capability" : "capabilities");
 }
 
+const char *snapshots__why_not(int err)
+{
+	switch (err) {
+	case -EAGAIN:
+		return "its runtime's layout could not be checked";
+	case -ETIMEDOUT:
+		return "its memory could not be read in time";
+	case -EBUSY:
+		return "there was no time for it, or no process to read its memory could be "
+		       "started";
+	default:
+		return strerror(-err);
+	}
+}
+
 static void no_snapshot(struct session *s, struct member *m, int err)
 {
-	const char *why =
-		err == -EAGAIN ? "its runtime's layout could not be checked" : strerror(-err);
+	const char *why = snapshots__why_not(err);
 
 	if (target__alive(m->target)) {
 		/* a busy host has many of them, and each is in the window's report */
