@@ -72,6 +72,20 @@ def test_no_room(t):
     session.wait()
 
 
+def test_which_limit(t):
+    """Where the limit on descriptors leaves room for so few processes, it is named."""
+    sleepers(t, 16)
+    session = t.session("--comm", "Server", "-d", 1, "-f", "json", "-o", t.dir / "report.json",
+                        prefix=("prlimit", "--nofile=208:208"))
+    session.wait()
+    named = "; at most 26 in all, as no more than 208 descriptors may be open (RLIMIT_NOFILE)"
+    lines = [line for line in session.err.seen if "left out" in line]
+    check(len(lines) == 2 and all(line.endswith(named) for line in lines), f"it printed {session.err.seen}")
+    report = Report(t.dir / "report.json")
+    check(all(len(texts) == 1 and texts[0].endswith(named) for texts in missing(report, LEFT_OUT)),
+          f"missing: {missing(report, LEFT_OUT)}")
+
+
 def test_no_descriptors(t):
     """With too few descriptors some processes cannot be inspected: each window has their number, the log has it once,
     and the exit code reports it. Once all have been checked, each process is either a target or counted as left out,

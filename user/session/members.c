@@ -39,10 +39,26 @@ struct members {
 	struct gone *gone; /* their counters are still in the kernel; by pid */
 	size_t n_released;
 	struct shares *shares; /* of live members, by address */
+	char why_few[112];     /* see members__why_few() */
 	struct members_refused refused[MAX_REFUSED_USERS + 1];
 	bool reported[MAX_REFUSED_USERS + 1]; /* logged: some have been left out since then */
 	size_t n_refused;
 };
+
+static void explain_few(uint64_t max, char *out, size_t size)
+{
+	out[0] = '\0';
+	if (max < SESSION_MAX_LIVE)
+		snprintf(out, size,
+			 "; at most %llu in all, as no more than %llu descriptors may be open "
+			 "(RLIMIT_NOFILE)",
+			 (unsigned long long)max, (unsigned long long)fd__limit());
+}
+
+const char *members__why_few(const struct members *members)
+{
+	return members->why_few;
+}
 
 static struct entry *entry_of(const struct member *m)
 {
@@ -63,6 +79,7 @@ int members__new(struct members **ret_members)
 		members__free(members);
 		return err;
 	}
+	explain_few(max, members->why_few, sizeof(members->why_few));
 	*ret_members = members;
 	return 0;
 }
@@ -104,8 +121,8 @@ static void report_refused(struct members *members, size_t i)
 	if (uid != (uid_t)-1)
 		snprintf(whose, sizeof(whose), "user %u", uid);
 	log_warn("further processes of %s are left out until others end: too many of theirs are "
-		 "already being profiled",
-		 whose);
+		 "already being profiled%s",
+		 whose, members->why_few);
 }
 
 static void refuse(struct members *members, uid_t uid)

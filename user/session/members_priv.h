@@ -157,6 +157,8 @@ struct members_refused {
 };
 /* NULL: no more. The last entry, with uid -1, is for all users for whom there was no entry left. */
 const struct members_refused *members__refused(const struct members *members, size_t i);
+/* For a message after "too many of theirs": which limit leaves room for so few. "": none. */
+const char *members__why_few(const struct members *members);
 /* At a cut: `waiting` processes of the i-th entry still wait for room. The first refusal after a
  * cut with no process left out is logged. */
 void members__cut_refused(struct members *members, size_t i, uint64_t waiting);

@@ -4,10 +4,10 @@
 
 #include "session_priv.h"
 
-/* Takes a number (unsigned long long), and whose they are. */
+/* Takes a number (unsigned long long), whose they are, and members__why_few(). */
 #define LEFT_OUT                                                                                   \
 	"%llu processes of %s were left out, some perhaps only until others ended: "               \
-	"too many of theirs were already being profiled"
+	"too many of theirs were already being profiled%s"
 
 /* Takes the same number, and the limit on descriptors. */
 #define NO_FILES                                                                                   \
@@ -158,8 +158,9 @@ static uint64_t waiting_of(const struct session *s, size_t i)
 static void note_refused(struct session *s, bool whole)
 {
 	const struct members_refused *refused;
+	const char *why_few = members__why_few(s->members);
 	const struct member *m;
-	char text[200];
+	char text[320];
 
 	for (size_t i = 0; (refused = members__refused(s->members, i)); i++) {
 		char whose[40] = "other users";
@@ -168,9 +169,9 @@ static void note_refused(struct session *s, bool whole)
 		if (refused->uid != (uid_t)-1)
 			snprintf(whose, sizeof(whose), "user %u", refused->uid);
 		if (whole)
-			log_warn(LEFT_OUT, (unsigned long long)refused->n, whose);
+			log_warn(LEFT_OUT, (unsigned long long)refused->n, whose, why_few);
 		members__cut_refused(s->members, i, waiting_of(s, i));
-		snprintf(text, sizeof(text), LEFT_OUT, (unsigned long long)n, whose);
+		snprintf(text, sizeof(text), LEFT_OUT, (unsigned long long)n, whose, why_few);
 		for (size_t at = 0; n && (m = members__next_shown(s->members, &at));)
 			add(s, m, whole, text);
 	}
