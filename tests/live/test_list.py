@@ -95,6 +95,28 @@ def test_user(t):
         check(set(selected) == {target.pid}, f"--user {user} selects {set(selected)}")
 
 
+@cases("dac_read_search", "sys_ptrace")
+def test_containers_root(t, lacking):
+    """Root of a container has CAP_DAC_OVERRIDE, which reads other users' files as well; only where their processes cannot
+    be seen a message says so."""
+    if not shutil.which("setpriv"):
+        raise Skip("no setpriv")
+    if GHC_ROOT:
+        raise NotHere("the users do not depend on the GHC")
+    path = t.copy_for_all(program("Calls"))
+    target = Target(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", path, "1", "safe_sleep_1ms=1"])
+    t.started.append(target)
+    done = subprocess.run(["setpriv", f"--bounding-set=-{lacking}", f"--inh-caps=-{lacking}", SAFESCOPED, "--list", "--exe", path,
+                           "-f", "json"], capture_output=True, text=True, timeout=60)
+    check(done.returncode == 0, f"{done}")
+    seen = [(row["pid"], row["profilable"]) for row in json.loads(done.stdout)["processes"]]
+    note = "only this user's processes are visible" in done.stderr
+    if lacking == "sys_ptrace":
+        check(not seen and note, f"{seen}, {done.stderr}")
+    else:
+        check(seen == [(target.pid, "yes")] and not note, f"{seen}, {done.stderr}")
+
+
 def test_eventlog(t):
     source = t.dir / "Wait.hs"
     source.write_text("module Main (main) where\nmain :: IO ()\nmain = putStrLn \"ready\" >> getLine >> pure ()\n")

@@ -123,7 +123,8 @@ struct proc_denied proc__why_denied(pid_t pid)
 			 geteuid() ? "run as root (CAP_SYS_PTRACE)"
 				   : "root has no CAP_SYS_PTRACE here (in a container?): add it "
 				     "(docker run --cap-add SYS_PTRACE)");
-	} else if (!has_cap(CAP_DAC_READ_SEARCH) && is_other_users(pid)) {
+	} else if (!has_cap(CAP_DAC_READ_SEARCH) && !has_cap(CAP_DAC_OVERRIDE) &&
+		   is_other_users(pid)) {
 		snprintf(why.s, sizeof(why.s),
 			 "it belongs to another user: run as root, or with CAP_DAC_READ_SEARCH as "
 			 "well");
