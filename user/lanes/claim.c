@@ -122,6 +122,7 @@ void claims__keep_rest(struct claims *claims, size_t *kept, size_t from, size_t 
 		if (c.s.start_ns < until) {
 			c.s.start_ns = until;
 			c.s.samples = 0;
+			c.is_rest = true;
 		}
 		claims->v[(*kept)++] = c;
 	}

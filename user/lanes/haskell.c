@@ -70,7 +70,7 @@ static int get_lane(struct haskell *h, uint64_t tso, uint64_t start_ns,
 	lane->tso = tso;
 	lane->no = (uint32_t)h->n;
 	lane->last_cap = UINT32_MAX;
-	lane->waits = HS_UNKNOWN;
+	lane->waits = lane->left = HS_UNKNOWN;
 	lane->start_ns = lane->cursor = start_ns;
 	err = HASH_INSERT(h->hash, tso, sizeof(lane->tso), lane);
 	if (err)
@@ -97,6 +97,8 @@ int haskell__copy(const struct haskell *h, struct haskell **ret_copy)
 			break;
 		lane->cursor = h->v[i]->cursor;
 		lane->waits = h->v[i]->waits;
+		lane->left = h->v[i]->left;
+		lane->left_ns = h->v[i]->left_ns;
 		lane->unsure = h->v[i]->unsure;
 		lane->ran_unseen = h->v[i]->ran_unseen;
 		lane->last_cap = h->v[i]->last_cap;
@@ -192,6 +194,7 @@ static int put_claim(void *ctx, const struct claim *c, uint64_t end)
 		b->lane->last_cap = s.cap;
 	b->lane->waits = HS_UNKNOWN;
 	b->lane->ran_unseen = false;
+	haskell__find_left(b, c, end);
 	return haskell__put(b, c, &s);
 }
 

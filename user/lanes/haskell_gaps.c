@@ -69,11 +69,34 @@ static bool is_believed(enum haskell_state state, const struct claim *next)
 	return state != HS_SAFE_CALL || (next && next->state == HS_SAFE_CALL);
 }
 
+/* Skips the notes of before the cursor. */
+static void skip_notes(struct haskell_builder *b)
+{
+	while (b->note < b->n_notes && b->notes[b->note].ns < *b->cursor)
+		b->note++;
+}
+
+void haskell__find_left(struct haskell_builder *b, const struct claim *c, uint64_t end)
+{
+	struct haskell_lane *lane = b->lane;
+
+	if (!c->is_rest && c->s.start_ns >= *b->cursor)
+		lane->left = HS_UNKNOWN;
+	skip_notes(b);
+	for (size_t i = b->note; i < b->n_notes && b->notes[i].ns < end; i++) {
+		lane->left = HS_UNKNOWN;
+		if (!b->notes[i].ended)
+			lane->left = (uint8_t)haskell_state__blocked(b->notes[i].why);
+		lane->left_ns = b->notes[i].ns;
+	}
+}
+
 /* What the thread waited for up to `end`, where `next` begins; NULL: it is not seen again. */
 static enum haskell_state state_in_gap(struct haskell_builder *b, uint64_t end,
 				       const struct claim *next)
 {
 	enum haskell_state otherwise = next ? (enum haskell_state)next->before : HS_UNKNOWN;
+	enum haskell_state state = (enum haskell_state)b->lane->left;
 	const struct tso_note *note;
 
 	if (b->lane->ran_unseen || b->lost)
@@ -82,14 +105,12 @@ static enum haskell_state state_in_gap(struct haskell_builder *b, uint64_t end,
 	if (b->lane->waits != HS_UNKNOWN)
 		return (enum haskell_state)b->lane->waits;
 	/* The first sign of another thread in its place. */
-	while (b->note < b->n_notes && b->notes[b->note].ns < *b->cursor)
-		b->note++;
+	skip_notes(b);
 	note = b->note < b->n_notes ? &b->notes[b->note] : NULL;
-	if (note && note->ns <= end && note->why != WIRE_TSO_UNKNOWN) {
-		enum haskell_state state = haskell_state__blocked(note->why);
-
+	if (note && note->ns <= end)
+		state = haskell_state__blocked(note->why);
+	if (state != HS_UNKNOWN)
 		return is_believed(state, next) ? state : HS_UNKNOWN;
-	}
 	/* otherwise its OS thread had passed the capability on, and may just have waited */
 	if (otherwise == HS_BLOCKED_OTHER && !cap_was_idle(b, end))
 		return HS_UNKNOWN;
@@ -309,6 +330,12 @@ uint64_t haskell__end_of(struct haskell_builder *b, uint64_t end, uint8_t *ret_w
 			break;
 		*ret_waits = (uint8_t)found;
 		return waits_until(b, found, note->ns, end);
+	}
+	found = (enum haskell_state)b->lane->left;
+	if (found != HS_UNKNOWN && is_believed(found, NULL) &&
+	    (!b->n_notes || b->notes[b->n_notes - 1].ns < last)) {
+		*ret_waits = (uint8_t)found;
+		return waits_until(b, found, b->lane->left_ns, end);
 	}
 	/* its memory was not read as it stopped, but was read at the end */
 	found = looked(b, last, end);

@@ -376,6 +376,7 @@ struct claim {
 	uint8_t before; /* Haskell threads: its state before, as far as its OS thread shows */
 	bool weak; /* capabilities: held by nobody; can run once the thread has a CPU, or ends its
 		      call */
+	bool is_rest; /* of one whose beginning is put */
 };
 
 struct claims {
