@@ -29,18 +29,28 @@ SS_INLINE void tso_label(const struct wire_target *t, u64 tso, struct wire_tso *
 		mem_read(0, rec->label, n, label + header + 8);
 }
 
-/* Reads why the previous Haskell thread stopped, unless the collector has moved it. */
+/*
+ * Where the TSO is now if it was at `tso` before: the collector leaves the new address in the old
+ * object, which stays readable until its block is used again. 0: there is no TSO any more.
+ */
+SS_INLINE u64 tso_moved(u64 tso)
+{
+	tso = stg_unforward(0, stg_unforward(0, tso));
+	return stg_object_type(0, tso) == STG_TSO ? tso : 0;
+}
+
+/* Reads why the previous Haskell thread stopped, unless it cannot be found any more. */
 SS_INLINE void tso_left(const struct wire_target *t, const struct wire_thread *seen,
 			struct wire_tso *rec)
 {
 	const struct wire_layout *l = &t->layout;
-	u64 id = 0, why = 0, what = 0;
+	u64 tso, id = 0, why = 0, what = 0;
 
 	rec->left_id = seen->last_tso_id;
-	if (!rec->left_id || mem_uint(0, &id, seen->last_tso + l->tso_id, l->tso_id_size) ||
-	    id != rec->left_id ||
-	    mem_uint(0, &why, seen->last_tso + l->tso_why_blocked, l->tso_why_size) ||
-	    mem_uint(0, &what, seen->last_tso + l->tso_stackobj + 8, 2))
+	tso = rec->left_id ? tso_moved(seen->last_tso) : 0;
+	if (!tso || mem_uint(0, &id, tso + l->tso_id, l->tso_id_size) || id != rec->left_id ||
+	    mem_uint(0, &why, tso + l->tso_why_blocked, l->tso_why_size) ||
+	    mem_uint(0, &what, tso + l->tso_stackobj + 8, 2))
 		return;
 	rec->left_why = why;
 	rec->left_what_next = what;
@@ -73,8 +83,13 @@ SS_INLINE void tso_note(struct wire_target *t, struct wire_thread *seen, struct 
 	struct wire_tso *rec = (struct wire_tso *)s->rec;
 	u64 id = rts->tso ? rts->tso_id : 0;
 
-	if (!follow_tsos || id == seen->last_tso_id)
+	if (!follow_tsos)
 		return;
+	if (id == seen->last_tso_id) {
+		/* the collector may have moved it */
+		seen->last_tso = id ? rts->tso : 0;
+		return;
+	}
 	__builtin_memset(rec, 0, sizeof(*rec));
 	fill_header(&rec->h, WIRE_TSO, now, tgid, tid);
 	rec->id = id;

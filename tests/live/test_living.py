@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from harness import SAFESCOPED, Report, cases, check, run, thorough
+from harness import SAFESCOPED, Report, cases, check, profile_run, run, thorough
 from test_windows import attach, follow_each_other, states_are_whole, windows
 
 LANES = ("--lanes", "thread,capability,haskell")
@@ -97,6 +97,14 @@ def replayed(t, output, *options):
                            *options], capture_output=True, text=True)
     check(done.returncode == 0, done.stderr)
     return [Report(t.dir / output)] if (t.dir / output).is_file() else []
+
+
+def test_moved(t):
+    """What a thread waits for is known although the collector has moved the thread since it was last seen."""
+    truth, report, _ = profile_run(t, "Waits", "collected", 1500, rts=("-N1",), options=(*LANES, "-F", "499"), steady=True)
+    main = max((lane for lane in haskell_lanes(report) if lane["bound"]), key=lambda lane: lane["wall_ns"])
+    waited = main["states"]["blocked_mvar"]
+    check(waited >= 0.85 * truth["waited_ns"], f"it waited for {truth['waited_ns']} ns: {main['states']}")
 
 
 def test_short_lived(t):

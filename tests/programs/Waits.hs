@@ -10,6 +10,7 @@
 --   return     six threads pinned to capability 0 make safe calls and compute
 --   stm        two threads wake each other by transactions, all the time
 --   seldom     the same a hundred times a second, by transactions and by MVars
+--   collected  computes for 3 ms, collects everything, and then waits for 20 ms, over and over
 module Main (main) where
 
 import Control.Concurrent
@@ -20,6 +21,7 @@ import GHC.Clock
 import System.Environment
 import System.Exit
 import System.IO.Unsafe (unsafeInterleaveIO)
+import System.Mem (performMajorGC)
 
 import Ready
 
@@ -121,6 +123,16 @@ seldom seconds = do
   _ <- forkIO . forever $ atomically (readTVar v >>= \n -> when (n == 0) retry >> writeTVar v 0) >> putMVar box ()
   during seconds (threadDelay 10000 >> atomically (writeTVar v 1) >> takeMVar box)
 
+collected :: Double -> IO Double
+collected seconds = do
+  total <- newMVar 0
+  _ <- during seconds $ do
+    _ <- compute 0.003
+    performMajorGC
+    waited <- timed (threadDelay 20000)
+    modifyMVar_ total (\t -> pure $! t + waited)
+  takeMVar total
+
 main :: IO ()
 main = do
   args <- getArgs
@@ -140,5 +152,6 @@ main = do
     "return" -> allOf (replicate 6 (\done -> void (forkOn 0 (done (timed (during seconds (cPoll 0 0 3 >> void (compute 0.002))))))))
       >>= say "took_ns" . waited
     "stm" -> turns seconds >>= say "turns" . fromIntegral
+    "collected" -> collected seconds >>= say "waited_ns" . (* 1e9)
     "seldom" -> seldom seconds >>= say "turns" . fromIntegral
     _ -> die ("unknown mode " ++ mode)

@@ -103,6 +103,42 @@ static void test_states(void **state)
 	timeline__free(kit.tl);
 }
 
+/* Another thread was seen in its place before the piece ends that its last sample began: what it
+ * waited for is known, unless it has run since. */
+static void test_left_in_piece(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct pic_lane *lane;
+
+	(void)state;
+	kit_tsos(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	hs_sample(&kit, 7, T0 + 1000, 5);
+	put_tso(&kit, 7, T0 + 1500, 6, "", 5, 14);
+	put_tso(&kit, 7, T0 + 5000, 0, "", 6, 1);
+	put(&kit, mk_off(&r, 7, T0 + 5000, T0 + 40000, T0 + 40000, WIRE_WHERE_RTS, STOP));
+	hs_sample(&kit, 7, T0 + 41000, 5);
+	put_tso(&kit, 7, T0 + 41500, 6, "", 5, 14);
+	put_tso(&kit, 7, T0 + 42000, 5, "", 6, 1);
+	put_tso(&kit, 7, T0 + 45000, 0, "", 5, WIRE_TSO_UNKNOWN);
+	put(&kit, mk_off(&r, 7, T0 + 45000, T0 + 60000, T0 + 60000, WIRE_WHERE_RTS, STOP));
+	hs_sample(&kit, 7, T0 + 61000, 5);
+	/* and until the end */
+	put_tso(&kit, 7, T0 + 61500, 6, "", 5, 6);
+	put_tso(&kit, 7, T0 + 65000, 0, "", 6, 1);
+	put(&kit, mk_off(&r, 7, T0 + 65000, 0, END, WIRE_WHERE_NO_CAP, STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, END));
+	finish(&kit);
+	lane = tso_of(picture__target(kit.pic, 0), 5);
+	assert_int_equal(lane->states_ns[HS_BLOCKED_MVAR], 35000);
+	assert_int_equal(lane->states_ns[HS_UNKNOWN], 15000);
+	assert_int_equal(lane->states_ns[HS_RUNNING], 15000);
+	assert_int_equal(lane->end_ns, END);
+	assert_int_equal(lane->states_ns[HS_BLOCKED_STM], END - (T0 + 65000));
+	timeline__free(kit.tl);
+}
+
 /* What nothing shows is unknown; what the OS thread shows is used. */
 static void test_between(void **state)
 {
@@ -490,6 +526,7 @@ int main(void)
 		cmocka_unit_test(test_open_in_flight),
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_between),
+		cmocka_unit_test(test_left_in_piece),
 		cmocka_unit_test(test_sampled_gcs),
 		cmocka_unit_test(test_not_asked_for),
 		cmocka_unit_test(test_flows),
