@@ -122,6 +122,7 @@ static int claim(struct lanes *l, struct thread_lane *lane, const struct piece *
 		.class = LEDGER_CLASSES,
 		.before = p->s.tso == lane->tso ? lane->tso_gap : HS_UNKNOWN,
 		.state = (uint8_t)haskell_state__of(&p->s, before),
+		.tso_guessed = p->tso_guessed,
 	};
 
 	if (p->s.state == ST_HASKELL || p->s.state == ST_UNSAFE_CALL_CPU)
@@ -194,7 +195,9 @@ static int put_claim(void *ctx, const struct claim *c, uint64_t end)
 		b->lane->last_cap = s.cap;
 	b->lane->waits = HS_UNKNOWN;
 	b->lane->ran_unseen = false;
-	haskell__find_left(b, c, end);
+	if (!c->is_rest && !c->tso_guessed && c->s.start_ns >= *b->cursor)
+		b->lane->left = HS_UNKNOWN;
+	haskell__find_left(b, end);
 	return haskell__put(b, c, &s);
 }
 

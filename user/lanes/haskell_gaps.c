@@ -76,12 +76,10 @@ static void skip_notes(struct haskell_builder *b)
 		b->note++;
 }
 
-void haskell__find_left(struct haskell_builder *b, const struct claim *c, uint64_t end)
+void haskell__find_left(struct haskell_builder *b, uint64_t end)
 {
 	struct haskell_lane *lane = b->lane;
 
-	if (!c->is_rest && c->s.start_ns >= *b->cursor)
-		lane->left = HS_UNKNOWN;
 	skip_notes(b);
 	for (size_t i = b->note; i < b->n_notes && b->notes[i].ns < end; i++) {
 		lane->left = HS_UNKNOWN;
@@ -214,7 +212,10 @@ int haskell__put_gap(void *ctx, uint64_t end, const struct claim *next)
 	struct haskell_builder *b = ctx;
 	int err = haskell__leave_holes(b, end);
 
-	return err ? err : haskell__put_wait(b, end, next);
+	if (!err)
+		err = haskell__put_wait(b, end, next);
+	haskell__find_left(b, end);
+	return err;
 }
 
 int haskell__put_unknown(struct haskell_builder *b, uint64_t end)

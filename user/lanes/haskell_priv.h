@@ -16,8 +16,9 @@ struct haskell_lane {
 	 * cannot have been ready any more (UINT64_MAX: not yet). */
 	uint64_t idle_ns, ready_ns;
 	uint64_t start_ns, cursor;
-	/* What it waited for when another one was seen in its place within its last piece, which
-	 * ends in the middle between two signs; HS_UNKNOWN: none was, or not known. */
+	/* What it waited for when another one was last seen in its place, since the beginning of
+	 * its last piece (of which the end lies in the middle between two signs) that is no guess;
+	 * HS_UNKNOWN: none was, or not known. */
 	uint8_t left;
 	uint64_t left_ns;
 	uint8_t waits;	 /* enum haskell_state at the last cut, the cursor; HS_UNKNOWN: unknown */
@@ -38,9 +39,9 @@ struct haskell_builder {
 	bool unsure;		    /* no look has come since it was seen to wait */
 };
 
-/* Finds out what the thread waited for if another one is seen in its place within the piece, of
- * which the part from the cursor to `end` is put. */
-void haskell__find_left(struct haskell_builder *b, const struct claim *c, uint64_t end);
+/* Finds out what the thread waited for if another one is seen in its place from the cursor to
+ * `end`. */
+void haskell__find_left(struct haskell_builder *b, uint64_t end);
 int haskell__put(struct haskell_builder *b, const struct claim *c, const struct pic_slice *s);
 /* Puts the gap from the cursor to `end`, where `next` begins; NULL: it is not seen again. */
 int haskell__put_gap(void *ctx, uint64_t end, const struct claim *next);

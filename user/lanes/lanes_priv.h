@@ -170,6 +170,7 @@ struct piece {
 	struct pic_slice s; /* state: enum thread_state */
 	uint8_t class;	    /* enum ledger_class of its time, if on the CPU */
 	bool in_program;    /* in Haskell code, or C called from it, and not in the runtime */
+	bool tso_guessed;   /* from the nearest sample: another one may have run since */
 	uint16_t awaited;   /* the capability that can run once the thread has a CPU; NO_CAP */
 };
 
@@ -310,6 +311,7 @@ struct finding_out {
 	const struct cover *cover; /* the call or collection; NULL: none */
 	bool cap_known;		   /* `cap` is the capability, or there is none; else use ev */
 	uint16_t cap;
+	bool tso_guessed; /* the Haskell thread of `ev` is that of the nearest sample */
 };
 
 /* The call or collection in segment number `seg` of the part; NULL: none. */
@@ -376,7 +378,8 @@ struct claim {
 	uint8_t before; /* Haskell threads: its state before, as far as its OS thread shows */
 	bool weak; /* capabilities: held by nobody; can run once the thread has a CPU, or ends its
 		      call */
-	bool is_rest; /* of one whose beginning is put */
+	bool is_rest;	  /* of one whose beginning is put */
+	bool tso_guessed; /* see struct piece */
 };
 
 struct claims {

@@ -37,6 +37,7 @@ static int add_piece(struct thread_builder *b, const struct finding_out *p, uint
 		last->s.cap = last->s.cap == SOME_CAP ? cap : last->s.cap;
 		last->s.tso = last->s.tso ? last->s.tso : tso;
 		last->in_program &= in_program(p);
+		last->tso_guessed &= p->tso_guessed;
 		b->start_exact = b->start_exact && !p->sampled;
 		last->s.exact = b->start_exact && end_exact;
 		return 0;
@@ -57,6 +58,7 @@ static int add_piece(struct thread_builder *b, const struct finding_out *p, uint
 		      .exact = b->start_exact && end_exact},
 		.class = (uint8_t)p->class,
 		.in_program = in_program(p),
+		.tso_guessed = p->tso_guessed,
 		.awaited = awaited,
 	};
 	return 0;

@@ -197,7 +197,8 @@ static void by_next(const struct thread_builder *b, const struct seg *next, stru
 		*ev = *near;
 		ev->cap = ev->left = NO_CAP; /* those are of that sample's time */
 		/* so is the Haskell thread, if another one is known */
-		ev->tso = call && call->tso ? call->tso : ev->tso;
+		p->tso_guessed = !call || !call->tso;
+		ev->tso = p->tso_guessed ? ev->tso : call->tso;
 		p->ev = ev;
 	}
 }
