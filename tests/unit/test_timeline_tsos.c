@@ -139,6 +139,42 @@ static void test_left_in_piece(void **state)
 	timeline__free(kit.tl);
 }
 
+/* Before a collection some Haskell thread ran, of which no sample shows which one: not one that was
+ * first seen later, or has ended. */
+static void test_before_and_after(void **state)
+{
+	struct kit kit;
+	union rec r;
+	union {
+		union rec r;
+		struct wire_tso tso;
+	} u;
+	const struct pic_lane *lane;
+
+	(void)state;
+	kit_tsos(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 3000));
+	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 5000));
+	put_tso(&kit, 7, T0 + 6000, 5, "", 0, 0);
+	hs_sample(&kit, 7, T0 + 6000, 5);
+	rec_head(&u.r, WIRE_TSO, 7, T0 + 8000, sizeof(u.tso));
+	u.tso.left_id = 5;
+	u.tso.left_what_next = 4; /* ThreadComplete */
+	put(&kit, &u.r);
+	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 8000));
+	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 10000));
+	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 14000));
+	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 16000));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 20000));
+	finish(&kit);
+	lane = tso_of(picture__target(kit.pic, 0), 5);
+	assert_int_equal(lane->start_ns, T0 + 5000);
+	assert_int_equal(lane->states_ns[HS_RUNNING], 3000);
+	assert_int_equal(lane->end_ns, T0 + 8000);
+	timeline__free(kit.tl);
+}
+
 /* What nothing shows is unknown; what the OS thread shows is used. */
 static void test_between(void **state)
 {
@@ -526,6 +562,7 @@ int main(void)
 		cmocka_unit_test(test_open_in_flight),
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_between),
+		cmocka_unit_test(test_before_and_after),
 		cmocka_unit_test(test_left_in_piece),
 		cmocka_unit_test(test_sampled_gcs),
 		cmocka_unit_test(test_not_asked_for),

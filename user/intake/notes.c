@@ -73,6 +73,11 @@ int notes__tso(struct intake *in, struct seen *s, const struct wire_tso *rec)
 		return 0;
 	if (rec->left_id)
 		err = note_left(in, s, rec);
+	if (!err && wire_tso_has_ended(rec->left_what_next)) {
+		HASH_FIND(hh, s->tso_infos, &rec->left_id, sizeof(rec->left_id), info);
+		if (info && !info->end_ns)
+			info->end_ns = rec->h.ns;
+	}
 	if (err || !rec->id)
 		return err;
 	memcpy(label, rec->label, sizeof(rec->label));
@@ -81,6 +86,7 @@ int notes__tso(struct intake *in, struct seen *s, const struct wire_tso *rec)
 		return err == -E2BIG ? 0 : err;
 	info->bound |= rec->bound == 1;
 	info->seen_ns = MAX(info->seen_ns, rec->h.ns);
+	info->run_ns = info->run_ns ? MIN(info->run_ns, rec->h.ns) : rec->h.ns;
 	if (label[0])
 		info->label = picture__string(in->pic, label);
 	return 0;
@@ -92,6 +98,14 @@ const struct tso_info *seen__tso(const struct seen *s, uint64_t id)
 
 	HASH_FIND(hh, s->tso_infos, &id, sizeof(id), info);
 	return info;
+}
+
+bool seen__may_run(const struct seen *s, uint64_t tso, uint64_t ns)
+{
+	const struct tso_info *info = seen__tso(s, tso);
+
+	return !info ||
+	       ((!info->run_ns || ns >= info->run_ns) && (!info->end_ns || ns < info->end_ns));
 }
 
 /* ── safe calls and run queues ───────────────────────────────────────────────────────────── */

@@ -358,6 +358,8 @@ struct tso_info {
 	uint64_t living_ns;
 	uint16_t living_why;
 	uint64_t seen_ns; /* a record shows it alive then, maybe still to come; 0: none */
+	uint64_t run_ns;  /* it was first seen to run; 0: never */
+	uint64_t end_ns;  /* it was seen to have ended; 0: never */
 };
 
 /* It was seen to stop running at `ns`, for this reason (why_blocked). */
@@ -531,6 +533,9 @@ static inline bool seen__counters_are_of(const struct seen *s, uint64_t ns)
  */
 bool seen__is_counted(const struct seen *s, const struct ev *call, bool base);
 const struct tso_info *seen__tso(const struct seen *s, uint64_t id);
+/* Whether the Haskell thread may have run at `ns`: false before it was first seen, and after its
+ * end. */
+bool seen__may_run(const struct seen *s, uint64_t tso, uint64_t ns);
 /* Whether the system call waits for one of several events, or for a time. */
 bool seen__waits_for_events(uint32_t syscall);
 /*

@@ -198,7 +198,10 @@ static void by_next(const struct thread_builder *b, const struct seg *next, stru
 		ev->cap = ev->left = NO_CAP; /* those are of that sample's time */
 		/* so is the Haskell thread, if another one is known */
 		p->tso_guessed = !call || !call->tso;
-		ev->tso = p->tso_guessed ? ev->tso : call->tso;
+		if (!p->tso_guessed)
+			ev->tso = call->tso;
+		else if (!seen__may_run(b->l->seen, ev->tso, b->cursor))
+			ev->tso = 0;
 		p->ev = ev;
 	}
 }
