@@ -128,6 +128,27 @@ SS_INLINE void probe_tso(struct wire_target *t, struct wire_thread *seen, u64 ca
 	scratch_release(s);
 }
 
+/* Reports the Haskell thread whose call has ended, as one that runs again, if others have run on
+ * this OS thread during the call. */
+SS_INLINE void probe_tso_again(struct wire_target *t, struct wire_thread *seen, u64 incall,
+			       struct task_struct *task, u64 now)
+{
+	u64 tso = 0;
+	struct scratch *s;
+
+	if (!follow_tsos || (t->flags & WIRE_TARGET_UNCONFIRMED) ||
+	    mem_u64(0, &tso, incall + t->layout.incall_suspended_tso) || !tso ||
+	    tso == seen->last_tso)
+		return;
+	s = scratch_claim();
+	if (!s)
+		return;
+	__builtin_memset(&s->rts, 0, sizeof(s->rts));
+	rts_read_tso(0, t, stg_unforward(0, tso), &s->rts);
+	tso_note(t, seen, s, &s->rts, task->tgid, task->pid, now);
+	scratch_release(s);
+}
+
 /* Entry of the thread that hit a probe. Its open calls are known from here on. */
 SS_INLINE struct wire_thread *probe_thread(const struct wire_target *t, u32 tgid, u32 tid)
 {
@@ -335,6 +356,7 @@ SS_INLINE int probe_resume(struct user_regs *regs, struct wire_target *t, struct
 				    seen->depth + 1 + abandoned, 0);
 	}
 	probe_resuming(seen, &call, incall);
+	probe_tso_again(t, seen, incall, task, now);
 	/* Only samples show which part of the time of a call that calls back is its own. A call
 	 * within a callback counts as any other: no sum has its time yet. */
 	calls_back = site_finished(tgid, &call, now);

@@ -99,9 +99,11 @@ def replayed(t, output, *options):
     return [Report(t.dir / output)] if (t.dir / output).is_file() else []
 
 
-def test_moved(t):
-    """What a thread waits for is known although the collector has moved the thread since it was last seen."""
-    truth, report, _ = profile_run(t, "Waits", "collected", 1500, rts=("-N1",), options=(*LANES, "-F", "499"), steady=True)
+@cases("collected", "called")
+def test_waits_after(t, mode):
+    """What a thread waits for is known although, since it was last seen, the collector has moved it, or a safe call that
+    it made has called back."""
+    truth, report, _ = profile_run(t, "Waits", mode, 1500, rts=("-N1",), options=(*LANES, "-F", "499"), steady=True)
     main = max((lane for lane in haskell_lanes(report) if lane["bound"]), key=lambda lane: lane["wall_ns"])
     waited = main["states"]["blocked_mvar"]
     check(waited >= 0.85 * truth["waited_ns"], f"it waited for {truth['waited_ns']} ns: {main['states']}")

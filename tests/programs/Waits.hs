@@ -11,12 +11,16 @@
 --   stm        two threads wake each other by transactions, all the time
 --   seldom     the same a hundred times a second, by transactions and by MVars
 --   collected  computes for 3 ms, collects everything, and then waits for 20 ms, over and over
+--   called     the same with a safe call that calls back, instead of a collection
 module Main (main) where
 
 import Control.Concurrent
 import Control.Concurrent.STM
 import Control.Exception
 import Control.Monad
+import Foreign.C.Types
+import Foreign.Marshal.Array (withArray)
+import Foreign.Ptr
 import GHC.Clock
 import System.Environment
 import System.Exit
@@ -26,6 +30,10 @@ import System.Mem (performMajorGC)
 import Ready
 
 foreign import ccall safe "poll" cPoll :: Int -> Int -> Int -> IO Int
+
+type Compare = Ptr Int -> Ptr Int -> IO CInt
+foreign import ccall "wrapper" wrapCompare :: Compare -> IO (FunPtr Compare)
+foreign import ccall safe "qsort" cSort :: Ptr Int -> CSize -> CSize -> FunPtr Compare -> IO ()
 
 data Tree = Leaf | Node Tree !Int Tree
 
@@ -123,12 +131,18 @@ seldom seconds = do
   _ <- forkIO . forever $ atomically (readTVar v >>= \n -> when (n == 0) retry >> writeTVar v 0) >> putMVar box ()
   during seconds (threadDelay 10000 >> atomically (writeTVar v 1) >> takeMVar box)
 
-collected :: Double -> IO Double
-collected seconds = do
+callBack :: IO ()
+callBack = do
+  compare2 <- wrapCompare (\_ _ -> fromIntegral <$> cPoll 0 0 1)
+  withArray [2, 1] $ \p -> cSort p 2 8 compare2
+  freeHaskellFunPtr compare2
+
+after :: IO () -> Double -> IO Double
+after act seconds = do
   total <- newMVar 0
   _ <- during seconds $ do
     _ <- compute 0.003
-    performMajorGC
+    act
     waited <- timed (threadDelay 20000)
     modifyMVar_ total (\t -> pure $! t + waited)
   takeMVar total
@@ -152,6 +166,7 @@ main = do
     "return" -> allOf (replicate 6 (\done -> void (forkOn 0 (done (timed (during seconds (cPoll 0 0 3 >> void (compute 0.002))))))))
       >>= say "took_ns" . waited
     "stm" -> turns seconds >>= say "turns" . fromIntegral
-    "collected" -> collected seconds >>= say "waited_ns" . (* 1e9)
+    "collected" -> after performMajorGC seconds >>= say "waited_ns" . (* 1e9)
+    "called" -> after callBack seconds >>= say "waited_ns" . (* 1e9)
     "seldom" -> seldom seconds >>= say "turns" . fromIntegral
     _ -> die ("unknown mode " ++ mode)

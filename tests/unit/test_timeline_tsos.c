@@ -124,7 +124,6 @@ static void test_left_in_piece(void **state)
 	put_tso(&kit, 7, T0 + 45000, 0, "", 5, WIRE_TSO_UNKNOWN);
 	put(&kit, mk_off(&r, 7, T0 + 45000, T0 + 60000, T0 + 60000, WIRE_WHERE_RTS, STOP));
 	hs_sample(&kit, 7, T0 + 61000, 5);
-	/* and until the end */
 	put_tso(&kit, 7, T0 + 61500, 6, "", 5, 6);
 	put_tso(&kit, 7, T0 + 65000, 0, "", 6, 1);
 	put(&kit, mk_off(&r, 7, T0 + 65000, 0, END, WIRE_WHERE_NO_CAP, STOP));
@@ -134,8 +133,31 @@ static void test_left_in_piece(void **state)
 	assert_int_equal(lane->states_ns[HS_BLOCKED_MVAR], 35000);
 	assert_int_equal(lane->states_ns[HS_UNKNOWN], 15000);
 	assert_int_equal(lane->states_ns[HS_RUNNING], 15000);
-	assert_int_equal(lane->end_ns, END);
 	assert_int_equal(lane->states_ns[HS_BLOCKED_STM], END - (T0 + 65000));
+	timeline__free(kit.tl);
+}
+
+/* After a call too short for a record, in which another thread was seen, it waits as seen later. */
+static void test_left_after_call(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct pic_lane *lane;
+
+	(void)state;
+	kit_tsos(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	hs_sample(&kit, 7, T0 + 1000, 5);
+	put_tso(&kit, 7, T0 + 2000, 0, "", 5, 10);
+	put_tso(&kit, 7, T0 + 4000, 5, "", 0, 0);
+	put_tso(&kit, 7, T0 + 5000, 0, "", 5, 1);
+	put(&kit, mk_off(&r, 7, T0 + 5000, T0 + 20000, T0 + 20000, WIRE_WHERE_RTS, STOP));
+	hs_sample(&kit, 7, T0 + 21000, 5);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 22000));
+	finish(&kit);
+	lane = tso_of(picture__target(kit.pic, 0), 5);
+	assert_int_equal(lane->states_ns[HS_UNKNOWN], 0);
+	assert_true(lane->states_ns[HS_BLOCKED_MVAR] >= 15000);
 	timeline__free(kit.tl);
 }
 
@@ -144,7 +166,6 @@ static void test_left_in_piece(void **state)
 static void test_before_and_after(void **state)
 {
 	struct kit kit;
-	union rec r;
 	union {
 		union rec r;
 		struct wire_tso tso;
@@ -153,20 +174,20 @@ static void test_before_and_after(void **state)
 
 	(void)state;
 	kit_tsos(&kit);
-	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
-	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 3000));
-	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 5000));
+	put(&kit, mk_event(&u.r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_gc(&u.r, 7, WIRE_GC_START, T0 + 3000));
+	put(&kit, mk_gc(&u.r, 7, WIRE_GC_END, T0 + 5000));
 	put_tso(&kit, 7, T0 + 6000, 5, "", 0, 0);
 	hs_sample(&kit, 7, T0 + 6000, 5);
 	rec_head(&u.r, WIRE_TSO, 7, T0 + 8000, sizeof(u.tso));
 	u.tso.left_id = 5;
 	u.tso.left_what_next = 4; /* ThreadComplete */
 	put(&kit, &u.r);
-	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 8000));
-	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 10000));
-	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 14000));
-	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 16000));
-	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 20000));
+	put(&kit, mk_gc(&u.r, 7, WIRE_GC_START, T0 + 8000));
+	put(&kit, mk_gc(&u.r, 7, WIRE_GC_END, T0 + 10000));
+	put(&kit, mk_gc(&u.r, 7, WIRE_GC_START, T0 + 14000));
+	put(&kit, mk_gc(&u.r, 7, WIRE_GC_END, T0 + 16000));
+	put(&kit, mk_event(&u.r, WIRE_THREAD_EXIT, 7, T0 + 20000));
 	finish(&kit);
 	lane = tso_of(picture__target(kit.pic, 0), 5);
 	assert_int_equal(lane->start_ns, T0 + 5000);
@@ -563,6 +584,7 @@ int main(void)
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_between),
 		cmocka_unit_test(test_before_and_after),
+		cmocka_unit_test(test_left_after_call),
 		cmocka_unit_test(test_left_in_piece),
 		cmocka_unit_test(test_sampled_gcs),
 		cmocka_unit_test(test_not_asked_for),

@@ -107,8 +107,14 @@ static enum haskell_state state_in_gap(struct haskell_builder *b, uint64_t end,
 	note = b->note < b->n_notes ? &b->notes[b->note] : NULL;
 	if (note && note->ns <= end)
 		state = haskell_state__blocked(note->why);
+	/* out of a call that was too short for a record, it has run on */
+	for (size_t i = b->note + 1; !is_believed(state, next); i++) {
+		if (i >= b->n_notes || b->notes[i].ns > end)
+			return HS_UNKNOWN;
+		state = haskell_state__blocked(b->notes[i].why);
+	}
 	if (state != HS_UNKNOWN)
-		return is_believed(state, next) ? state : HS_UNKNOWN;
+		return state;
 	/* otherwise its OS thread had passed the capability on, and may just have waited */
 	if (otherwise == HS_BLOCKED_OTHER && !cap_was_idle(b, end))
 		return HS_UNKNOWN;
@@ -328,7 +334,7 @@ uint64_t haskell__end_of(struct haskell_builder *b, uint64_t end, uint8_t *ret_w
 			continue;
 		found = haskell_state__blocked(note->why);
 		if (!is_believed(found, NULL))
-			break;
+			continue;
 		*ret_waits = (uint8_t)found;
 		return waits_until(b, found, note->ns, end);
 	}
