@@ -125,6 +125,26 @@ def test_stacks(t, kind):
     check_complete(t.report().target(target.pid)["stacks"], 40)
 
 
+@cases("v", "thr")
+def test_outside(t, way):
+    """A C program that is in no call of Haskell when it is attached to; without -threaded no Task exists then."""
+    source, folder = ROOT / "tests" / "live" / "outside.c", BUILD / "programs" / "kinds" / f"outside-{way}"
+    path = compile_by(["ghc", "-v0", "-O1", "-no-hs-main", *(["-threaded"] if way == "thr" else []), "-outputdir",
+                       folder / "o.d", PROGRAMS / "Embed.hs", source, calls_object()],
+                      folder / "outside", PROGRAMS / "Embed.hs", source, calls_object())
+    target = Target([path])
+    t.started.append(target)
+    session = t.attach(target, *ALWAYS, "-F", "499")
+    time.sleep(2)
+    target.close_input()
+    check(target.wait() == 0, "the test program failed")
+    check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
+    got = t.report().target(target.pid)
+    check(got["ghc"]["way"] == f"rts_{way}" and got["ghc"]["layout_checked"], f"not checked: {got['ghc']}")
+    check(t.report().states()["haskell"] >= 0.2e9, f"{t.report().states()}")
+    check(got["stacks"]["haskell_complete"] >= 50, f"only few stacks: {got['stacks']}")
+
+
 # ── libraries that are loaded long after the program's start ──
 
 

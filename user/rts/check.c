@@ -197,6 +197,19 @@ static bool check_tsos(struct check_ctx *c, const struct layout *l, struct check
 	return true;
 }
 
+/*
+ * Without -threaded a Task exists only during hs_init and calls of Haskell (rts/RtsAPI.c,
+ * rts_unlock). While the C code that called hs_init is outside of them, the capability still points
+ * at the last one, which was freed.
+ */
+static bool has_no_task(const struct check_ctx *c)
+{
+	uint64_t head;
+
+	return !c->rts->threaded && c->rts->all_tasks.addr &&
+	       mem__read_u64(c->pid, c->rts->all_tasks.addr, &head) == 0 && head == 0;
+}
+
 /* One look at the process. */
 static void look(struct check_ctx *c, struct check_result *r)
 {
@@ -224,8 +237,9 @@ static void look(struct check_ctx *c, struct check_result *r)
 	if (most == 0) {
 		/* In the middle of hs_init there are capabilities, but no thread to run in them
 		 * yet. */
-		r->verdict = c->list->n == 0 && !check__has_heap(c->images) ? CHECK_NOT_READY
-									    : CHECK_FAILED;
+		bool unused = has_no_task(c) || !check__has_heap(c->images);
+
+		r->verdict = c->list->n == 0 && unused ? CHECK_NOT_READY : CHECK_FAILED;
 		snprintf(r->why, sizeof(r->why),
 			 "no Task confirms the offsets (%u capabilities, %u Tasks checked)",
 			 r->n_caps, c->list->n);
