@@ -102,8 +102,7 @@ static int open_pid(struct session *s, pid_t pid)
 		target__free(target);
 		if (time__monotonic_ns() > deadline) {
 			log_error("pid %d: its GHC runtime is not initialised, or not in use; try "
-				  "again when it "
-				  "runs Haskell code",
+				  "again when it runs Haskell code",
 				  pid);
 			return -ETIMEDOUT;
 		}
