@@ -114,12 +114,12 @@ const char *path__base(const char *path);
  */
 int array__reserve(void **array, size_t *cap, size_t need, size_t max, size_t elem);
 /* The same for a typed pointer, by way of void * because of the aliasing rules. Inline if there is
- * room. */
+ * an array with room. */
 #define ARRAY_RESERVE(array, cap, need, max)                                                       \
 	({                                                                                         \
 		size_t reserve_need_ = (need);                                                     \
 		int reserve_err_ = 0;                                                              \
-		if (reserve_need_ > (cap)) {                                                       \
+		if (!(array) || reserve_need_ > (cap)) {                                           \
 			void *reserve_ptr_ = (array);                                              \
 			reserve_err_ = array__reserve(&reserve_ptr_, &(cap), reserve_need_, (max), \
 						      sizeof(*(array)));                           \

@@ -76,6 +76,14 @@ static void skip_notes(struct haskell_builder *b)
 		b->note++;
 }
 
+/* The i-th note if it is one of up to `end`, or NULL. */
+static const struct tso_note *note_at(const struct haskell_builder *b, size_t i, uint64_t end)
+{
+	const struct tso_note *note = i < b->n_notes ? &b->notes[i] : NULL;
+
+	return note && note->ns <= end ? note : NULL;
+}
+
 void haskell__find_left(struct haskell_builder *b, uint64_t end)
 {
 	struct haskell_lane *lane = b->lane;
@@ -104,14 +112,15 @@ static enum haskell_state state_in_gap(struct haskell_builder *b, uint64_t end,
 		return (enum haskell_state)b->lane->waits;
 	/* The first sign of another thread in its place. */
 	skip_notes(b);
-	note = b->note < b->n_notes ? &b->notes[b->note] : NULL;
-	if (note && note->ns <= end)
+	note = note_at(b, b->note, end);
+	if (note)
 		state = haskell_state__blocked(note->why);
 	/* out of a call that was too short for a record, it has run on */
 	for (size_t i = b->note + 1; !is_believed(state, next); i++) {
-		if (i >= b->n_notes || b->notes[i].ns > end)
+		note = note_at(b, i, end);
+		if (!note)
 			return HS_UNKNOWN;
-		state = haskell_state__blocked(b->notes[i].why);
+		state = haskell_state__blocked(note->why);
 	}
 	if (state != HS_UNKNOWN)
 		return state;
