@@ -47,11 +47,9 @@ static struct wire_cost cost_of(struct kernel *kernel, pid_t pid)
 }
 
 /* Hits of all probes except those on collections. */
-static uint64_t hits_of(struct kernel *kernel, pid_t pid)
+static uint64_t call_hits(const struct wire_cost *cost)
 {
-	struct wire_cost cost = cost_of(kernel, pid);
-
-	return cost.probe_hits - MIN(cost.gc_hits, cost.probe_hits);
+	return cost->probe_hits - MIN(cost->gc_hits, cost->probe_hits);
 }
 
 /* The cost of one hit: the trap, and the programs' mean run time. */
@@ -82,11 +80,13 @@ static void enter(struct attached *a, enum probe_state state, uint64_t now)
 void budget__enter(struct kernel *kernel, struct attached *a, enum probe_state state,
 		   uint64_t now_ns)
 {
+	struct wire_cost cost = cost_of(kernel, a->pid);
+
 	enter(a, state, now_ns);
 	a->checked_ns = now_ns;
-	a->checked_hits = hits_of(kernel, a->pid);
+	a->checked_hits = call_hits(&cost);
 	a->gc_checked_ns = now_ns;
-	a->gc_checked_hits = cost_of(kernel, a->pid).gc_hits;
+	a->gc_checked_hits = cost.gc_hits;
 }
 
 /* Targets that share the probes change state with the first one, and wait for it to try again. */
@@ -168,9 +168,10 @@ static void ask_prices(struct kernel *kernel, struct prices *prices)
 	prices->known = true;
 }
 
-static void check(struct kernel *kernel, struct attached *a, uint64_t each, uint64_t now)
+static void check(struct kernel *kernel, struct attached *a, uint64_t hits, uint64_t each,
+		  uint64_t now)
 {
-	uint64_t hits = hits_of(kernel, a->pid), window = now - a->checked_ns;
+	uint64_t window = now - a->checked_ns;
 	double percent = 100.0 * (double)(hits - a->checked_hits) * (double)each / (double)window;
 	bool over = percent > kernel->max_overhead_percent;
 
@@ -238,10 +239,10 @@ static void lighten(struct kernel *kernel, struct attached *a, double percent, d
 	gc_probes__set(kernel, a, GC_PROBES_ALL);
 }
 
-static void check_gc(struct kernel *kernel, struct attached *a, const struct gc_prices *prices,
-		     uint64_t now)
+static void check_gc(struct kernel *kernel, struct attached *a, uint64_t total,
+		     const struct gc_prices *prices, uint64_t now)
 {
-	uint64_t total = cost_of(kernel, a->pid).gc_hits, hits = total - a->gc_checked_hits;
+	uint64_t hits = total - a->gc_checked_hits;
 	enum gc_probes on = gc_probes__set_now(a);
 	uint64_t window = now - a->gc_checked_ns;
 	double percent = budget__gc_percent(prices, on, on, hits, window);
@@ -324,15 +325,23 @@ void kernel__budget(struct kernel *kernel, uint64_t now_ns)
 		return;
 	kernel->budget_ns = now_ns;
 	while ((a = kernel__next(kernel, a))) {
+		struct wire_cost cost = {};
+		bool known = false;
+
 		if (a->state == PROBES_OFF && now_ns - a->since_ns >= a->retry_ns) {
 			try_again(kernel, a, now_ns);
 		} else if (is_due(kernel, a, now_ns)) {
 			ask_prices(kernel, &prices);
-			check(kernel, a, prices.call_ns, now_ns);
+			cost = cost_of(kernel, a->pid);
+			known = true;
+			check(kernel, a, call_hits(&cost), prices.call_ns, now_ns);
 		}
+		/* not if the other check has just begun both periods anew */
 		if (is_gc_due(kernel, a, now_ns)) {
 			ask_prices(kernel, &prices);
-			check_gc(kernel, a, &prices.gc, now_ns);
+			if (!known)
+				cost = cost_of(kernel, a->pid);
+			check_gc(kernel, a, cost.gc_hits, &prices.gc, now_ns);
 		}
 	}
 }
