@@ -109,17 +109,12 @@ SS_INLINE void probe_ready(struct wire_target *t, struct task_struct *task, u64 
 	ring_put(&rec, sizeof(rec), BPF_RB_FORCE_WAKEUP);
 }
 
-/* Reports the Haskell thread that makes a call, as one that runs. */
-SS_INLINE void probe_tso(struct wire_target *t, struct wire_thread *seen, u64 cap,
-			 struct task_struct *task, u64 now)
+/* Reports the Haskell thread as one that runs. */
+SS_INLINE void probe_tso_runs(struct wire_target *t, struct wire_thread *seen, u64 tso,
+			      struct task_struct *task, u64 now)
 {
-	u64 tso = 0;
-	struct scratch *s;
+	struct scratch *s = scratch_claim();
 
-	if (!follow_tsos || (t->flags & WIRE_TARGET_UNCONFIRMED) ||
-	    mem_u64(0, &tso, cap + t->layout.cap_current_tso) || !tso)
-		return;
-	s = scratch_claim();
 	if (!s)
 		return;
 	__builtin_memset(&s->rts, 0, sizeof(s->rts));
@@ -128,25 +123,30 @@ SS_INLINE void probe_tso(struct wire_target *t, struct wire_thread *seen, u64 ca
 	scratch_release(s);
 }
 
-/* Reports the Haskell thread whose call has ended, as one that runs again, if others have run on
- * this OS thread during the call. */
+/* The Haskell thread that makes a call runs. */
+SS_INLINE void probe_tso(struct wire_target *t, struct wire_thread *seen, u64 cap,
+			 struct task_struct *task, u64 now)
+{
+	u64 tso = 0;
+
+	if (!follow_tsos || (t->flags & WIRE_TARGET_UNCONFIRMED) ||
+	    mem_u64(0, &tso, cap + t->layout.cap_current_tso) || !tso)
+		return;
+	probe_tso_runs(t, seen, tso, task, now);
+}
+
+/* The Haskell thread whose call has ended runs again, if others have run on this OS thread during
+ * the call. A collection on another thread may be moving it. */
 SS_INLINE void probe_tso_again(struct wire_target *t, struct wire_thread *seen, u64 incall,
 			       struct task_struct *task, u64 now)
 {
 	u64 tso = 0;
-	struct scratch *s;
 
 	if (!follow_tsos || (t->flags & WIRE_TARGET_UNCONFIRMED) ||
 	    mem_u64(0, &tso, incall + t->layout.incall_suspended_tso) || !tso ||
 	    tso == seen->last_tso)
 		return;
-	s = scratch_claim();
-	if (!s)
-		return;
-	__builtin_memset(&s->rts, 0, sizeof(s->rts));
-	rts_read_tso(0, t, stg_unforward(0, tso), &s->rts);
-	tso_note(t, seen, s, &s->rts, task->tgid, task->pid, now);
-	scratch_release(s);
+	probe_tso_runs(t, seen, stg_unforward(0, tso), task, now);
 }
 
 /* Entry of the thread that hit a probe. Its open calls are known from here on. */

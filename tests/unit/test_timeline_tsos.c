@@ -64,6 +64,33 @@ static void hs_sample(struct kit *kit, pid_t tid, uint64_t ns, uint64_t tso)
 	put(kit, of_tso(mk_sample(&r, tid, ns, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP), tso));
 }
 
+/* A kit with one OS thread. */
+static void kit_of_7(struct kit *kit)
+{
+	union rec r;
+
+	kit_tsos(kit);
+	put(kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+}
+
+/* It waits in the runtime. */
+static void rts_off(struct kit *kit, uint64_t start, uint64_t end)
+{
+	union rec r;
+
+	put(kit, mk_off(&r, 7, start, end, end, WIRE_WHERE_RTS, STOP));
+}
+
+/* Ends the kit of one OS thread; returns the lane of Haskell thread 5. */
+static const struct pic_lane *lane_at_end(struct kit *kit, uint64_t end)
+{
+	union rec r;
+
+	put(kit, mk_event(&r, WIRE_THREAD_EXIT, 7, end));
+	finish(kit);
+	return tso_of(picture__target(kit->pic, 0), 5);
+}
+
 /* 5 runs, blocks on an MVar, and runs again on another OS thread and capability. */
 static void test_states(void **state)
 {
@@ -112,24 +139,21 @@ static void test_left_in_piece(void **state)
 	const struct pic_lane *lane;
 
 	(void)state;
-	kit_tsos(&kit);
-	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	kit_of_7(&kit);
 	hs_sample(&kit, 7, T0 + 1000, 5);
 	put_tso(&kit, 7, T0 + 1500, 6, "", 5, 14);
 	put_tso(&kit, 7, T0 + 5000, 0, "", 6, 1);
-	put(&kit, mk_off(&r, 7, T0 + 5000, T0 + 40000, T0 + 40000, WIRE_WHERE_RTS, STOP));
+	rts_off(&kit, T0 + 5000, T0 + 40000);
 	hs_sample(&kit, 7, T0 + 41000, 5);
 	put_tso(&kit, 7, T0 + 41500, 6, "", 5, 14);
 	put_tso(&kit, 7, T0 + 42000, 5, "", 6, 1);
 	put_tso(&kit, 7, T0 + 45000, 0, "", 5, WIRE_TSO_UNKNOWN);
-	put(&kit, mk_off(&r, 7, T0 + 45000, T0 + 60000, T0 + 60000, WIRE_WHERE_RTS, STOP));
+	rts_off(&kit, T0 + 45000, T0 + 60000);
 	hs_sample(&kit, 7, T0 + 61000, 5);
 	put_tso(&kit, 7, T0 + 61500, 6, "", 5, 6);
 	put_tso(&kit, 7, T0 + 65000, 0, "", 6, 1);
 	put(&kit, mk_off(&r, 7, T0 + 65000, 0, END, WIRE_WHERE_NO_CAP, STOP));
-	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, END));
-	finish(&kit);
-	lane = tso_of(picture__target(kit.pic, 0), 5);
+	lane = lane_at_end(&kit, END);
 	assert_int_equal(lane->states_ns[HS_BLOCKED_MVAR], 35000);
 	assert_int_equal(lane->states_ns[HS_UNKNOWN], 15000);
 	assert_int_equal(lane->states_ns[HS_RUNNING], 15000);
@@ -141,21 +165,17 @@ static void test_left_in_piece(void **state)
 static void test_left_after_call(void **state)
 {
 	struct kit kit;
-	union rec r;
 	const struct pic_lane *lane;
 
 	(void)state;
-	kit_tsos(&kit);
-	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	kit_of_7(&kit);
 	hs_sample(&kit, 7, T0 + 1000, 5);
 	put_tso(&kit, 7, T0 + 2000, 0, "", 5, 10);
-	put(&kit, mk_off(&r, 7, T0 + 2000, T0 + 3000, T0 + 3000, WIRE_WHERE_RTS, STOP));
+	rts_off(&kit, T0 + 2000, T0 + 3000);
 	put_tso(&kit, 7, T0 + 5000, 0, "", 5, 1);
-	put(&kit, mk_off(&r, 7, T0 + 5000, T0 + 20000, T0 + 20000, WIRE_WHERE_RTS, STOP));
+	rts_off(&kit, T0 + 5000, T0 + 20000);
 	hs_sample(&kit, 7, T0 + 21000, 5);
-	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 22000));
-	finish(&kit);
-	lane = tso_of(picture__target(kit.pic, 0), 5);
+	lane = lane_at_end(&kit, T0 + 22000);
 	assert_true(lane->states_ns[HS_BLOCKED_MVAR] >= 15000);
 	timeline__free(kit.tl);
 }
@@ -172,8 +192,7 @@ static void test_before_and_after(void **state)
 	const struct pic_lane *lane;
 
 	(void)state;
-	kit_tsos(&kit);
-	put(&kit, mk_event(&u.r, WIRE_THREAD_NEW, 7, T0));
+	kit_of_7(&kit);
 	put(&kit, mk_gc(&u.r, 7, WIRE_GC_START, T0 + 3000));
 	put(&kit, mk_gc(&u.r, 7, WIRE_GC_END, T0 + 5000));
 	put_tso(&kit, 7, T0 + 6000, 5, "", 0, 0);
@@ -186,9 +205,7 @@ static void test_before_and_after(void **state)
 	put(&kit, mk_gc(&u.r, 7, WIRE_GC_END, T0 + 10000));
 	put(&kit, mk_gc(&u.r, 7, WIRE_GC_START, T0 + 14000));
 	put(&kit, mk_gc(&u.r, 7, WIRE_GC_END, T0 + 16000));
-	put(&kit, mk_event(&u.r, WIRE_THREAD_EXIT, 7, T0 + 20000));
-	finish(&kit);
-	lane = tso_of(picture__target(kit.pic, 0), 5);
+	lane = lane_at_end(&kit, T0 + 20000);
 	assert_int_equal(lane->start_ns, T0 + 5000);
 	assert_int_equal(lane->states_ns[HS_RUNNING], 3000);
 	assert_int_equal(lane->end_ns, T0 + 8000);
@@ -203,8 +220,7 @@ static void test_between(void **state)
 	const struct pic_lane *lane;
 
 	(void)state;
-	kit_tsos(&kit);
-	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	kit_of_7(&kit);
 	hs_sample(&kit, 7, T0 + 1000, 5);
 	hs_sample(&kit, 7, T0 + 3000, 6);
 	hs_sample(&kit, 7, T0 + 5000, 5);
@@ -217,9 +233,7 @@ static void test_between(void **state)
 	/* 5 blocks in STM until the session ends; 6 has finished */
 	put_tso(&kit, 7, T0 + 22000, 0, "", 5, 6);
 	put(&kit, mk_off(&r, 7, T0 + 22000, 0, END, WIRE_WHERE_NO_CAP, STOP));
-	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, END));
-	finish(&kit);
-	lane = tso_of(picture__target(kit.pic, 0), 5);
+	lane = lane_at_end(&kit, END);
 	check_tso_slice(lane, 0, T0, T0 + 2000, HS_RUNNING, 1);
 	check_tso_slice(lane, 1, T0 + 2000, T0 + 4000, HS_UNKNOWN, NO_CAP);
 	check_tso_slice(lane, 2, T0 + 4000, T0 + 6000, HS_RUNNING, 1);
