@@ -81,6 +81,15 @@ struct {
 	__type(value, struct wire_heap_state);
 } heaps SEC(".maps");
 
+/* The same, created as a target's first Haskell thread stops. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, WIRE_MAX_TARGETS);
+	__type(key, u32);
+	__type(value, struct wire_off_tsos);
+} off_tsos SEC(".maps");
+
 /* Executables known to user space: a process that runs one is a target from its first
  * instruction. */
 struct {
@@ -160,6 +169,13 @@ struct {
 	__type(key, u32);
 	__type(value, struct wire_heap_state);
 } zero_heap SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct wire_off_tsos);
+} zero_off_tsos SEC(".maps");
 
 /* A record being built: a head of at most SCRATCH_HEAD bytes, followed by frames. */
 #define SCRATCH_HEAD 136

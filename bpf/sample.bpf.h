@@ -230,6 +230,7 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, struct wire_target *t
 	if (seen && follow_tsos) {
 		s->rts = rec->rts;
 		tso_note(t, seen, s, &s->rts, task->tgid, task->pid, now);
+		tso_look_round(t, s, (u64)task->tgid << 32 | task->pid, now);
 	}
 	return 0;
 }

@@ -162,6 +162,8 @@ enum wire_type {
 	WIRE_HEAP = 16,	    /* struct wire_heap: the heap at the end of a collection */
 	WIRE_ALLOCATED = 17,   /* struct wire_allocated: right after a WIRE_SAMPLE */
 	WIRE_THREAD_NAME = 18, /* struct wire_thread_event: a thread got another name, `comm` */
+	WIRE_TSO_WAITS =
+		19, /* struct wire_tso_waits: a TSO waits for something else, or has ended */
 };
 
 /* Every record starts with this header. `size` includes it. */
@@ -309,6 +311,16 @@ struct wire_tso {
 	char label[64];	      /* label of `id`; "" if none or not known */
 };
 WIRE_ASSERT_SIZE(struct wire_tso, 112);
+
+/* A TSO that does not run, looked at in its memory from time to time. */
+struct wire_tso_waits {
+	struct wire_hdr h; /* of the thread in which it was looked at */
+	__u64 id;
+	__u64 since_ns; /* when it was last found as before */
+	__u32 why;	/* why_blocked */
+	__u32 what_next;
+};
+WIRE_ASSERT_SIZE(struct wire_tso_waits, 48);
 
 /* ThreadKilled, ThreadComplete: rts/include/rts/Constants.h, 9.0 to 9.14 */
 static inline __attribute__((always_inline)) int wire_tso_has_ended(__u64 what_next)
@@ -607,6 +619,25 @@ struct wire_heap_state {
 	__u64 before[WIRE_HEAP_CAPS]; /* bytes each had allocated by its last sample; 0: unknown */
 };
 WIRE_ASSERT_SIZE(struct wire_heap_state, 616);
+
+/* How many of a target's TSOs are looked at between their turns; a power of two. */
+#define WIRE_OFF_TSOS 256
+
+struct wire_off_tso {
+	__u64 tso, id; /* id 0: none */
+	__u64 looked_ns;
+	__u32 why; /* why_blocked at that time */
+	__u32 _pad;
+};
+
+/* Value of `off_tsos`, keyed by tgid: TSOs that have stopped and were not seen to run since, each
+ * in the place that its id gives it. */
+struct wire_off_tsos {
+	__u32 next; /* the place to look at next */
+	__u32 _pad;
+	struct wire_off_tso v[WIRE_OFF_TSOS];
+};
+WIRE_ASSERT_SIZE(struct wire_off_tsos, 8200);
 
 /* Value of `call_sites`; counters only grow. */
 struct wire_site {

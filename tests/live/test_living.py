@@ -109,6 +109,21 @@ def test_waits_after(t, mode):
     check(waited >= 0.85 * truth["waited_ns"], f"it waited for {truth['waited_ns']} ns: {main['states']}")
 
 
+@cases("thr", "v")
+def test_queued(t, way):
+    """A thread that got what it waited for waits for the capability from then on, although no record shows it before it
+    runs."""
+    truth, report, _ = profile_run(t, "Waits", "queued", 3000, way=way, rts=("-N1",) if way == "thr" else (),
+                                   options=(*LANES, "-F", "99"), steady=True)
+    waiters = [lane["states"] for lane in haskell_lanes(report) if not lane["bound"] and lane["wall_ns"] > 0.5e9
+               and lane["states"]["blocked_mvar"] > 0.2e9]
+    check(len(waiters) >= 2, f"{len(waiters)} waiters were seen")
+    waited, queued = (sum(states[name] for states in waiters) for name in ("blocked_mvar", "runnable"))
+    share = truth["queued_ns"] / (truth["waited_ns"] + truth["queued_ns"])
+    check(abs(queued / (waited + queued) - share) < 0.12,
+          f"they waited for {waited} ns, and were ready for {queued} ns: of their time ready should be {share}")
+
+
 def test_short_lived(t):
     """The same without windows, and in a replay. A replay in windows has no wait that the whole session lacks, and
     all of the wait of the thread that waits to the end."""

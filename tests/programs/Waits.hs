@@ -12,6 +12,8 @@
 --   seldom     the same a hundred times a second, by transactions and by MVars
 --   collected  computes for 3 ms, collects everything, and then waits for 20 ms, over and over
 --   called     the same with a safe call that calls back, instead of a collection
+--   queued     six threads wait for what a seventh puts into their MVars every 100 ms, and then for
+--              three computing threads to leave the capability to them (-N1)
 module Main (main) where
 
 import Control.Concurrent
@@ -147,6 +149,25 @@ after act seconds = do
     modifyMVar_ total (\t -> pure $! t + waited)
   takeMVar total
 
+-- | How long the six waited for their MVars in all, and how long for the capability after that.
+queued :: Double -> IO (Double, Double)
+queued seconds = do
+  totals <- newMVar (0, 0)
+  boxes <- replicateM 6 newEmptyMVar
+  forM_ boxes $ \box -> forkIO . forever $ do
+    before <- getMonotonicTime
+    put <- takeMVar box
+    now <- getMonotonicTime
+    _ <- compute 0.001
+    modifyMVar_ totals (\(w, q) -> let (w', q') = (w + put - before, q + now - put) in w' `seq` q' `seq` pure (w', q'))
+  computed <- replicateM 3 $ do
+    done <- newEmptyMVar
+    _ <- forkIO (compute seconds >>= putMVar done)
+    pure done
+  _ <- during (seconds - 0.2) (threadDelay 100000 >> forM_ boxes (\box -> getMonotonicTime >>= putMVar box))
+  mapM_ takeMVar computed
+  takeMVar totals
+
 main :: IO ()
 main = do
   args <- getArgs
@@ -168,5 +189,6 @@ main = do
     "stm" -> turns seconds >>= say "turns" . fromIntegral
     "collected" -> after performMajorGC seconds >>= say "waited_ns" . (* 1e9)
     "called" -> after callBack seconds >>= say "waited_ns" . (* 1e9)
+    "queued" -> queued seconds >>= \(w, q) -> putStrLn ("{\"waited_ns\": " ++ show (w * 1e9) ++ ", \"queued_ns\": " ++ show (q * 1e9) ++ "}")
     "seldom" -> seldom seconds >>= say "turns" . fromIntegral
     _ -> die ("unknown mode " ++ mode)

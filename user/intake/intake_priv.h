@@ -159,6 +159,7 @@ int notes__caps(struct seen *s, uint64_t ns, uint32_t n, uint64_t disabled);
 /* Finds or creates the info of a Haskell thread. -E2BIG: there are too many; -ENOMEM. */
 int notes__tso_info(struct seen *s, uint64_t id, struct tso_info **ret_info);
 int notes__tso(struct intake *in, struct seen *s, const struct wire_tso *rec);
+int notes__tso_waits(struct intake *in, struct seen *s, const struct wire_tso_waits *rec);
 int notes__flow(struct seen *s, pid_t tid, const struct ev *call);
 int notes__queued(struct seen *s, uint64_t ns, uint64_t queued);
 int notes__starved(struct seen *s, uint64_t ns, uint64_t queued);

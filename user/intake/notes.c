@@ -23,7 +23,7 @@ int notes__caps(struct seen *s, uint64_t ns, uint32_t n, uint64_t disabled)
 
 /* ── Haskell threads ─────────────────────────────────────────────────────────────────────── */
 
-static int note_left(struct intake *in, struct seen *s, const struct wire_tso *rec)
+static int add_note(struct intake *in, struct seen *s, const struct tso_note *note)
 {
 	int err = ARRAY_RESERVE(s->tso_notes, s->tso_notes_cap, s->n_tso_notes + 1,
 				in->opts.max_records);
@@ -32,13 +32,47 @@ static int note_left(struct intake *in, struct seen *s, const struct wire_tso *r
 		s->left_out++;
 		return err == -E2BIG ? -ENOSPC : err;
 	}
-	s->tso_notes[s->n_tso_notes++] = (struct tso_note){
+	s->tso_notes[s->n_tso_notes++] = *note;
+	return 0;
+}
+
+static int note_left(struct intake *in, struct seen *s, const struct wire_tso *rec)
+{
+	const struct tso_note left = {
 		.tso = rec->left_id,
 		.ns = rec->h.ns,
 		.why = rec->left_why,
 		.ended = wire_tso_has_ended(rec->left_what_next),
 	};
-	return 0;
+
+	return add_note(in, s, &left);
+}
+
+static void note_end(struct seen *s, uint64_t id, uint64_t ns)
+{
+	struct tso_info *info;
+
+	HASH_FIND(hh, s->tso_infos, &id, sizeof(id), info);
+	if (info && !info->end_ns)
+		info->end_ns = ns;
+}
+
+int notes__tso_waits(struct intake *in, struct seen *s, const struct wire_tso_waits *rec)
+{
+	const struct tso_note look = {
+		.tso = rec->id,
+		.ns = rec->h.ns,
+		.since_ns = MIN(rec->since_ns, rec->h.ns),
+		.why = (uint16_t)MIN(rec->why, WIRE_TSO_UNKNOWN),
+		.ended = wire_tso_has_ended(rec->what_next),
+		.is_look = true,
+	};
+
+	if (!in->opts.haskell || !rec->id)
+		return 0;
+	if (look.ended)
+		note_end(s, rec->id, rec->h.ns);
+	return add_note(in, s, &look);
 }
 
 int notes__tso_info(struct seen *s, uint64_t id, struct tso_info **ret_info)
@@ -73,11 +107,8 @@ int notes__tso(struct intake *in, struct seen *s, const struct wire_tso *rec)
 		return 0;
 	if (rec->left_id)
 		err = note_left(in, s, rec);
-	if (!err && wire_tso_has_ended(rec->left_what_next)) {
-		HASH_FIND(hh, s->tso_infos, &rec->left_id, sizeof(rec->left_id), info);
-		if (info && !info->end_ns)
-			info->end_ns = rec->h.ns;
-	}
+	if (!err && wire_tso_has_ended(rec->left_what_next))
+		note_end(s, rec->left_id, rec->h.ns);
 	if (err || !rec->id)
 		return err;
 	memcpy(label, rec->label, sizeof(rec->label));

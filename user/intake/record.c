@@ -76,6 +76,14 @@ static int take_tso(struct intake *in, struct seen *s, const struct view *view)
 	return notes__tso(in, s, &rec);
 }
 
+static int take_tso_waits(struct intake *in, struct seen *s, const struct view *view)
+{
+	struct wire_tso_waits rec;
+
+	view__fixed(view, &rec, sizeof(rec));
+	return notes__tso_waits(in, s, &rec);
+}
+
 /*
  * The start in /proc is at most a clock tick (10 ms) early, and it precedes its record by a while,
  * as copy_process() may be interrupted between the two (kernel/fork.c). No tid is reused that soon.
@@ -134,6 +142,7 @@ static bool size_fits(const struct wire_hdr *h, size_t size)
 		[WIRE_HEAP] = sizeof(struct wire_heap),
 		[WIRE_ALLOCATED] = sizeof(struct wire_allocated),
 		[WIRE_THREAD_NAME] = sizeof(struct wire_thread_event),
+		[WIRE_TSO_WAITS] = sizeof(struct wire_tso_waits),
 	};
 
 	return h->type < ARRAY_SIZE(least) && least[h->type] && h->size <= size &&
@@ -239,6 +248,8 @@ static int take_record(struct intake *in, const void *rec, size_t size)
 		return take_gc(s, &view);
 	if (h.type == WIRE_TSO)
 		return take_tso(in, s, &view);
+	if (h.type == WIRE_TSO_WAITS)
+		return take_tso_waits(in, s, &view);
 	if (h.type == WIRE_THREAD_NAME)
 		return take_thread_name(s, &view);
 	/* before the thread is looked up, since this may free threads that have ended */

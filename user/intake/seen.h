@@ -362,11 +362,13 @@ struct tso_info {
 	uint64_t end_ns;  /* it was seen to have ended; 0: never */
 };
 
-/* It was seen to stop running at `ns`, for this reason (why_blocked). */
+/* It was seen to stop running at `ns`, for this reason (why_blocked); or looked at when it did not
+ * run, and found to wait for something else than at since_ns. */
 struct tso_note {
 	uint64_t tso, ns;
+	uint64_t since_ns;
 	uint16_t why; /* or WIRE_TSO_UNKNOWN */
-	bool ended;
+	bool ended, is_look;
 };
 
 struct seen_points {

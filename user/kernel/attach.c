@@ -227,6 +227,13 @@ static void remove_target(struct kernel *kernel, struct attached *a)
 	free(a);
 }
 
+/* Forgets what the BPF side keeps of a process besides its entry. */
+static void forget_state(struct kernel *kernel, __u32 key)
+{
+	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.heaps), &key);
+	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.off_tsos), &key);
+}
+
 static int attach(struct kernel *kernel, const struct target_info *info, uid_t account, __u32 flags,
 		  uint64_t *ret_since_ns)
 {
@@ -259,7 +266,7 @@ static int attach(struct kernel *kernel, const struct target_info *info, uid_t a
 	err = bpf_map_update_elem(costs, &key, &cost, BPF_NOEXIST);
 	/* a probe in flight when an earlier process with this pid ended may have recreated it */
 	if (!err)
-		bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.heaps), &key);
+		forget_state(kernel, key);
 	since = time__monotonic_ns();
 	if (!err || err == -EEXIST)
 		err = target__put(kernel, a, BPF_ANY);
@@ -393,7 +400,7 @@ void kernel__detach(struct kernel *kernel, pid_t pid)
 		__atomic_fetch_sub(&kernel->skel->bss->all_targets, 1, __ATOMIC_SEQ_CST);
 	users__threads_left(kernel, deleted);
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.costs), &key);
-	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.heaps), &key);
+	forget_state(kernel, key);
 	if (a)
 		remove_target(kernel, a);
 }

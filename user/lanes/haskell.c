@@ -17,10 +17,11 @@
 struct haskell {
 	struct haskell_lane *hash, **v;
 	size_t n, cap, max;
-	uint64_t left_out_ns;	/* time of threads without room for a lane, since the last cut */
-	struct claims claims;	/* not put yet */
-	struct tso_note *notes; /* while lanes advance: what was seen, by thread and time */
-	size_t n_notes;
+	uint64_t left_out_ns; /* time of threads without room for a lane, since the last cut */
+	struct claims claims; /* not put yet */
+	/* while lanes advance, what was seen: stops, then looks, each by thread and time */
+	struct tso_note *notes;
+	size_t n_notes, n_stops;
 };
 
 int haskell__new(size_t max, struct haskell **ret_haskell)
@@ -203,13 +204,15 @@ static int put_claim(void *ctx, const struct claim *c, uint64_t end)
 
 /* ── one thread ──────────────────────────────────────────────────────────────────────────── */
 
-static void notes_of(const struct haskell *h, uint64_t tso, struct haskell_builder *b)
+/* The thread's notes among n. */
+static const struct tso_note *notes_of(const struct tso_note *v, size_t n, uint64_t tso,
+				       size_t *ret_n)
 {
-	size_t from = search__first(h->n_notes, i, h->notes[i].tso >= tso);
-	size_t to = search__first(h->n_notes, k, h->notes[k].tso > tso);
+	size_t from = search__first(n, i, v[i].tso >= tso);
+	size_t to = search__first(n, k, v[k].tso > tso);
 
-	b->notes = h->notes + from;
-	b->n_notes = to - from;
+	*ret_n = to - from;
+	return v + from;
 }
 
 /* Puts what follows the thread's last piece. */
@@ -220,6 +223,8 @@ static int go_on(struct haskell_builder *b, uint64_t until)
 	uint64_t end;
 	uint8_t waits;
 
+	if (!err)
+		err = haskell__put_looks(b, until, NULL);
 	if (err)
 		return err;
 	end = haskell__end_of(b, until, &waits);
@@ -246,13 +251,15 @@ static int go_on(struct haskell_builder *b, uint64_t until)
 static int advance_one(struct lanes *l, struct haskell_lane *lane, const struct claim *v, size_t n,
 		       uint64_t until, bool last)
 {
+	const struct haskell *h = l->haskell;
 	struct haskell_builder b = {.l = l, .lane = lane, .at_last = HS_UNKNOWN};
 	struct claim_walk walk = {
 		.cursor = lane->cursor, .put = put_claim, .gap = haskell__put_gap, .ctx = &b};
 	int err;
 
 	b.cursor = &walk.cursor;
-	notes_of(l->haskell, lane->tso, &b);
+	b.notes = notes_of(h->notes, h->n_stops, lane->tso, &b.n_notes);
+	b.looks = notes_of(h->notes + h->n_stops, h->n_notes - h->n_stops, lane->tso, &b.n_looks);
 	err = claims__walk(&walk, v, n, until);
 	if (!err && last)
 		err = go_on(&b, until);
@@ -273,7 +280,7 @@ static int by_note(const void *pa, const void *pb)
 {
 	const struct tso_note *a = pa, *b = pb;
 
-	return CMP(a->tso, b->tso) ?: CMP(a->ns, b->ns);
+	return CMP(a->is_look, b->is_look) ?: CMP(a->tso, b->tso) ?: CMP(a->ns, b->ns);
 }
 
 static int sort_notes(struct haskell *h, const struct seen *s)
@@ -287,6 +294,7 @@ static int sort_notes(struct haskell *h, const struct seen *s)
 		memcpy(h->notes, s->tso_notes, s->n_tso_notes * sizeof(*h->notes));
 	h->n_notes = s->n_tso_notes;
 	qsort(h->notes, h->n_notes, sizeof(*h->notes), by_note);
+	h->n_stops = search__first(h->n_notes, i, h->notes[i].is_look);
 	return 0;
 }
 

@@ -2,8 +2,8 @@
 /*
  * haskell_gaps: what Haskell threads do between two pieces, and after the last one. The reason for
  * being off is known if the thread's memory could be read when another thread was seen in its place
- * (struct wire_tso), or by a look into it at the end; otherwise it is inferred from what the OS
- * thread did meanwhile.
+ * (struct wire_tso), by looks into it since (struct wire_tso_waits), or by one at the end;
+ * otherwise it is inferred from what the OS thread did meanwhile.
  */
 #include "haskell_priv.h"
 
@@ -189,6 +189,55 @@ int haskell__put_wait(struct haskell_builder *b, uint64_t end, const struct clai
 	return err;
 }
 
+/* ── what it waits for later ─────────────────────────────────────────────────────────────── */
+
+/*
+ * When the thread began to wait for what a look found: in the middle between this look and the
+ * previous one, as with samples, but it was not ready while its capability had nothing to do. One
+ * that is dead by now, and had to wait, may have ended soon after the previous look: nothing is
+ * known of the time between.
+ */
+static uint64_t changed_at(const struct haskell_builder *b, const struct tso_note *look,
+			   enum haskell_state before)
+{
+	const struct idle *idle = caps__idle(b->l, b->lane->last_cap);
+	uint64_t from = look->since_ns, to = look->ns;
+
+	if (before == HS_RUNNABLE)
+		to = ready_until(b, to);
+	else if (look->ended)
+		to = from;
+	else if (idle && haskell_state__blocked(look->why) == HS_RUNNABLE)
+		from = MAX(from, idle__last_long(idle, to));
+	return from < to ? from + (to - from) / 2 : to;
+}
+
+int haskell__put_looks(struct haskell_builder *b, uint64_t end, const struct claim *next)
+{
+	int err = 0;
+
+	for (; !err && b->look < b->n_looks && b->looks[b->look].ns <= end; b->look++) {
+		const struct tso_note *look = &b->looks[b->look];
+		uint64_t at;
+
+		if (look->ns <= *b->cursor)
+			continue;
+		at = changed_at(b, look, state_in_gap(b, look->ns, next));
+		if (at > *b->cursor) {
+			haskell__find_left(b, at);
+			err = haskell__put_wait(b, at, next);
+			*b->cursor = at;
+		}
+		b->lane->ran_unseen = b->lost = false;
+		b->lane->waits = HS_UNKNOWN;
+		if (look->ended)
+			b->lane->left = HS_UNKNOWN;
+		else
+			b->lane->waits = (uint8_t)haskell_state__blocked(look->why);
+	}
+	return err;
+}
+
 /* The first note of a stop after which the thread goes on, at or after `ns`; NULL: none up to
  * `end`. */
 static const struct tso_note *next_stop(const struct haskell_builder *b, uint64_t ns, uint64_t end)
@@ -215,7 +264,9 @@ int haskell__leave_holes(struct haskell_builder *b, uint64_t end)
 		}
 		if (!stop || !before)
 			break;
-		err = haskell__put_wait(b, stop->ns, NULL);
+		err = haskell__put_looks(b, stop->ns, NULL);
+		if (!err && *b->cursor < stop->ns)
+			err = haskell__put_wait(b, stop->ns, NULL);
 		*b->cursor = MAX(*b->cursor, stop->ns);
 		b->lane->waits = HS_UNKNOWN;
 	}
@@ -227,6 +278,8 @@ int haskell__put_gap(void *ctx, uint64_t end, const struct claim *next)
 	struct haskell_builder *b = ctx;
 	int err = haskell__leave_holes(b, end);
 
+	if (!err)
+		err = haskell__put_looks(b, end, next);
 	if (!err)
 		err = haskell__put_wait(b, end, next);
 	haskell__find_left(b, end);

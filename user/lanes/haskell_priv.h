@@ -31,8 +31,10 @@ struct haskell_lane {
 struct haskell_builder {
 	struct lanes *l;
 	struct haskell_lane *lane;
-	const struct tso_note *notes; /* of this thread, in time order */
+	const struct tso_note *notes; /* of this thread, in time order: when it stopped, … */
 	size_t n_notes, note;
+	const struct tso_note *looks; /* … and what it waited for later */
+	size_t n_looks, look;
 	uint64_t *cursor;
 	enum haskell_state at_last; /* at the end of a gap at whose start it was ready */
 	bool lost;		    /* it was in a black hole, and may have left it */
@@ -50,6 +52,8 @@ int haskell__put_wait(struct haskell_builder *b, uint64_t end, const struct clai
 /* Puts the gap from the cursor as far as the thread's notes up to `end` show that it has left a
  * black hole and run on. */
 int haskell__leave_holes(struct haskell_builder *b, uint64_t end);
+/* Puts the time from the cursor up to the last look at the thread before `end`; `next` as above. */
+int haskell__put_looks(struct haskell_builder *b, uint64_t end, const struct claim *next);
 /* Puts the time from the cursor to `end`, in which nothing is known of the thread. */
 int haskell__put_unknown(struct haskell_builder *b, uint64_t end);
 /* Whether a record beyond the cut at `end` shows the thread, as a replay knows ahead. */

@@ -110,3 +110,10 @@ uint64_t idle__first_long(const struct idle *idle, uint64_t from, uint64_t end)
 
 	return span && MIN(span->end, end) >= start + READY_IDLE_NS ? start : UINT64_MAX;
 }
+
+uint64_t idle__last_long(const struct idle *idle, uint64_t t)
+{
+	size_t i = search__first(idle->n_longs, k, idle->v[idle->longs[k]].start >= t);
+
+	return i ? MIN(idle->v[idle->longs[i - 1]].end, t) : 0;
+}

@@ -464,6 +464,8 @@ uint64_t idle__ns(const struct idle *idle, uint64_t t);
 /* The first time between the two from which it was idle for longer than anything stays ready;
  * UINT64_MAX: there is none. */
 uint64_t idle__first_long(const struct idle *idle, uint64_t from, uint64_t end);
+/* Until when, at or before t, it was last idle for so long; 0: not since idle->from. */
+uint64_t idle__last_long(const struct idle *idle, uint64_t t);
 
 /* ── what was so at the same time (overlaps.c) ───────────────────────────────────────────── */
 
