@@ -255,6 +255,7 @@ def shell_of(t, name):
     env = {"PATH": f"{t.dir}:{os.environ['PATH']}"}
     (t.dir / "safescoped").symlink_to(SAFESCOPED)
     (t.dir / "profile-of-mine.conf").touch()
+    (t.dir / "archives-of-mine").mkdir()
     if name == "bash":
         file = completion_file(t, name, "completion.bash")
         shell = Shell(t, "bash", "--norc", "--noprofile", "-i", env=env)
@@ -272,7 +273,11 @@ def shell_of(t, name):
 TYPED = (("safescoped --wei", "--weight"), ("safescoped --weight sam", "samples"), ("safescoped --weight=sam", "samples"),
          ("safescoped -f json,spee", "json,speedscope"), ("safescoped --lanes cap", "capability"),
          ("safescoped --config profile-of", "profile-of-mine.conf"), ("safescoped --stacks st", "stg"),
-         ("safescoped --check-c", "--check-config"), ("safescoped -e no", "none"), ("safescoped --user dae", "daemon"))
+         ("safescoped --check-c", "--check-config"), ("safescoped -e no", "none"), ("safescoped --user dae", "daemon"),
+         ("safescoped --diff a profile-of", "profile-of-mine.conf"), ("safescoped --diff=a profile-of", "profile-of-mine.conf"),
+         ("safescoped --archives archives-of", "archives-of-mine"),
+         # a process of another terminal than the shell's
+         (f"safescoped --pid 1,{str(os.getpid())[:-1]}\t", str(os.getpid())))
 
 
 @cases("bash", "zsh")

@@ -30,6 +30,14 @@ static void put_words(const char *arg)
 	}
 }
 
+/* The second one of two values ("A B"), which is a word of its own; or NULL. */
+static const char *second_value(const struct option_row *row)
+{
+	const char *blank = strchr(row->arg, ' ');
+
+	return blank ? blank + 1 : NULL;
+}
+
 static bool has_words(const struct option_row *row)
 {
 	return strstr(row->arg, "|") && row->arg[strcspn(row->arg, "abcdefghijklmnopqrstuvwxyz")];
@@ -74,7 +82,7 @@ static const char bash_head[] =
 	"\n"
 	"_safescoped()\n"
 	"{\n"
-	"\tlocal cur=${COMP_WORDS[COMP_CWORD]} option=\"\" i\n"
+	"\tlocal cur=${COMP_WORDS[COMP_CWORD]} option=\"\" second=\"\" i\n"
 	"\tif ((COMP_CWORD > 0)); then option=${COMP_WORDS[COMP_CWORD - 1]}; fi\n"
 	"\tCOMPREPLY=()\n"
 	"\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
@@ -93,11 +101,12 @@ static const char bash_head[] =
 	"\t\tcur=\"\"\n"
 	"\telif [[ $option == = ]] && ((COMP_CWORD > 1)); then\n"
 	"\t\toption=${COMP_WORDS[COMP_CWORD - 2]}\n"
-	"\tfi\n"
-	"\tcase $option in\n";
+	"\tfi\n";
 
 static const char bash_tail[] = "\tif [[ $cur == -* ]]; then\n"
 				"\t\t_safescoped_words \"$all\"\n"
+				"\telif [[ $second ]]; then\n"
+				"\t\t_safescoped_files\n"
 				"\tfi\n"
 				"}\n"
 				"\n"
@@ -126,6 +135,12 @@ static void put_bash_value(const struct option_row *row)
 static void print_bash(void)
 {
 	fputs(bash_head, stdout);
+	for (const struct option_row *row = option_rows; row->doc; row++)
+		if (option_table__is_long(row) && row->arg && second_value(row))
+			printf("\tif [[ \" ${COMP_WORDS[*]:1:COMP_CWORD-1} \" == *\" --%s \"* ]]; "
+			       "then second=yes; fi\n",
+			       row->name);
+	printf("\tcase $option in\n");
 	for (const struct option_row *row = option_rows; row->doc; row++) {
 		if (!option_table__is_long(row) || !row->arg)
 			continue;
@@ -168,13 +183,13 @@ static void put_zsh_doc(const char *doc)
 
 static void put_zsh_value(const struct option_row *row)
 {
-	printf(":%.*s:", (int)strcspn(row->arg, "[|"), row->arg);
+	printf(":%.*s:", (int)strcspn(row->arg, "[| "), row->arg);
 	if (row->flags & (OPTION_FORMATS | OPTION_LANES)) {
 		printf("{_values -s , %s ", row->name);
 		put_list(row->flags & OPTION_FORMATS ? export__names().s : LANES);
 		putchar('}');
 	} else if (row->flags & OPTION_PID) {
-		printf("_pids");
+		printf("{compset -P \"*,\"; compadd -- /proc/<->(N\\:t)}");
 	} else if (row->flags & OPTION_USER_NAME) {
 		printf("_users");
 	} else if (has_words(row) && row->flags & OPTION_FILE) {
@@ -187,7 +202,11 @@ static void put_zsh_value(const struct option_row *row)
 		putchar(')');
 	} else if (row->flags & OPTION_FILE) {
 		printf("_files");
+	} else if (row->flags & OPTION_DIR) {
+		printf("_files -/");
 	}
+	if (second_value(row))
+		printf(":%s:%s", second_value(row), row->flags & OPTION_FILE ? "_files" : "");
 }
 
 static void put_zsh_option(const struct option_row *row, bool letter)
@@ -207,6 +226,7 @@ static void print_zsh(void)
 {
 	printf("#compdef safescoped\n"
 	       "# made by safescoped --completion zsh\n\n"
+	       "local -a before=(\"${(@)words[1,CURRENT-1]}\")\n"
 	       "_arguments -s -S \\\n");
 	for (const struct option_row *row = option_rows; row->doc; row++) {
 		if (option_table__is_long(row))
@@ -216,7 +236,8 @@ static void print_zsh(void)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(by_argp); i++)
 		printf("\t%s \\\n", by_argp[i]);
-	printf("\t'*::command:_normal'\n");
+	/* without the dashes a command is wrong usage */
+	printf("\t'*::command:{(( $before[(Ie)--] )) && _normal}'\n");
 }
 
 int completion__print(const char *shell)
