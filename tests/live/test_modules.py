@@ -256,6 +256,10 @@ class Server:
         self.process.wait()
 
 
+def lacks_symbols(report):
+    return any(text.startswith("no symbols") for text in report["missing"])
+
+
 @cases("symbols", "debug file", "directory", "server", "server's executable")
 def test_twin(t, case):
     """A replay names functions without symbols by the symbols of the unstripped twin. The names that the session found
@@ -283,6 +287,7 @@ def test_twin(t, case):
         server.kill()
         again = replay(t, capture, *options)
         check(again["names"] == report["names"], f"names from the cache: {again['names']}")
+    check(lacks_symbols(stripped) and not lacks_symbols(report), f"missing: {stripped['missing']}, {report['missing']}")
     before, after = stripped["names"], report["names"]
     check(before["module"] + before["strings"] >= 0.5 * sum(before.values()), f"names of the session: {before}")
     check(after["strings"] == 0 and after["module"] == 0, f"names that are left: {after}")
@@ -344,9 +349,11 @@ def test_live_server(t, when):
     for names in report["names"], report["leaf_names"]:
         check(names["module"] == names["strings"] == 0, f"names that are left: {names}")
         check(names["exact"] >= 0.5 * sum(names.values()), f"names: {names}")
+    check(not lacks_symbols(report), f"missing: {report['missing']}")
     folded = t.stem.with_suffix(".folded").read_text()
     check("Main.$wgrowTree" in folded and "Main+0x" not in folded, "stacks have the names of before")
     again = replay(t, t.dir / "capture")
+    check(not lacks_symbols(again), f"missing in a replay: {again['missing']}")
     check(again["names"] == report["names"], f"a replay has {again['names']}, the session {report['names']}")
     check([f["name"] for f in again["functions"]] == [f["name"] for f in report["functions"]], "functions differ")
 

@@ -538,14 +538,14 @@ int intake__set_lost_share(struct intake *in, pid_t pid, double share)
 	return tap__report(in, 0, &input);
 }
 
-/* Whether text is one of the first n sentences. A process that execs repeatedly is many members
- * with one pid, and the pid finds the newest. */
+/* Whether text is one of the first n sentences, or is no longer true. A process that execs
+ * repeatedly is many members with one pid, and the pid finds the newest. */
 static bool has_missing(const struct seen *s, size_t n, const char *text)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!strcmp(s->pub->missing[i], text))
 			return true;
-	return false;
+	return s->has_symbols && !strcmp(text, INTAKE_NO_SYMBOLS);
 }
 
 int intake__add_missing(struct intake *in, pid_t pid, const char *text)

@@ -193,6 +193,10 @@ struct intake_cost {
 int intake__set_cost(struct intake *in, pid_t pid, const struct intake_cost *cost);
 int intake__set_lost(struct intake *in, pid_t pid, const char *cause, uint64_t n);
 int intake__set_lost_share(struct intake *in, pid_t pid, double share);
+/* What is missing until a debug file, a server or a twin names Haskell code of the executable. */
+#define INTAKE_NO_SYMBOLS                                                                          \
+	"no symbols: code that has no other name is shown by its place in the file; --symbols "    \
+	"FILE, or a debug file in /usr/lib/debug, would help"
 /* Adds a sentence unless it is already there. */
 int intake__add_missing(struct intake *in, pid_t pid, const char *text);
 /* As intake__add_missing, but only for the window that ends now. Not captured: a capture has the

@@ -234,6 +234,21 @@ static int ask_site(struct intake *in, struct seen *s, uint64_t addr, struct tar
 	return err;
 }
 
+/* Without symbols of its own only a file that came later has such names of the executable's code.
+ */
+static void note_symbols(struct seen *s, const struct code_name *name)
+{
+	const char *exe = s->pub->exe;
+
+	if (s->has_symbols || name->code != CODE_HASKELL || !exe ||
+	    (name->source != NAME_EXACT && name->source != NAME_DWARF) ||
+	    strcmp(name->file, path__base(exe)) != 0)
+		return;
+	s->has_symbols = true;
+	if (picture__drop_missing(s->pub, INTAKE_NO_SYMBOLS) && s->n_missing)
+		s->n_missing--;
+}
+
 static int fill_addr(struct intake *in, struct seen *s, uint64_t frame, struct seen_addr *addr)
 {
 	unsigned kind = (unsigned)(frame >> WIRE_FRAME_KIND_SHIFT);
@@ -241,6 +256,7 @@ static int fill_addr(struct intake *in, struct seen *s, uint64_t frame, struct s
 
 	ask_name(in, s, frame, &name);
 	complete_name(&name);
+	note_symbols(s, &name);
 	addr->code = (uint8_t)name.code;
 	addr->source = (uint8_t)name.source;
 	addr->fold = !in->opts.plumbing &&

@@ -388,6 +388,7 @@ struct seen {
 	bool ended;
 	bool has_snapshot;
 	bool was_cut;	  /* its part of the picture began with a cut */
+	bool has_symbols; /* those of its executable name its code, wherever they came from */
 	bool from_start;  /* its runtime was not initialised yet when it joined */
 	size_t n_missing; /* pub's first sentences, which hold for more than one window */
 	uint64_t snap_ns; /* time of the snapshot taken as it joined; 0: none yet */

@@ -51,6 +51,8 @@ void *picture__keep(struct picture *pic, void *array);
 /* Adds a sentence to the target's `missing`. -E2BIG: too many sentences. */
 int picture__add_missing(struct picture *pic, struct pic_target *target, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* False: the target does not have the sentence. */
+bool picture__drop_missing(struct pic_target *target, const char *text);
 /* Sets the target's losses from `cause`, replacing an earlier number. -ENOSPC: too many causes. */
 int picture__set_lost(struct picture *pic, struct pic_target *target, const char *cause,
 		      uint64_t n);

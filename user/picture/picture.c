@@ -313,6 +313,21 @@ int picture__add_missing(struct picture *pic, struct pic_target *target, const c
 	return 0;
 }
 
+bool picture__drop_missing(struct pic_target *target, const char *text)
+{
+	struct target_entry *entry = (struct target_entry *)target; /* its first member */
+
+	for (size_t i = 0; i < target->n_missing; i++) {
+		if (strcmp(entry->missing[i], text) != 0)
+			continue;
+		target->n_missing--;
+		memmove(&entry->missing[i], &entry->missing[i + 1],
+			(target->n_missing - i) * sizeof(entry->missing[0]));
+		return true;
+	}
+	return false;
+}
+
 int picture__set_lost(struct picture *pic, struct pic_target *target, const char *cause, uint64_t n)
 {
 	size_t i = 0;

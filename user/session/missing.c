@@ -73,9 +73,7 @@ static void note_symbols(struct session *s, const struct member *m)
 	if (s->opts->symbols)
 		return;
 	if (!strcmp(have, "none"))
-		add(s, m,
-		    "no symbols: code that has no other name is shown by its place in the file; "
-		    "--symbols FILE, or a debug file in /usr/lib/debug, would help");
+		add(s, m, INTAKE_NO_SYMBOLS);
 	else if (!strcmp(have, "dynamic only"))
 		add(s, m,
 		    "only dynamic symbols: functions that are not exported have no name, or a "
