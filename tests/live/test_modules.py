@@ -367,6 +367,10 @@ def test_twin_of_another(t):
                            program("Shelf", "thr")], capture_output=True, text=True)
     check("--force" in done.stderr, f"it printed {done.stderr}")
     check(Report(out).target()["names"] == stripped["names"], "another program gave names")
+    done = subprocess.run([SAFESCOPED, "--replay", capture, "-f", "json", "-o", out, "--debuginfod",
+                           "http://user:password@127.0.0.1:1/"], capture_output=True, text=True,
+                          env={**os.environ, "DEBUGINFOD_CACHE_PATH": str(t.dir / "cache")})
+    check("://…@127.0.0.1:1/: " in done.stderr and "password" not in done.stderr, f"it printed {done.stderr}")
     # a directory that does not exist, and one without a matching file
     for where, code, said in ("none", 2, "No such file"), ("p.json", 2, "Not a directory"), (".", 0, "build-ids"):
         done = subprocess.run([SAFESCOPED, "--replay", capture, "-f", "json", "-o", out, "--symbols-dir", t.dir / where],

@@ -117,6 +117,16 @@ static bool set_times(struct download *d, uint64_t now, size_t others)
 	return !bad;
 }
 
+/* Messages go to journals that others read. */
+static void note_failure(struct download_news *news, const char *server, const char *why)
+{
+	const char *host = strstr(server, "://") + 3;
+	const char *at = memrchr(host, '@', strcspn(host, "/?#"));
+
+	snprintf(news->text, sizeof(news->text), "%.*s%s%.80s: %s", (int)(host - server), server,
+		 at ? "…" : "", at ? at : host, why);
+}
+
 /* -ENOENT: this server does not have it. `others`: how many can be asked after it. */
 static int from_one(struct download *d, const char *server, const struct download_task *task,
 		    size_t others, struct download_news *news)
@@ -144,8 +154,7 @@ static int from_one(struct download *d, const char *server, const struct downloa
 		return 0;
 	if (status == 404)
 		return -ENOENT;
-	snprintf(news->text, sizeof(news->text), "%.*s: %s", 80, server,
-		 d->error[0] ? d->error : curl_easy_strerror(code));
+	note_failure(news, server, d->error[0] ? d->error : curl_easy_strerror(code));
 	return code == CURLE_OPERATION_TIMEDOUT || time__monotonic_ns() >= d->until_ns ? -ETIMEDOUT
 										       : -EIO;
 }
