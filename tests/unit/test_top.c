@@ -149,6 +149,19 @@ static void test_not_counted(void **state)
 	assert_non_null(strstr(line_with(frame, "4242 service"), " ≥ "));
 	assert_non_null(strstr(line_with(frame, "  usleep"), "≥ "));
 	free(frame);
+	/* too few samples for a bound */
+	target.gc = (struct pic_gc){0};
+	target.found_suspend = "none";
+	target.probes_paused_ns = 0;
+	frame = frame_of(&sketch);
+	assert_non_null(strstr(line_with(frame, "collections: "), ": not known"));
+	assert_non_null(strstr(line_with(frame, "4242 service"), " –     –       – "));
+	free(frame);
+	/* there was none so far */
+	target.gc.quiet = true;
+	frame = frame_of(&sketch);
+	assert_non_null(strstr(line_with(frame, "collections: "), ": 0 a second"));
+	free(frame);
 }
 
 /* What comes through the pipe is a valid frame, or is rejected. */

@@ -80,6 +80,7 @@ int gcs__fill(struct lanes *l)
 	for (size_t i = 0; i < threads->n; i++)
 		pub->gc.wait_ns += threads->v[i].states_ns[ST_GC_WAIT];
 	pub->gc.known = gcs->known;
+	pub->gc.quiet = !gcs->known && gcs->has_probes && !gcs->off_ns;
 	pub->gc.missed = gcs->missed;
 	pub->gc.before = gcs->before;
 	pub->gc.first_counted_ns = gcs->first_counted_ns;

@@ -402,6 +402,7 @@ struct pic_names {
 
 struct pic_gc {
 	bool known;
+	bool quiet; /* not known: its probes are on, and have reported nothing so far */
 	uint64_t count, pause_ns, max_pause_ns; /* collections whose start and end were both seen */
 	uint64_t wait_ns;			/* the threads' time in gc_wait, added up */
 	/* The threads' CPU time in collections that had not yet begun, while the requesting thread

@@ -182,7 +182,10 @@ static void put_process(struct sheet *s, const struct top_process *p, bool selec
 	number(s, 6, "%.1f", rate(frame, p->cpu_ns) / 1e7);
 	counted(s, 9, rate(frame, p->calls), p->calls_seen);
 	counted(s, 6, rate(frame, p->gcs), p->gcs_seen);
-	number(s, 8, "%.1f", rate(frame, p->gc_ns) / 1e7);
+	if (p->gc_known)
+		number(s, 8, "%.1f", rate(frame, p->gc_ns) / 1e7);
+	else
+		put(s, "–", 8, true);
 	put(s, p->alloc_known ? human__bytes(p->alloc_rate).s : "–", 9, true);
 	gap(s);
 	gap(s);
@@ -307,6 +310,13 @@ static void put_gc(struct sheet *s, const struct top_process *p)
 	put_title(s, "garbage collection");
 	if (!begin(s, ""))
 		return;
+	if (!p->gc_known) {
+		put(s,
+		    "  collections: not known; nothing marks them, and there are too few samples",
+		    0, false);
+		end(s);
+		return;
+	}
 	snprintf(text, sizeof(text), "%.0f", rate(frame, p->gcs));
 	snprintf(line, sizeof(line),
 		 "  collections: %s a second, paused for %s%.1f %% of the time, %s each%s%s",

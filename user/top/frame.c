@@ -181,9 +181,12 @@ static int take_process(struct top_process *p, const struct picture *pic,
 		if (__builtin_add_overflow(p->call_ns, call__ns(&t->calls[i]), &p->call_ns))
 			p->call_ns = UINT64_MAX;
 	}
-	p->calls_seen = seen_of(!t->probes_paused_ns, calls_share(pic, t));
+	p->calls_seen = !t->found_suspend || strcmp(t->found_suspend, "none") != 0
+				? seen_of(!t->probes_paused_ns, calls_share(pic, t))
+				: TOP_SEEN_NONE;
 	p->gcs = t->gc.count;
-	p->gcs_seen = t->gc.inferred ? TOP_SEEN_NONE : TOP_SEEN_ALL;
+	p->gc_known = t->gc.known || t->gc.quiet;
+	p->gcs_seen = !p->gc_known || t->gc.inferred ? TOP_SEEN_NONE : TOP_SEEN_ALL;
 	p->gc_ns = t->gc.pause_ns;
 	take_calls(p, t);
 	take_allocation(p, pic, t);

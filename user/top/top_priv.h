@@ -41,6 +41,7 @@ struct top_process {
 	uint64_t calls, call_ns;      /* safe calls */
 	uint8_t calls_seen, gcs_seen; /* enum top_seen, of `calls` and `gcs` */
 	uint64_t gcs, gc_ns;	      /* collections, and their pauses */
+	bool gc_known;		      /* gc_ns is known, or is an upper bound */
 	bool alloc_known;	      /* allocation is known, from collections */
 	uint64_t alloc_rate;	      /* bytes per second, from one collection to another */
 	uint64_t alloc_bytes;	      /* the total that `allocators` have shares of */
@@ -62,7 +63,7 @@ struct top_frame {
 	struct top_process processes[TOP_PROCESSES];
 };
 
-#define TOP_MAGIC 0x34706f745f737373ULL
+#define TOP_MAGIC 0x35706f745f737373ULL
 
 /* Validates what came through the pipe, and terminates its strings. False: it is not a frame. */
 bool top_frame__check(struct top_frame *frame);
