@@ -113,7 +113,7 @@ def formats():
     return re.findall(r'export_\w+ = {"(\w+)"', text)
 
 
-@cases(("--format=nosuch",), ("--nosuch",), ("-d", "5x"), ("-d", "-1"), ("-d", ""), ("-d", "1h2"), ("-d", "1e"), ("--duration",),
+@cases(("--format=nosuch",), ("--nosuch",), ("--diff", "a", "b", "--symbols", "c"), ("-d", "5x"), ("-d", "-1"), ("-d", ""), ("-d", "1h2"), ("-d", "1e"), ("--duration",),
        ("-d", "1h1h"), ("-d", "1m1h"), ("--propagate-exit",), ("-f", "json", "-o", "-", "--", "true"), ("--pid", "x"), ("stray",), ("--weight=nosuch",),
        ("--comm", "x", "--pid", "1"), ("--exclude", "x"), ("--keep", "3"), ("--keep-bytes", "5x"), ("--keep-for", "1h2"),
        ("--window", "1s", "--keep", "2", "-f", "json", "-o", "-"), ("--window", "10ms"), ("--metrics", "example.org:80"),

@@ -20,6 +20,10 @@ static int check_diff(struct option_input *in)
 	if (o->n_pids || o->command || o->eventlog || o->save || o->window_ns || o->push.n)
 		return options__wrong(
 			in, "--diff: takes no process, command, log, --save, --window or --push");
+	/* a configuration is a daemon's */
+	if (o->symbols && !options__in_file(in, OPT_SYMBOLS))
+		return options__wrong(in, "--diff: takes no --symbols; compare the JSON reports "
+					  "of two --replay with --symbols");
 	if (out->weight != WEIGHT_CPU && out->weight != WEIGHT_ALLOC)
 		return options__wrong(in, "--diff: takes only the weights cpu and alloc");
 	if (!out->n_formats)
