@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Bad input and failures: one clear line, the documented exit code, and nothing left over."""
 
+import ctypes
 import errno
 import json
 import os
@@ -77,6 +78,10 @@ def test_kernel_thread(t):
     refused(t, FAILED, "--pid", 2, "-d", 1, "-o", t.stem, says=["pid 2"])
 
 
+def children_of(pid):
+    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def test_zombie(t):
     zombie = subprocess.Popen(["true"])
     time.sleep(0.2)
@@ -84,6 +89,34 @@ def test_zombie(t):
         refused(t, FAILED, "--pid", zombie.pid, "-d", 1, "-o", t.stem, says=[str(zombie.pid)])
     finally:
         zombie.wait()
+
+
+def test_ending(t):
+    """A process that has let go of its memory, but has not ended yet, is not taken for a kernel thread."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
+    # the first process of a namespace ends after all others, of which this test holds one
+    maker = subprocess.Popen(["unshare", "--pid", "--fork", "sh", "-c", "sleep 100 & echo; wait"], stdout=subprocess.PIPE)
+    try:
+        check(maker.stdout.readline(), "no namespace")
+        first, = children_of(maker.pid)
+        held, = children_of(first)
+        seize = 0x4206
+        check(libc.ptrace(seize, held, None, None) == 0, f"ptrace: {os.strerror(ctypes.get_errno())}")
+        try:
+            os.kill(first, signal.SIGKILL)
+            deadline = time.monotonic() + 20
+            while os.path.exists(f"/proc/{first}/exe"):
+                check(time.monotonic() < deadline, "it does not let go of its memory")
+                time.sleep(0.01)
+            state = Path(f"/proc/{first}/stat").read_text().rpartition(")")[2].split()[0]
+            check(state != "Z", "it has ended")
+            refused(t, FAILED, "--pid", first, "-d", 1, "-o", t.stem, says=[f"pid {first}", "has ended"])
+        finally:
+            os.waitpid(held, 0)
+    finally:
+        maker.kill()
+        maker.wait()
 
 
 def test_main_thread_has_exited(t):

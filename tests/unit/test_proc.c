@@ -52,6 +52,14 @@ static void parse_stat(const char *text, int want_err, const char *want_comm, ch
 	assert_int_equal(st.cpu_ticks, 11 + 12);
 }
 
+static bool is_kernel_thread(const char *text)
+{
+	struct proc_stat st;
+
+	assert_int_equal(proc__parse_stat(text, strlen(text), &st), 0);
+	return st.kernel_thread;
+}
+
 #define AFTER_STATE " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 424242 20 21\n"
 
 static void test_stat(void **state)
@@ -64,6 +72,8 @@ static void test_stat(void **state)
 	parse_stat("1234 () S" AFTER_STATE, 0, "", 'S', 424242);
 	parse_stat("1234 (a name longer than fifteen) S" AFTER_STATE, 0, "a name longer t", 'S',
 		   424242);
+	assert_true(is_kernel_thread("2 (kthreadd) S 0 0 0 0 -1 2129984" AFTER_STATE));
+	assert_false(is_kernel_thread("9 (cat) R 1 9 9 34816 9 4194304" AFTER_STATE));
 	parse_stat("", -EINVAL, NULL, 0, 0);
 	parse_stat("1234", -EINVAL, NULL, 0, 0);
 	parse_stat("1234 (cat", -EINVAL, NULL, 0, 0);

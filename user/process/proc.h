@@ -28,6 +28,7 @@ int proc__text_of(pid_t pid, pid_t tid, const char *name, char **ret_text, size_
 struct proc_stat {
 	char comm[16];
 	char state;
+	bool kernel_thread;
 	uint64_t start_ticks; /* since boot, in clock ticks */
 	uint64_t cpu_ticks;   /* user and kernel mode; of a process: all its threads */
 	/* Addresses of the program, which exec changes. 0: none (any more); some are 0 or 1 for

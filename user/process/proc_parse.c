@@ -60,6 +60,8 @@ static void skip_fields(const char **p, const char *end, int n)
 	skip_spaces(p, end);
 }
 
+#define PF_KTHREAD 0x200000 /* include/linux/sched.h */
+
 int proc__parse_stat(const char *text, size_t len, struct proc_stat *ret_stat)
 {
 	const char *end = text + len;
@@ -67,7 +69,7 @@ int proc__parse_stat(const char *text, size_t len, struct proc_stat *ret_stat)
 	/* The name is not escaped and may contain ") R 1 …": it ends at the last parenthesis. */
 	const char *close = memrchr(text, ')', len);
 	struct proc_stat st = {0};
-	uint64_t user, system;
+	uint64_t flags, user, system;
 	const char *p;
 	size_t n;
 
@@ -77,9 +79,13 @@ int proc__parse_stat(const char *text, size_t len, struct proc_stat *ret_stat)
 	memcpy(st.comm, open + 1, n);
 	st.state = close[2];
 
-	/* state is field 3, utime 14, stime 15, starttime 22 (proc(5)) */
+	/* state is field 3, flags 9, utime 14, stime 15, starttime 22 (proc(5)) */
 	p = close + 1;
-	skip_fields(&p, end, 14 - 3);
+	skip_fields(&p, end, 9 - 3);
+	if (!take_number(&p, end, 10, &flags))
+		return -EINVAL;
+	st.kernel_thread = flags & PF_KTHREAD;
+	skip_fields(&p, end, 14 - 10);
 	if (!take_number(&p, end, 10, &user) || !take_char(&p, end, ' ') ||
 	    !take_number(&p, end, 10, &system) ||
 	    __builtin_add_overflow(user, system, &st.cpu_ticks))

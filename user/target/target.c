@@ -142,7 +142,11 @@ static int open_images(struct target *t, pid_t pid)
 {
 	int err = proc__exe(pid, t->exe, sizeof(t->exe));
 
-	/* A kernel thread has no executable. */
+	/* Neither a process that is ending nor a kernel thread has an executable. */
+	if (err == -ESRCH && !t->first.kernel_thread) {
+		target__refuse(t, "has ended; --list shows the running GHC programs");
+		return -ESRCH;
+	}
 	if (err == -ESRCH && target__alive(t)) {
 		target__refuse(t, "not a GHC program (a kernel thread); --list shows the running "
 				  "GHC programs");
