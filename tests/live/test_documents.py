@@ -113,13 +113,13 @@ def formats():
     return re.findall(r'export_\w+ = {"(\w+)"', text)
 
 
-@cases(("--format=nosuch",), ("--nosuch",), ("--diff", "a", "b", "--symbols", "c"), ("-d", "5x"), ("-d", "-1"), ("-d", ""), ("-d", "1h2"), ("-d", "1e"), ("--duration",),
+@cases(("--format=nosuch",), ("--nosuch",), ("-d", "5x"), ("-d", "-1"), ("-d", ""), ("-d", "1h2"), ("-d", "1e"), ("--duration",),
        ("-d", "1h1h"), ("-d", "1m1h"), ("--propagate-exit",), ("-f", "json", "-o", "-", "--", "true"), ("--pid", "x"), ("stray",), ("--weight=nosuch",),
        ("--comm", "x", "--pid", "1"), ("--exclude", "x"), ("--keep", "3"), ("--keep-bytes", "5x"), ("--keep-for", "1h2"),
        ("--window", "1s", "--keep", "2", "-f", "json", "-o", "-"), ("--window", "10ms"), ("--metrics", "example.org:80"),
        ("--metrics", "70000"), ("--metrics", "unix:"), ("--metrics", "9464", "--list"), ("-F", "9.5"), ("-e", "/dev/null", "--to", "0s"),
        ("--window", "1", "--keep", "2.5"), ("--list", "-d", "5"), ("--doctor", "-F", "9"),
-       ("--diff", "a", "b", "--kernel-stacks"), ("-e", "/dev/null", "--heap-census"), ("-e", "/dev/null", "-F", "9"))
+       ("--diff", "a", "b", "--symbols", "c"), ("--diff", "a", "b", "--kernel-stacks"), ("-e", "/dev/null", "--heap-census"), ("-e", "/dev/null", "-F", "9"))
 def test_wrong_usage_is_one_line(t, args):
     # with this file there would be no session even if the arguments were accepted
     lines = said("-e", t.dir / "nothing-here", *args) if args[0] == "-d" else said(*args)
