@@ -265,6 +265,30 @@ def test_real_pprof(t, what):
         check(shown == want, f"the wall time labelled {focus} is {shown} ns, should be {want}")
 
 
+def test_pprof_operators(t):
+    """Go's pprof shows operators as they are: it would shorten what it takes for templates of C++, and add up `<*>` and
+    `<|>`."""
+    if not shutil.which("go"):
+        must_have("/usr/bin/go", "go")
+    labels = ["$fApplicativeP_$c<*>", "$fAlternativeP_$c<|>", "<$>", "$c[]<>(,)", "a::b(c)", "plain"]
+    report = {"program": "Operators", "arguments": [], "rts_arguments": ["-pj"], "end_time": "Mon Nov 30 18:00 2026",
+              "initial_capabilities": 1, "total_time": 0.1, "total_ticks": 100 * len(labels), "tick_interval": 1000,
+              "total_alloc": 0,
+              "cost_centres": [{"id": i + 2, "label": l, "module": "Main", "src_loc": "Main.hs:1:1", "is_caf": False}
+                               for i, l in enumerate(labels)]
+              + [{"id": 1, "label": "MAIN", "module": "MAIN", "src_loc": "<built-in>", "is_caf": False}],
+              "profile": {"id": 1, "entries": 0, "alloc": 0, "ticks": 0, "children":
+                          [{"id": i + 2, "entries": 1, "alloc": 0, "ticks": 10 * (i + 1), "children": []}
+                           for i in range(len(labels))]}}
+    log = t.dir / "operators.prof"
+    log.write_text(json.dumps(report))
+    check(t.session("-e", log, "-f", "pprof", "-o", t.stem).wait() == 0, "the profile was not read")
+    top = tool("go", "tool", "pprof", "-top", "-unit=ms", t.dir / "p.pb.gz")
+    shown = {name: round(float(ms)) for ms, name in re.findall(r"(?m)^ *([\d.]+)ms .*% +(\S+)$", top)}
+    for i, label in enumerate(labels):
+        check(shown.get(f"Main.{label}") == 10 * (i + 1), f"Main.{label} is not among what pprof shows: {top}")
+
+
 def build_id(path):
     found = re.search(r"Build ID: ([0-9a-f]+)", tool("readelf", "-n", path))
     return found[1] if found else ""

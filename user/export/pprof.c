@@ -185,7 +185,6 @@ static void put_location(struct writer *w, uint32_t number)
 	uint32_t line = src__line(frame->src, &len);
 
 	function.name = string_of(w, frame__name(frame));
-	function.system_name = function.name;
 	snprintf(file, sizeof(file), "%.*s", (int)MIN(len, sizeof(file)), frame->src);
 	function.filename = string_of(w, len ? file : frame->file);
 	location.mapping_id = w->source->binaries.of_frame[index];
@@ -443,7 +442,7 @@ static void put_closure(struct writer *w, uint32_t target, const struct pic_clos
 	Pprof__Function function = PPROF__FUNCTION__INIT;
 	int64_t v[ARRAY_SIZE(values)] = {0};
 
-	function.name = function.system_name = string_of(w, closure->name);
+	function.name = string_of(w, closure->name);
 	function.filename = string_of(w, closure->module);
 	put_code(w, id, location, function, 0);
 	for (size_t k = 0; k < w->n_values; k++)
