@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Info tables found in code, compared with nm's output for a program that GHC has compiled: each
- * label of a function or thunk begins a block. In a profiled program, functions that are not
+ * label of a function, thunk or frame begins a block. In a profiled program, functions that are not
  * exported have no symbols and are found by their descriptions. Skipped without GHC.
  */
 #include <fcntl.h>
@@ -67,7 +67,46 @@ static struct elf_file *compiled(const char *flags)
 	return elf;
 }
 
-/* The next label of the base library: "0000000000409d48 T base_GHCziBase_map_info". */
+/* Of the runtime: its frames of all kinds, and closures that run code when they are entered. */
+static bool is_runtimes(const char *label)
+{
+	static const char *const labels[] = {
+		"stg_catch_frame_info",
+		"stg_catch_retry_frame_info",
+		"stg_atomically_frame_info",
+		"stg_atomically_waiting_frame_info",
+		"stg_catch_stm_frame_info",
+		"stg_stack_underflow_frame_info",
+		"stg_gc_fun_info",
+		"stg_ctoi_R1p_info",
+		"stg_apply_interp_info",
+		"stg_upd_frame_info",
+		"stg_stop_thread_info",
+		"stg_AP_info",
+		"stg_PAP_info",
+		"stg_AP_STACK_info",
+		"stg_BCO_info",
+		"stg_IND_info",
+		"stg_IND_STATIC_info",
+		"stg_BLACKHOLE_info",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(labels); i++)
+		if (strcmp(label, labels[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Of the base library: "base_GHCziBase_map_info". */
+static bool is_bases(const char *label)
+{
+	size_t len = strlen(label);
+
+	return len >= 10 && strncmp(label, "base_", 5) == 0 &&
+	       strcmp(label + len - 5, "_info") == 0 && !strstr(label, "_con_info");
+}
+
+/* The next label of either: "0000000000409d48 T base_GHCziBase_map_info". */
 static bool next_label(FILE *symbols, uint64_t *ret_at)
 {
 	char line[2048];
@@ -75,11 +114,9 @@ static bool next_label(FILE *symbols, uint64_t *ret_at)
 	while (fgets(line, sizeof(line), symbols)) {
 		char *label;
 		uint64_t at = strtoull(line, &label, 16);
-		size_t len = strcspn(label, "\n");
 
-		label[len] = '\0';
-		if (len < 13 || strncmp(label + 3, "base_", 5) != 0 ||
-		    strcmp(label + len - 5, "_info") != 0 || strstr(label, "_con_info"))
+		label[strcspn(label, "\n")] = '\0';
+		if (strlen(label) < 3 || (!is_bases(label + 3) && !is_runtimes(label + 3)))
 			continue;
 		*ret_at = at;
 		return true;

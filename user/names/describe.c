@@ -16,14 +16,19 @@
 #define TYPE_FUN	  8
 #define TYPE_THUNK	  15
 #define TYPE_THUNK_LAST	  22 /* THUNK_SELECTOR */
-#define TYPE_RET_SMALL	  30
+#define TYPE_IND_STATIC	  28 /* after byte code, applications and IND */
+#define TYPE_RET_BCO	  29 /* the first return frame */
 #define TYPE_RET_BIG	  31
 #define TYPE_UPDATE_FRAME 33
 #define TYPE_CATCH_FRAME  34
 #define TYPE_STOP_FRAME	  36
+#define TYPE_BLACKHOLE	  38
+#define TYPE_ATOMICALLY	  55
+#define TYPE_CATCH_STM	  57 /* after CATCH_RETRY_FRAME */
 #define TYPE_LAST	  66
 #define MAX_TEXT	  400
 #define MAX_FIELDS	  1024
+#define MAX_RTS_FIELDS	  4 /* of the runtime's own closures */
 #define BLOCK_MAX_BACK	  4096
 #define MAX_ENCLOSING	  64 /* closures searched for the one that contains another */
 #define LOWEST		  64 /* no code lies below */
@@ -111,28 +116,40 @@ static bool parted_by_c(struct elf_file *elf, uint64_t from, uint64_t vaddr)
 	return after > 0 && fdes[after - 1].start > from;
 }
 
+/* A closure that runs code of its own when it is entered; a constructor only returns itself. */
+static bool is_entered(uint32_t type)
+{
+	return (type >= TYPE_FUN && type <= TYPE_IND_STATIC) || type == TYPE_BLACKHOLE;
+}
+
+static bool is_return(uint32_t type)
+{
+	return (type >= TYPE_RET_BCO && type <= TYPE_STOP_FRAME) ||
+	       (type >= TYPE_ATOMICALLY && type <= TYPE_CATCH_STM);
+}
+
 /* Checks the two words before entry code: layout; type and SRT (StgInfoTable with tables next to
  * code). */
 static bool looks_like_table(const uint8_t *code)
 {
-	uint64_t layout, size;
+	uint64_t layout, size, max;
 	uint32_t type;
 	int32_t srt;
 
 	memcpy(&type, code - 8, sizeof(type));
-	if (type < TYPE_FUN || type > TYPE_STOP_FRAME)
+	if (!is_entered(type) && !is_return(type))
 		return false;
 	memcpy(&layout, code - 16, sizeof(layout));
 	memcpy(&srt, code - 4, sizeof(srt));
 	/* an SRT is a closure, and aligned like info tables */
 	if (srt & 7)
 		return false;
-	if (type <= TYPE_THUNK_LAST)
-		return (layout & 0xffffffff) < MAX_FIELDS && layout >> 32 < MAX_FIELDS;
+	if (is_entered(type)) {
+		max = type <= TYPE_THUNK_LAST ? MAX_FIELDS : MAX_RTS_FIELDS;
+		return (layout & 0xffffffff) < max && layout >> 32 < max;
+	}
 	if (type == TYPE_RET_BIG)
 		return layout && layout <= INT32_MAX;
-	if (type != TYPE_RET_SMALL && !describe__is_plumbing(type))
-		return false;
 	/* the bitmap: its size in the low six bits, no bits set beyond that size */
 	size = layout & 0x3f;
 	return size <= 58 && layout >> 6 >> size == 0;
