@@ -13,6 +13,7 @@
 #define MAX_RANGES   64
 #define MAX_BACK     64 /* symbols examined for one that covers the address */
 #define MAX_NAME_LEN 65535
+#define MAX_UNIQUE   16 /* a letter, and 64 bits in base 62 */
 
 /* Addresses are relative to `base`: four bytes suffice for any file within ELF_MAX_FILE. */
 struct entry {
@@ -42,6 +43,21 @@ static const struct elf_code *range_of(const struct symbols *s, uint64_t vaddr)
 	return NULL;
 }
 
+/*
+ * GHC's LLVM backend leaves a symbol for each local closure and return point, which has nothing but
+ * its unique: "c7px_info$def". The native backend leaves none: the nearest binding says more.
+ */
+static bool is_unique_only(const struct elf_sym *sym)
+{
+	static const char kind[] = "_info$def";
+	const char *at;
+
+	if (sym->bind != STB_LOCAL || sym->type != STT_OBJECT)
+		return false;
+	at = memchr(sym->name, '_', strnlen(sym->name, MAX_UNIQUE + 1));
+	return at && at > sym->name && strncmp(at, kind, sizeof(kind)) == 0;
+}
+
 static int add(struct symbols *s, const struct elf_sym *sym, size_t index)
 {
 	const struct elf_code *range;
@@ -57,7 +73,7 @@ static int add(struct symbols *s, const struct elf_sym *sym, size_t index)
 	    sym->name[0] == '\0')
 		return 0;
 	range = range_of(s, sym->value);
-	if (!range || sym->value - s->base > UINT32_MAX)
+	if (!range || sym->value - s->base > UINT32_MAX || is_unique_only(sym))
 		return 0;
 	err = array__reserve(&entries, &s->cap, s->n + 1, ELF_MAX_SYMBOLS, sizeof(*s->entries));
 	s->entries = entries;
