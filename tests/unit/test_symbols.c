@@ -47,11 +47,16 @@ __asm__(".text\n"
 	/* a function without a size */
 	".globl tsym_sizeless\n.type tsym_sizeless, @function\n"
 	"tsym_sizeless:\n\t.skip 8, 0x90\n"
-	/* from GHC's LLVM backend: a binding, a return point, and a local binding with a name */
+	/* from GHC's LLVM backend: a binding and its return point, a closure and its return
+	 * point, and a local binding with a name */
 	".globl tsym_llvm_info\n.type tsym_llvm_info, @object\n"
 	"tsym_llvm_info:\n\t.skip 8, 0x90\n.size tsym_llvm_info, 8\n"
 	".type \"c7px_info$def\", @object\n"
 	"\"c7px_info$def\":\n\t.skip 8, 0x90\n.size \"c7px_info$def\", 8\n"
+	".type \"s58w_info$def\", @object\n"
+	"\"s58w_info$def\":\n\t.skip 8, 0x90\n.size \"s58w_info$def\", 8\n"
+	".type \"c8aB_info$def\", @object\n"
+	"\"c8aB_info$def\":\n\t.skip 8, 0x90\n.size \"c8aB_info$def\", 8\n"
 	".type \"tsym_go_info$def\", @object\n"
 	"\"tsym_go_info$def\":\n\t.skip 8, 0x90\n.size \"tsym_go_info$def\", 8\n"
 	".globl tsym_end\ntsym_end:\n\tud2\n"
@@ -109,8 +114,10 @@ static void best_of_several(void **state)
 	at = address(elf, "tsym_llvm_info");
 	expect(s, at - 1, "tsym_sizeless", NEAREST);
 	expect(s, at + 7, "tsym_llvm_info", EXACT);
-	expect(s, at + 8, "tsym_llvm_info", NEAREST);
-	expect(s, at + 16, "tsym_go_info$def", EXACT);
+	expect(s, at + 15, "tsym_llvm_info", EXACT);
+	expect(s, at + 16, "tsym_llvm_info", NEAREST);
+	expect(s, at + 31, "tsym_llvm_info", NEAREST);
+	expect(s, at + 32, "tsym_go_info$def", EXACT);
 	expect(s, (uint64_t)(address(elf, "best_of_several") + 1), "best_of_several", EXACT);
 	symbols__free(s);
 	elf__free(elf);

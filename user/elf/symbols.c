@@ -19,7 +19,9 @@
 struct entry {
 	uint32_t start;
 	uint32_t size;
-	uint32_t index; /* into the symbol table */
+	uint32_t index; /* into the symbol table; in the child also with one of these */
+#define UNIQUE_CLOSURE (1U << 31)
+#define UNIQUE_RETURN  (1U << 30)
 };
 
 struct symbols {
@@ -45,17 +47,21 @@ static const struct elf_code *range_of(const struct symbols *s, uint64_t vaddr)
 
 /*
  * GHC's LLVM backend leaves a symbol for each local closure and return point, which has nothing but
- * its unique: "c7px_info$def". The native backend leaves none: the nearest binding says more.
+ * its unique: "s58w_info$def", "c7px_info$def". The native backend leaves none: the binding says
+ * more. 0: another symbol.
  */
-static bool is_unique_only(const struct elf_sym *sym)
+static uint32_t unique_only(const struct elf_sym *sym)
 {
 	static const char kind[] = "_info$def";
 	const char *at;
 
 	if (sym->bind != STB_LOCAL || sym->type != STT_OBJECT)
-		return false;
+		return 0;
 	at = memchr(sym->name, '_', strnlen(sym->name, MAX_UNIQUE + 1));
-	return at && at > sym->name && strncmp(at, kind, sizeof(kind)) == 0;
+	if (!at || at == sym->name || strncmp(at, kind, sizeof(kind)) != 0)
+		return 0;
+	/* the code generator's own uniques begin with c or u */
+	return sym->name[0] == 'c' || sym->name[0] == 'u' ? UNIQUE_RETURN : UNIQUE_CLOSURE;
 }
 
 static int add(struct symbols *s, const struct elf_sym *sym, size_t index)
@@ -73,7 +79,7 @@ static int add(struct symbols *s, const struct elf_sym *sym, size_t index)
 	    sym->name[0] == '\0')
 		return 0;
 	range = range_of(s, sym->value);
-	if (!range || sym->value - s->base > UINT32_MAX || is_unique_only(sym))
+	if (!range || sym->value - s->base > UINT32_MAX)
 		return 0;
 	err = array__reserve(&entries, &s->cap, s->n + 1, ELF_MAX_SYMBOLS, sizeof(*s->entries));
 	s->entries = entries;
@@ -83,7 +89,7 @@ static int add(struct symbols *s, const struct elf_sym *sym, size_t index)
 	entry = &s->entries[s->n++];
 	entry->start = (uint32_t)(sym->value - s->base);
 	entry->size = (uint32_t)MIN(size, (uint64_t)UINT32_MAX);
-	entry->index = (uint32_t)index;
+	entry->index = (uint32_t)index | unique_only(sym);
 	return 0;
 }
 
@@ -156,6 +162,27 @@ static void drop_aliases(struct symbols *s)
 	s->n = kept;
 }
 
+/* A binding's return points follow it, and become part of it; its local closures precede it. */
+static void drop_uniques(struct symbols *s)
+{
+	struct entry *owner = NULL;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct entry e = s->entries[i];
+
+		if (e.index & UNIQUE_CLOSURE) {
+			owner = NULL;
+		} else if (!(e.index & UNIQUE_RETURN)) {
+			owner = &s->entries[kept++];
+			*owner = e;
+		} else if (owner) {
+			owner->size = e.start - owner->start + e.size;
+		}
+	}
+	s->n = kept;
+}
+
 static void choose_source(struct symbols *s, const struct elf_file *elf,
 			  const struct elf_file *debug)
 {
@@ -193,6 +220,7 @@ static int read_entries(void *ctx, void *ret_out)
 	if (!err && s->n > 0) {
 		qsort(s->entries, s->n, sizeof(*s->entries), by_start);
 		drop_aliases(s);
+		drop_uniques(s);
 		memcpy(out->entries, s->entries, s->n * sizeof(*s->entries));
 		out->n = s->n;
 	}
