@@ -52,6 +52,8 @@ WAYS = {
     "lld": ["-threaded", "-optl-fuse-ld=lld"],
     # mergeable strings are in a section of their own
     "mold": ["-threaded", "-optl-fuse-ld=mold"],
+    # local closures and return points have symbols
+    "llvm": ["-threaded", "-fllvm"],
     "O0": ["-threaded", "-O0"],
     # the C code has no unwind information
     "bare": ["-threaded"],

@@ -6,6 +6,7 @@ and the lines of its functions are those of the source. With GHC_ROOT also by -f
 import itertools
 import json
 import re
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -182,6 +183,17 @@ def test_tree(t, way):
     check_lines(t, 5)
     names = report.target()["names"]
     check(names[SOURCES[way]] >= 0.5 * sum(names.values()), f"few names come from {SOURCES[way]}: {names}")
+
+
+def test_llvm(t):
+    """Code from the LLVM backend has the names of exported bindings, as code from GHC's own has."""
+    if GHC_ROOT or not (shutil.which("opt") and shutil.which("llc")):
+        raise NotHere
+    profile(t, start(t, "llvm"))
+    check_tree(t, [f for f in CORE if f not in ("work", "total")])
+    frames = {f for stack, _ in stacks_of(t) for f in stack}
+    made_up = [f for f in frames if re.fullmatch(r"~?(\w+_info|_c\w+)", f) and not f.startswith("stg_")]
+    check(not made_up, f"labels in place of names: {made_up[:9]}")
 
 
 def test_map_and_lines(t):

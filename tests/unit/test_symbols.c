@@ -53,6 +53,8 @@ __asm__(".text\n"
 	"tsym_llvm_info:\n\t.skip 8, 0x90\n.size tsym_llvm_info, 8\n"
 	".type \"c7px_info$def\", @object\n"
 	"\"c7px_info$def\":\n\t.skip 8, 0x90\n.size \"c7px_info$def\", 8\n"
+	".type \"_c2JW$def\", @object\n"
+	"\"_c2JW$def\":\n\t.skip 8, 0x90\n.size \"_c2JW$def\", 8\n"
 	".type \"s58w_info$def\", @object\n"
 	"\"s58w_info$def\":\n\t.skip 8, 0x90\n.size \"s58w_info$def\", 8\n"
 	".type \"c8aB_info$def\", @object\n"
@@ -114,10 +116,10 @@ static void best_of_several(void **state)
 	at = address(elf, "tsym_llvm_info");
 	expect(s, at - 1, "tsym_sizeless", NEAREST);
 	expect(s, at + 7, "tsym_llvm_info", EXACT);
-	expect(s, at + 15, "tsym_llvm_info", EXACT);
-	expect(s, at + 16, "tsym_llvm_info", NEAREST);
-	expect(s, at + 31, "tsym_llvm_info", NEAREST);
-	expect(s, at + 32, "tsym_go_info$def", EXACT);
+	expect(s, at + 23, "tsym_llvm_info", EXACT);
+	expect(s, at + 24, "tsym_llvm_info", NEAREST);
+	expect(s, at + 39, "tsym_llvm_info", NEAREST);
+	expect(s, at + 40, "tsym_go_info$def", EXACT);
 	expect(s, (uint64_t)(address(elf, "best_of_several") + 1), "best_of_several", EXACT);
 	symbols__free(s);
 	elf__free(elf);

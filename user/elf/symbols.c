@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* symbols: the index, and the choice of the symbol that names an address best. */
+#include <ctype.h>
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -52,16 +53,19 @@ static const struct elf_code *range_of(const struct symbols *s, uint64_t vaddr)
  */
 static uint32_t unique_only(const struct elf_sym *sym)
 {
-	static const char kind[] = "_info$def";
-	const char *at;
+	/* a block that is jumped to has no table: "_c2JW$def" */
+	const char *name = sym->name + (sym->name[0] == '_');
+	size_t len = 0;
 
 	if (sym->bind != STB_LOCAL || sym->type != STT_OBJECT)
 		return 0;
-	at = memchr(sym->name, '_', strnlen(sym->name, MAX_UNIQUE + 1));
-	if (!at || at == sym->name || strncmp(at, kind, sizeof(kind)) != 0)
+	while (len <= MAX_UNIQUE && isalnum((unsigned char)name[len]))
+		len++;
+	if (!len || len > MAX_UNIQUE ||
+	    (strcmp(name + len, "_info$def") != 0 && strcmp(name + len, "$def") != 0))
 		return 0;
 	/* the code generator's own uniques begin with c or u */
-	return sym->name[0] == 'c' || sym->name[0] == 'u' ? UNIQUE_RETURN : UNIQUE_CLOSURE;
+	return name[0] == 'c' || name[0] == 'u' ? UNIQUE_RETURN : UNIQUE_CLOSURE;
 }
 
 static int add(struct symbols *s, const struct elf_sym *sym, size_t index)
