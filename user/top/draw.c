@@ -305,25 +305,25 @@ static void put_gc(struct sheet *s, const struct top_process *p)
 {
 	const struct top_frame *frame = s->view->frame;
 	bool unknown = p->gcs_seen == TOP_SEEN_NONE;
-	char line[256], text[32];
+	char line[256], text[32], live[48] = "";
 
 	put_title(s, "garbage collection");
 	if (!begin(s, ""))
 		return;
-	if (!p->gc_known) {
-		put(s,
-		    "  collections: not known; nothing marks them, and there are too few samples",
-		    0, false);
-		end(s);
-		return;
-	}
+	if (p->live_bytes)
+		snprintf(live, sizeof(live), "; live: %s", human__bytes(p->live_bytes).s);
 	snprintf(text, sizeof(text), "%.0f", rate(frame, p->gcs));
-	snprintf(line, sizeof(line),
-		 "  collections: %s a second, paused for %s%.1f %% of the time, %s each%s%s",
-		 unknown ? "–" : text, unknown ? "at most " : "", rate(frame, p->gc_ns) / 1e7,
-		 p->gcs ? human__duration(p->gc_ns / p->gcs).s : "–",
-		 p->live_bytes ? "; live: " : "",
-		 p->live_bytes ? human__bytes(p->live_bytes).s : "");
+	if (p->gc_known)
+		snprintf(line, sizeof(line),
+			 "  collections: %s a second, paused for %s%.1f %% of the time, %s each%s",
+			 unknown ? "–" : text, unknown ? "at most " : "",
+			 rate(frame, p->gc_ns) / 1e7,
+			 p->gcs ? human__duration(p->gc_ns / p->gcs).s : "–", live);
+	else
+		snprintf(line, sizeof(line),
+			 "  collections: not known; nothing marks them, and there are too few "
+			 "samples%s",
+			 live);
 	put(s, line, 0, false);
 	end(s);
 }
