@@ -158,7 +158,7 @@ queued seconds = do
     before <- getMonotonicTime
     put <- takeMVar box
     now <- getMonotonicTime
-    _ <- compute 0.001
+    _ <- compute 0.003
     modifyMVar_ totals (\(w, q) -> let (w', q') = (w + put - before, q + now - put) in w' `seq` q' `seq` pure (w', q'))
   computed <- replicateM 3 $ do
     done <- newEmptyMVar
