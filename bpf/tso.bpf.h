@@ -89,8 +89,8 @@ SS_INLINE struct wire_off_tso *tso_place(struct wire_off_tsos *offs, u64 i)
 	return &offs->v[i & (WIRE_OFF_TSOS - 1)];
 }
 
-/* The TSO at `left` has stopped, and `runs` runs. Other CPUs may be about to change the same
- * places: a TSO that does not have the id of its place is not believed. */
+/* The TSO at `left` has stopped (0: it cannot be found), and rec->id runs. Other CPUs may be about
+ * to change the same places: a TSO that does not have the id of its place is not believed. */
 SS_INLINE void tso_keep(const struct wire_tso *rec, u64 left)
 {
 	struct wire_off_tsos *offs = tso_offs(rec->h.tgid);

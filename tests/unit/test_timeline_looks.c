@@ -138,6 +138,23 @@ static void test_ends(void **state)
 	}
 }
 
+/* The first look after it began to wait finds it dead, and the program ends. */
+static void test_ends_at_once(void **state)
+{
+	const struct pic_lane *lane;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin_with_other(&kit, BLOCKED_ON_MVAR);
+	put_look(&kit, T0 + 11000, T0 + 50000, 5, BLOCKED_ON_MVAR, THREAD_KILLED);
+	put(&kit, mk_event(&r, WIRE_PROC_EXIT, 7, END));
+	lane = find(finish(&kit), 5);
+	assert_int_equal(lane->end_ns, T0 + 11000);
+	assert_int_equal(lane->states_ns[HS_BLOCKED_MVAR], 1000);
+	timeline__free(kit.tl);
+}
+
 /* A window shows what is known by its end, and the next one goes on from there. */
 static void test_windows(void **state)
 {
@@ -186,7 +203,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_becomes_ready),  cmocka_unit_test(test_waits_again),
 		cmocka_unit_test(test_idle_meanwhile), cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_windows),	       cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_ends_at_once),   cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_hostile),
 	};
 
 	return cmocka_run_group_tests_name("timeline_looks", tests, NULL, NULL);

@@ -225,7 +225,7 @@ static int go_on(struct haskell_builder *b, uint64_t until)
 
 	if (!err)
 		err = haskell__put_looks(b, until, NULL);
-	if (err)
+	if (err || b->dead)
 		return err;
 	end = haskell__end_of(b, until, &waits);
 	lane->waits = waits;

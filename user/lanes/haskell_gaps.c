@@ -229,10 +229,9 @@ int haskell__put_looks(struct haskell_builder *b, uint64_t end, const struct cla
 			*b->cursor = at;
 		}
 		b->lane->ran_unseen = b->lost = false;
+		b->dead = look->ended;
 		b->lane->waits = HS_UNKNOWN;
-		if (look->ended)
-			b->lane->left = HS_UNKNOWN;
-		else
+		if (!b->dead)
 			b->lane->waits = (uint8_t)haskell_state__blocked(look->why);
 	}
 	return err;

@@ -39,6 +39,7 @@ struct haskell_builder {
 	enum haskell_state at_last; /* at the end of a gap at whose start it was ready */
 	bool lost;		    /* it was in a black hole, and may have left it */
 	bool unsure;		    /* no look has come since it was seen to wait */
+	bool dead;		    /* a look has found it dead; it ended at the cursor */
 };
 
 /* Finds out what the thread waited for if another one is seen in its place from the cursor to
