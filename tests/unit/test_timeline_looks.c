@@ -180,6 +180,34 @@ static void test_windows(void **state)
 	timeline__free(kit.tl);
 }
 
+/* However many changes come with few records, none is left out. */
+static void test_many(void **state)
+{
+	const struct timeline_opts few = {.haskell_lanes = true, .max_records = 400};
+	const struct pic_target *t;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new_opts(&kit, &few);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put_left(&kit, T0 + 1000, 5, 0, WIRE_TSO_UNKNOWN);
+	hs_sample(&kit, 7, T0 + 1000, 5);
+	put_left(&kit, T0 + 2000, 6, 5, BLOCKED_ON_MVAR);
+	for (uint64_t at = T0 + 2000; at < END - 10000; at += 1000) {
+		hs_sample(&kit, 7, at, 6);
+		for (unsigned i = 0; i < 5; i++)
+			put_look(&kit, at - 100, at + 100 * i, 5,
+				 i % 2 ? BLOCKED_ON_MVAR : NOT_BLOCKED, THREAD_RUN_GHC);
+		put_left(&kit, at + 900, 5, 6, NOT_BLOCKED);
+		hs_sample(&kit, 7, at + 900, 5);
+		put_left(&kit, at + 950, 6, 5, BLOCKED_ON_MVAR);
+	}
+	t = finish(&kit);
+	assert_int_equal(t->n_lost, 0);
+	timeline__free(kit.tl);
+}
+
 /* Records that cannot be true do no harm. */
 static void test_hostile(void **state)
 {
@@ -204,7 +232,7 @@ int main(void)
 		cmocka_unit_test(test_becomes_ready),  cmocka_unit_test(test_waits_again),
 		cmocka_unit_test(test_idle_meanwhile), cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_ends_at_once),   cmocka_unit_test(test_windows),
-		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_many),	       cmocka_unit_test(test_hostile),
 	};
 
 	return cmocka_run_group_tests_name("timeline_looks", tests, NULL, NULL);

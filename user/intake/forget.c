@@ -44,6 +44,7 @@ void seen__forget_tso_notes(struct seen *s, bool (*keep)(void *ctx, const struct
 		if (keep(ctx, &s->tso_notes[i]))
 			s->tso_notes[kept++] = s->tso_notes[i];
 	s->n_tso_notes = kept;
+	s->tso_notes_room_at = 0;
 }
 
 void seen__forget_tsos(struct seen *s, uint64_t at_ns, bool (*keep)(void *ctx, uint64_t tso),

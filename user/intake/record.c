@@ -68,6 +68,20 @@ static int take_allocated(struct intake *in, struct seen *s, const struct view *
 	return allocs__tick(in, s, &rec);
 }
 
+/* A sample is one record, but may come with many notes of Haskell threads. */
+static int make_room_for_notes(struct intake *in, struct seen *s)
+{
+	size_t max = in->opts.max_records;
+	int err;
+
+	if (s->n_tso_notes < (s->tso_notes_room_at ? s->tso_notes_room_at : max / 2))
+		return 0;
+	err = make_room(in);
+	s->tso_notes_room_at =
+		s->n_tso_notes > max - max / 8 ? SIZE_MAX : MAX(s->n_tso_notes + max / 8, max / 2);
+	return err;
+}
+
 static int take_tso(struct intake *in, struct seen *s, const struct view *view)
 {
 	struct wire_tso rec;
@@ -246,12 +260,16 @@ static int take_record(struct intake *in, const void *rec, size_t size)
 		return take_tick(s, &view);
 	if (h.type == WIRE_GC)
 		return take_gc(s, &view);
-	if (h.type == WIRE_TSO)
-		return take_tso(in, s, &view);
-	if (h.type == WIRE_TSO_WAITS)
-		return take_tso_waits(in, s, &view);
 	if (h.type == WIRE_THREAD_NAME)
 		return take_thread_name(s, &view);
+	if (h.type == WIRE_TSO || h.type == WIRE_TSO_WAITS)
+		err = make_room_for_notes(in, s);
+	if (!err && h.type == WIRE_TSO)
+		return take_tso(in, s, &view);
+	if (!err && h.type == WIRE_TSO_WAITS)
+		return take_tso_waits(in, s, &view);
+	if (err)
+		return err;
 	/* before the thread is looked up, since this may free threads that have ended */
 	err = in->n_records >= in->room_at ? make_room(in) : 0;
 	if (!err && h.type == WIRE_ALLOC)

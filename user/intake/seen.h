@@ -429,7 +429,8 @@ struct seen {
 	uint64_t looked_ns, looked_for_ns;
 	struct tso_note *tso_notes; /* in order of arrival */
 	size_t n_tso_notes, tso_notes_cap;
-	struct pic_flow *flows; /* recorded safe calls; their ends are not known yet */
+	size_t tso_notes_room_at; /* make room at this many; 0: at half of what is kept at most */
+	struct pic_flow *flows;	  /* recorded safe calls; their ends are not known yet */
 	size_t n_flows, flows_cap;
 	struct seen_points queued; /* Haskell threads in run queues, at ticks */
 	/* Ticks at which a capability was idle while Haskell threads were queued on others, with
