@@ -133,7 +133,8 @@ static long tso_look(u32 i, void *ctx)
 		place->id = 0;
 		return 0;
 	}
-	if (why != place->why || wire_tso_has_ended(what)) {
+	/* one that is ready may have run since: its capability may have had nothing to do */
+	if (why != place->why || !why || wire_tso_has_ended(what)) {
 		rec->id = place->id;
 		rec->since_ns = place->looked_ns;
 		rec->why = why;

@@ -162,8 +162,7 @@ enum wire_type {
 	WIRE_HEAP = 16,	    /* struct wire_heap: the heap at the end of a collection */
 	WIRE_ALLOCATED = 17,   /* struct wire_allocated: right after a WIRE_SAMPLE */
 	WIRE_THREAD_NAME = 18, /* struct wire_thread_event: a thread got another name, `comm` */
-	WIRE_TSO_WAITS =
-		19, /* struct wire_tso_waits: a TSO waits for something else, or has ended */
+	WIRE_TSO_WAITS = 19,   /* struct wire_tso_waits: a TSO that does not run was looked at */
 };
 
 /* Every record starts with this header. `size` includes it. */
@@ -312,11 +311,12 @@ struct wire_tso {
 };
 WIRE_ASSERT_SIZE(struct wire_tso, 112);
 
-/* A TSO that does not run, looked at in its memory from time to time. */
+/* A TSO that does not run is looked at in its memory from time to time: it waits for something else
+ * than before, is ready, or has ended. */
 struct wire_tso_waits {
 	struct wire_hdr h; /* of the thread in which it was looked at */
 	__u64 id;
-	__u64 since_ns; /* when it was last found as before */
+	__u64 since_ns; /* when it was looked at before, or stopped */
 	__u32 why;	/* why_blocked */
 	__u32 what_next;
 };

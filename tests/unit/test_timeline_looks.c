@@ -119,6 +119,38 @@ static void test_idle_meanwhile(void **state)
 	}
 }
 
+/* It is ready whenever it is looked at; what it waits for while the capability has nothing to do is
+ * not known. */
+static void test_ready_again(void **state)
+{
+	const uint64_t slept = T0 + 51000, woken = slept + 5000000;
+	const struct pic_lane *lane;
+	struct picture *pic;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	begin(&kit);
+	put_left(&kit, T0 + 1000, 5, 0, WIRE_TSO_UNKNOWN);
+	hs_sample(&kit, 7, T0 + 1000, 5);
+	put_left(&kit, T0 + 11000, 6, 5, NOT_BLOCKED);
+	other_runs(&kit, T0 + 11000, T0 + 49000);
+	put_look(&kit, T0 + 11000, T0 + 31000, 5, NOT_BLOCKED, THREAD_RUN_GHC);
+	sleeps(&kit, slept, woken);
+	other_runs(&kit, woken + 1000, woken + 39000);
+	put_look(&kit, T0 + 31000, woken + 21000, 5, NOT_BLOCKED, THREAD_RUN_GHC);
+	put_look(&kit, woken + 21000, woken + 31000, 5, NOT_BLOCKED, THREAD_RUN_GHC);
+	put_left(&kit, woken + 41000, 5, 6, NOT_BLOCKED);
+	hs_sample(&kit, 7, woken + 41000, 5);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, woken + 42000));
+	lane = find(window(&kit, woken + 42000, &pic), 5);
+	assert_int_equal(lane->states_ns[HS_UNKNOWN], woken - slept);
+	assert_int_equal(lane->states_ns[HS_RUNNABLE], 45000 + 40000);
+	assert_int_equal(lane->states_ns[HS_RUNNING], 6000 + 2000);
+	picture__free(pic);
+	timeline__free(kit.tl);
+}
+
 /* It was ready, has run unseen, and was found dead; or it waited, and may have ended at any time.
  */
 static void test_ends(void **state)
@@ -230,9 +262,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_becomes_ready),  cmocka_unit_test(test_waits_again),
-		cmocka_unit_test(test_idle_meanwhile), cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_ends_at_once),   cmocka_unit_test(test_windows),
-		cmocka_unit_test(test_many),	       cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_idle_meanwhile), cmocka_unit_test(test_ready_again),
+		cmocka_unit_test(test_ends),	       cmocka_unit_test(test_ends_at_once),
+		cmocka_unit_test(test_windows),	       cmocka_unit_test(test_many),
+		cmocka_unit_test(test_hostile),
 	};
 
 	return cmocka_run_group_tests_name("timeline_looks", tests, NULL, NULL);

@@ -201,14 +201,18 @@ static uint64_t changed_at(const struct haskell_builder *b, const struct tso_not
 			   enum haskell_state before)
 {
 	const struct idle *idle = caps__idle(b->l, b->lane->last_cap);
+	bool is_ready = !look->ended && haskell_state__blocked(look->why) == HS_RUNNABLE;
 	uint64_t from = look->since_ns, to = look->ns;
+	uint64_t idle_until = idle && is_ready ? idle__last_long(idle, to) : 0;
 
+	/* ready again; until the capability had nothing to do, it was ready as well */
+	if (before == HS_RUNNABLE && is_ready)
+		return idle_until;
 	if (before == HS_RUNNABLE)
 		to = ready_until(b, to);
 	else if (look->ended)
 		to = from;
-	else if (idle && haskell_state__blocked(look->why) == HS_RUNNABLE)
-		from = MAX(from, idle__last_long(idle, to));
+	from = MAX(from, idle_until);
 	return from < to ? from + (to - from) / 2 : to;
 }
 
