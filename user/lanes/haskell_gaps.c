@@ -193,9 +193,9 @@ int haskell__put_wait(struct haskell_builder *b, uint64_t end, const struct clai
 
 /*
  * When the thread began to wait for what a look found: in the middle between this look and the
- * previous one, as with samples, but it was not ready while its capability had nothing to do. One
- * that is dead by now, and had to wait, may have ended soon after the previous look: nothing is
- * known of the time between.
+ * previous one, as with samples; but one that was ready stays so until its capability has nothing
+ * to do, and has become ready since it last had nothing to do. One that is dead by now, and had to
+ * wait, may have ended soon after the previous look: nothing is known of the time between.
  */
 static uint64_t changed_at(const struct haskell_builder *b, const struct tso_note *look,
 			   enum haskell_state before)
@@ -208,9 +208,9 @@ static uint64_t changed_at(const struct haskell_builder *b, const struct tso_not
 	/* ready again; until the capability had nothing to do, it was ready as well */
 	if (before == HS_RUNNABLE && is_ready)
 		return idle_until;
-	if (before == HS_RUNNABLE)
-		to = ready_until(b, to);
-	else if (look->ended)
+	if (before == HS_RUNNABLE && ready_until(b, to) < to)
+		return ready_until(b, to);
+	if (before != HS_RUNNABLE && look->ended)
 		to = from;
 	from = MAX(from, idle_until);
 	return from < to ? from + (to - from) / 2 : to;
