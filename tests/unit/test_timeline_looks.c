@@ -27,12 +27,27 @@ static void other_runs(struct kit *kit, uint64_t from, uint64_t to)
 		hs_sample(kit, 7, at, 6);
 }
 
-/* 5 runs up to T0 + 10000, waits for an MVar, and runs again from T0 + 90000 on, if it does. */
-static void begin_with_other(struct kit *kit, unsigned why)
+static void begin_with_5(struct kit *kit)
 {
 	begin(kit);
 	put_left(kit, T0 + 1000, 5, 0, WIRE_TSO_UNKNOWN);
 	hs_sample(kit, 7, T0 + 1000, 5);
+}
+
+/* 5 runs in place of 6, for the last microsecond of the OS thread. */
+static void end_with_5(struct kit *kit, uint64_t at)
+{
+	union rec r;
+
+	put_left(kit, at, 5, 6, NOT_BLOCKED);
+	hs_sample(kit, 7, at, 5);
+	put(kit, mk_event(&r, WIRE_THREAD_EXIT, 7, at + 1000));
+}
+
+/* 5 runs up to T0 + 10000, and stops for this reason. */
+static void begin_with_other(struct kit *kit, unsigned why)
+{
+	begin_with_5(kit);
 	hs_sample(kit, 7, T0 + 9000, 5);
 	put_left(kit, T0 + 11000, 6, 5, why);
 	other_runs(kit, T0 + 11000, T0 + 89000);
@@ -41,11 +56,8 @@ static void begin_with_other(struct kit *kit, unsigned why)
 static const struct pic_lane *again_and_end(struct kit *kit)
 {
 	const struct pic_lane *lane;
-	union rec r;
 
-	put_left(kit, T0 + 91000, 5, 6, NOT_BLOCKED);
-	hs_sample(kit, 7, T0 + 91000, 5);
-	put(kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 92000));
+	end_with_5(kit, T0 + 91000);
 	lane = find(finish(kit), 5);
 	assert_int_equal(lane->start_ns, T0);
 	assert_int_equal(lane->end_ns, T0 + 92000);
@@ -93,22 +105,17 @@ static void test_idle_meanwhile(void **state)
 	const struct pic_lane *lane;
 	struct picture *pic;
 	struct kit kit;
-	union rec r;
 
 	(void)state;
 	for (unsigned ready_first = 0; ready_first < 2; ready_first++) {
-		begin(&kit);
-		put_left(&kit, T0 + 1000, 5, 0, WIRE_TSO_UNKNOWN);
-		hs_sample(&kit, 7, T0 + 1000, 5);
+		begin_with_5(&kit);
 		put_left(&kit, slept, 0, 5, ready_first ? NOT_BLOCKED : BLOCKED_ON_MVAR);
 		sleeps(&kit, slept, woken);
 		put_left(&kit, woken + 1000, 6, 0, WIRE_TSO_UNKNOWN);
 		other_runs(&kit, woken + 1000, woken + 39000);
 		put_look(&kit, slept, woken + 2000, 5, ready_first ? BLOCKED_ON_MVAR : NOT_BLOCKED,
 			 THREAD_RUN_GHC);
-		put_left(&kit, woken + 41000, 5, 6, NOT_BLOCKED);
-		hs_sample(&kit, 7, woken + 41000, 5);
-		put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, woken + 42000));
+		end_with_5(&kit, woken + 41000);
 		lane = find(window(&kit, woken + 42000, &pic), 5);
 		assert_int_equal(lane->states_ns[HS_UNKNOWN], 0);
 		assert_int_equal(lane->states_ns[HS_RUNNABLE], ready_first ? 0 : 39000);
@@ -127,12 +134,9 @@ static void test_ready_again(void **state)
 	const struct pic_lane *lane;
 	struct picture *pic;
 	struct kit kit;
-	union rec r;
 
 	(void)state;
-	begin(&kit);
-	put_left(&kit, T0 + 1000, 5, 0, WIRE_TSO_UNKNOWN);
-	hs_sample(&kit, 7, T0 + 1000, 5);
+	begin_with_5(&kit);
 	put_left(&kit, T0 + 11000, 6, 5, NOT_BLOCKED);
 	other_runs(&kit, T0 + 11000, T0 + 49000);
 	put_look(&kit, T0 + 11000, T0 + 31000, 5, NOT_BLOCKED, THREAD_RUN_GHC);
@@ -140,9 +144,7 @@ static void test_ready_again(void **state)
 	other_runs(&kit, woken + 1000, woken + 39000);
 	put_look(&kit, T0 + 31000, woken + 21000, 5, NOT_BLOCKED, THREAD_RUN_GHC);
 	put_look(&kit, woken + 21000, woken + 31000, 5, NOT_BLOCKED, THREAD_RUN_GHC);
-	put_left(&kit, woken + 41000, 5, 6, NOT_BLOCKED);
-	hs_sample(&kit, 7, woken + 41000, 5);
-	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, woken + 42000));
+	end_with_5(&kit, woken + 41000);
 	lane = find(window(&kit, woken + 42000, &pic), 5);
 	assert_int_equal(lane->states_ns[HS_UNKNOWN], woken - slept);
 	assert_int_equal(lane->states_ns[HS_RUNNABLE], 45000 + 40000);
@@ -151,8 +153,7 @@ static void test_ready_again(void **state)
 	timeline__free(kit.tl);
 }
 
-/* It was ready, has run unseen, and was found dead; or it waited, and may have ended at any time.
- */
+/* It was ready, has run unseen, and was found dead; or it waited, and may have ended any time. */
 static void test_ends(void **state)
 {
 	const struct pic_lane *lane;

@@ -48,8 +48,8 @@ static const struct elf_code *range_of(const struct symbols *s, uint64_t vaddr)
 
 /*
  * GHC's LLVM backend leaves a symbol for each local closure and return point, which has nothing but
- * its unique: "s58w_info$def", "c7px_info$def". The native backend leaves none: the binding says
- * more. 0: another symbol.
+ * its unique: "s58w_info$def", "c7px_info$def". The native backend leaves none: the binding's
+ * name means more. 0: another symbol.
  */
 static uint32_t unique_only(const struct elf_sym *sym)
 {

@@ -234,8 +234,7 @@ static int ask_site(struct intake *in, struct seen *s, uint64_t addr, struct tar
 	return err;
 }
 
-/* Without symbols of its own only a file that came later has such names of the executable's code.
- */
+/* Without symbols of its own only a file that came later names the executable's code so. */
 static void note_symbols(struct seen *s, const struct code_name *name)
 {
 	const char *exe = s->pub->exe;

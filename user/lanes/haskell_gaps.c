@@ -208,10 +208,14 @@ static uint64_t changed_at(const struct haskell_builder *b, const struct tso_not
 	/* ready again; until the capability had nothing to do, it was ready as well */
 	if (before == HS_RUNNABLE && is_ready)
 		return idle_until;
-	if (before == HS_RUNNABLE && ready_until(b, to) < to)
-		return ready_until(b, to);
-	if (before != HS_RUNNABLE && look->ended)
+	if (before == HS_RUNNABLE) {
+		uint64_t ready = ready_until(b, to);
+
+		if (ready < to)
+			return ready;
+	} else if (look->ended) {
 		to = from;
+	}
 	from = MAX(from, idle_until);
 	return from < to ? from + (to - from) / 2 : to;
 }
