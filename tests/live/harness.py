@@ -567,6 +567,12 @@ def _run_quickly(tests):
     return results
 
 
+def _run_none(tests, word, why):
+    for full, _, _ in tests:
+        print(f"{word} {full}: {why}", flush=True)
+    sys.exit(1 if word == "FAIL" else 0)
+
+
 def run(module, kernel=True):
     """Run a file's tests, or those whose names contain one of the arguments. `kernel`: they need to load BPF programs."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -588,15 +594,10 @@ def run(module, kernel=True):
     if wanted:
         tests = [x for x in tests if any(w in x[0] for w in wanted)]
     if not SAFESCOPED.exists():
-        for full, _, _ in tests:
-            print(f"FAIL {full}: {SAFESCOPED} is not there; run make", flush=True)
-        sys.exit(1)
+        _run_none(tests, "FAIL", f"{SAFESCOPED} is not there; run make")
     problem = kernel_problem() if kernel else None
     if problem:
         # In CI a machine that cannot run the tests is a failure.
-        word = "FAIL" if os.environ.get("CI") == "true" else "skip"
-        for full, _, _ in tests:
-            print(f"{word} {full}: {problem}", flush=True)
-        sys.exit(1 if word == "FAIL" else 0)
+        _run_none(tests, "FAIL" if os.environ.get("CI") == "true" else "skip", problem)
     results = _run_quickly(tests) if quick else [_run_one(*test) for test in tests]
     sys.exit(1 if "FAIL" in results else 0)
