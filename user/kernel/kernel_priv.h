@@ -277,8 +277,9 @@ int run_time__new(struct bpf_object *object, struct keeper *keeper, bool sparse,
 void run_time__free(struct run_time *r);
 /* To be called about ten times a second. */
 void run_time__turn(struct run_time *r, uint64_t now);
-/* The estimated run time of all programs so far, in ns. False: unknown. */
-bool run_time__sum(const struct run_time *r, uint64_t now, uint64_t *ret_ns);
+/* The estimated run time of all programs up to `at_ns`, which is now or not long ago, in ns.
+ * False: unknown. */
+bool run_time__sum(const struct run_time *r, uint64_t at_ns, uint64_t *ret_ns);
 /* Mean duration of one run of these programs, in ns; 0: unknown. */
 uint64_t run_time__mean(const struct run_time *r, struct bpf_program *const *programs, size_t n);
 

@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "keeper_priv.h"
 #include "kernel_priv.h"
+#include "sampled_sum_priv.h"
 #include "safescope.skel.h"
 
 /* The account is kept for the first PART of each WHOLE, … */
@@ -34,13 +35,11 @@ struct run_time {
 	uint64_t asked; /* the keeper's number of the last request; 0: it is done, and was seen to
 			   be */
 	uint64_t whole_ns, part_ns;
-	uint64_t next_ns; /* when the part ends, or, where the account is not kept, the next one
-			     begins */
-	uint64_t began_ns, since_ns, since_sum;
-	/* when the first part ended, in which much is set up, and its run time; 0: it has not
-	 * ended */
-	uint64_t first_end_ns, first_sum;
-	uint64_t kept_ns, sum; /* of later, ended parts: length, run time */
+	uint64_t next_ns;  /* when the part ends, or, where the account is not kept, the next one
+			      begins */
+	uint64_t since_ns; /* when the part began */
+	bool first_over;   /* the first part, in which much is set up, has ended */
+	struct sampled_sum sum;
 };
 
 static bool read_one(struct bpf_program *prog, uint64_t *ret_ns, uint64_t *ret_runs)
@@ -67,23 +66,26 @@ static uint64_t read_all(const struct run_time *r)
 /* The account is kept from here on. */
 static void begin(struct run_time *r, uint64_t now)
 {
-	r->next_ns = now + (r->first_end_ns ? r->part_ns : AT_FIRST_NS);
+	r->next_ns = now + (r->first_over ? r->part_ns : AT_FIRST_NS);
 	r->kept = true;
 	r->since_ns = now;
-	r->since_sum = read_all(r);
+	sampled_sum__begin(&r->sum, time__monotonic_ns(), read_all(r));
 }
 
-static void end(struct run_time *r, uint64_t now)
+static void end(struct run_time *r)
 {
 	r->next_ns = r->since_ns + r->whole_ns;
-	if (r->first_end_ns) {
-		r->sum += read_all(r) - r->since_sum;
-		r->kept_ns += now - r->since_ns;
-	} else {
-		r->first_sum = read_all(r) - r->since_sum;
-		r->first_end_ns = now;
-	}
 	r->kept = false;
+	sampled_sum__end(&r->sum, time__monotonic_ns(), read_all(r));
+}
+
+/* A part of the usual length follows at once: nothing like the first one comes again, so it must
+ * not stand for the time up to the next. */
+static void end_first(struct run_time *r, uint64_t now)
+{
+	end(r);
+	r->first_over = true;
+	begin(r, now);
 }
 
 /* Does not wait for the keeper, which may be busy. False: it takes no messages at the moment and
@@ -112,9 +114,8 @@ int run_time__new(struct bpf_object *object, struct keeper *keeper, bool sparse,
 	r->keeper = keeper;
 	r->whole_ns = sparse ? SPARSE_WHOLE_NS : WHOLE_NS;
 	r->part_ns = sparse ? SPARSE_PART_NS : PART_NS;
-	r->began_ns = time__monotonic_ns();
 	/* the keeper has nothing else to do yet, and the loop starts late */
-	if (ask(r, true, r->began_ns) && keeper__await(r->keeper, r->asked))
+	if (ask(r, true, time__monotonic_ns()) && keeper__await(r->keeper, r->asked))
 		run_time__turn(r, time__monotonic_ns());
 	*ret_run_time = r;
 	return 0;
@@ -140,31 +141,20 @@ void run_time__turn(struct run_time *r, uint64_t now)
 	r->asked = 0;
 	if (now < r->next_ns)
 		return;
+	if (r->kept && !r->first_over) {
+		end_first(r, now);
+		return;
+	}
 	wanted = !r->kept;
 	if (ask(r, wanted, now) && !wanted)
-		end(r, now);
+		end(r);
 }
 
-bool run_time__sum(const struct run_time *r, uint64_t now, uint64_t *ret_ns)
+bool run_time__sum(const struct run_time *r, uint64_t at_ns, uint64_t *ret_ns)
 {
-	uint64_t kept = r->kept_ns, sum = r->sum, until = r->first_end_ns, first = r->first_sum;
+	uint64_t value = r->kept ? read_all(r) : 0;
 
-	if (now <= r->began_ns || (!until && !r->kept))
-		return false;
-	if (!until) {
-		until = now;
-		first = now > r->since_ns ? read_all(r) - r->since_sum : 0;
-	} else if (kept && r->kept && now > r->since_ns) {
-		/* a single part that has just begun is too short a sample of all the rest */
-		kept += now - r->since_ns;
-		sum += read_all(r) - r->since_sum;
-	}
-	if (kept)
-		*ret_ns = first + (uint64_t)((double)sum * (double)(now - until) / (double)kept);
-	else
-		*ret_ns = (uint64_t)((double)first * (double)(now - r->began_ns) /
-				     (double)(until - r->began_ns));
-	return true;
+	return sampled_sum__at(&r->sum, at_ns, time__monotonic_ns(), value, ret_ns);
 }
 
 uint64_t run_time__mean(const struct run_time *r, struct bpf_program *const *programs, size_t n)
