@@ -107,7 +107,9 @@ void snapshots__take(struct session *s, struct member *m, bool at_end)
 	if (!at_end)
 		enter_open_calls(s, m, &snapshot);
 	err = intake__snapshot(s->in, m->pid, &snapshot, m->snapshot_ns, at_end);
-	if (err)
+	if (err == -ENOENT) /* it ended as the snapshot was taken, and its window is over */
+		log_debug("pid %d: left before its snapshot arrived", m->pid);
+	else if (err)
 		log_warn("pid %d: the snapshot is left out: %s", m->pid, strerror(-err));
 	snapshot__free(&snapshot);
 	snapshots__over(s, m);
