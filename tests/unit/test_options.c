@@ -166,6 +166,34 @@ static void test_daemon(void **state)
 	}
 }
 
+/* A list may have blanks after its commas, as people write it in a file. */
+static void test_blanks_in_lists(void **state)
+{
+	char path[96];
+	struct options *o = NULL;
+	struct buf wrong = {};
+	FILE *out;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/conf", dir);
+	out = fopen(path, "w");
+	assert_non_null(out);
+	assert_true(fputs("format json , pprof\nlanes thread,\tcapability\n", out) >= 0);
+	assert_int_equal(fclose(out), 0);
+	assert_int_equal(options__read_config(path, &wrong, &o), 0);
+	assert_int_equal(o->output.n_formats, 2);
+	assert_int_equal(o->output.lanes, 1U << LANE_THREAD | 1U << LANE_CAPABILITY);
+	options__free(o);
+	buf__free(&wrong);
+	/* a part that is missing is wrong all the same */
+	out = fopen(path, "w");
+	assert_non_null(out);
+	assert_true(fputs("format json, , pprof\n", out) >= 0);
+	assert_int_equal(fclose(out), 0);
+	assert_int_equal(options__read_config(path, &wrong, &o), -EINVAL);
+	buf__free(&wrong);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +204,7 @@ int main(void)
 		cmocka_unit_test(test_line_numbers),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_daemon),
+		cmocka_unit_test(test_blanks_in_lists),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

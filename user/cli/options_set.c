@@ -11,6 +11,8 @@
 /* The limit of hostname(7), including the domain. */
 #define HOST_NAME_LENGTH 253
 
+#define BLANKS " \t"
+
 static int set_pids(struct option_input *in, const char *arg)
 {
 	struct options *o = in->o;
@@ -57,14 +59,20 @@ static int parse_word(struct option_input *in, const char *what, const char *arg
 	return options__wrong(in, "%s %.*s: %s", what, (int)len, arg, all);
 }
 
-/* Takes the next part of a comma-separated list; false: none is left. */
+/* Takes the next part of a comma-separated list, without blanks around it; false: none is left. */
 static bool next_part(const char **list, const char **ret_part, size_t *ret_len)
 {
-	*ret_part = *list;
-	if (!*list)
+	const char *part = *list, *end;
+
+	if (!part)
 		return false;
-	*ret_len = strcspn(*list, ",");
-	*list = (*list)[*ret_len] ? *list + *ret_len + 1 : NULL;
+	end = part + strcspn(part, ",");
+	*list = *end ? end + 1 : NULL;
+	part += strspn(part, BLANKS);
+	while (end > part && strchr(BLANKS, end[-1]))
+		end--;
+	*ret_part = part;
+	*ret_len = (size_t)(end - part);
 	return true;
 }
 
