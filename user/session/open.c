@@ -196,6 +196,7 @@ static int open_pids(struct session *s)
 static int open_system(struct session *s)
 {
 	int err = outputs__plan(s->opts->output, "", 0, &s->outputs);
+	size_t n;
 
 	if (!err)
 		err = open_kernel(s);
@@ -214,7 +215,8 @@ static int open_system(struct session *s)
 		return err;
 	}
 	first_looks(s);
-	log_verbose("attached: %zu processes", members__count_live(s->members));
+	n = members__count_live(s->members);
+	log_verbose("attached: %zu %s", n, n == 1 ? "process" : "processes");
 	return 0;
 }
 
