@@ -13,6 +13,7 @@
 #include "switch.bpf.h"
 #include "probe.bpf.h"
 #include "life.bpf.h"
+#include "cost.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -21,10 +22,14 @@ int on_sample(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct wire_target *t = target_of(task);
+	u64 now;
 
 	if (!t || (sample_every > 1 && bpf_get_prandom_u32() % sample_every))
 		return 0;
-	return sample_take(ctx, t, task, target_now(t));
+	now = target_now(t);
+	sample_take(ctx, t, task, now);
+	cost_end(task->tgid, now);
+	return 0;
 }
 
 SEC("tp_btf/sched_switch")
@@ -32,18 +37,24 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	     unsigned int prev_state)
 {
 	struct wire_target *out = target_of(prev), *in = target_of(next);
-	u64 now;
+	u64 now, began;
 
 	if (!out && !in)
 		return 0;
-	now = bpf_ktime_get_ns();
+	began = now = bpf_ktime_get_ns();
 	if (out) {
 		target_held_up(out, now);
 		switch_out(ctx, out, prev, next, now, switch_state(prev, preempt, prev_state));
+		if (cost_is_due(now)) {
+			began = bpf_ktime_get_ns();
+			cost_add(prev->tgid, began - now);
+		}
 	}
 	if (in) {
 		target_held_up(in, now);
 		switch_in(in, next, now);
+		if (cost_is_due(now))
+			cost_add(next->tgid, bpf_ktime_get_ns() - began);
 	}
 	return 0;
 }
@@ -105,10 +116,14 @@ int on_suspend(struct user_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct wire_target *t = target_of(task);
+	u64 now;
 
 	if (!t || !probe_is_of(ctx, t, WIRE_TARGET_OWN_SUSPEND))
 		return 0;
-	return probe_suspend(ctx, t, task, target_now(t));
+	now = target_now(t);
+	probe_suspend(ctx, t, task, now);
+	cost_end(task->tgid, now);
+	return 0;
 }
 
 SEC("uprobe")
@@ -116,10 +131,14 @@ int on_resume(struct user_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct wire_target *t = target_of(task);
+	u64 now;
 
 	if (!t || !probe_is_of(ctx, t, WIRE_TARGET_OWN_RESUME))
 		return 0;
-	return probe_resume(ctx, t, task, target_now(t));
+	now = target_now(t);
+	probe_resume(ctx, t, task, now);
+	cost_end(task->tgid, now);
+	return 0;
 }
 
 SEC("uprobe")
@@ -127,20 +146,28 @@ int on_tick(struct user_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct wire_target *t = target_of(task);
+	u64 now;
 
 	if (!t || !probe_is_of(ctx, t, WIRE_TARGET_OWN_TICK))
 		return 0;
-	return probe_tick(t, task, target_now(t));
+	now = target_now(t);
+	probe_tick(t, task, now);
+	cost_end(task->tgid, now);
+	return 0;
 }
 
 SS_INLINE int on_gc(struct user_regs *ctx, u32 point, u32 own)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct wire_target *t = target_of(task);
+	u64 now;
 
 	if (!t || !probe_is_of(ctx, t, own))
 		return 0;
-	return probe_gc(ctx, t, task, point, target_now(t));
+	now = target_now(t);
+	probe_gc(ctx, t, task, point, now);
+	cost_end(task->tgid, now);
+	return 0;
 }
 
 SEC("uprobe")

@@ -851,7 +851,8 @@ struct wire_cost {
 	/* those of probe_hits on GC probes; a target with a struct wire_heap_state has them counted
 	 * there, and not in probe_hits */
 	__u64 gc_hits;
+	__u64 bpf_ns; /* estimated run time of the programs for this process; see bpf/cost.bpf.h */
 };
-WIRE_ASSERT_SIZE(struct wire_cost, 32);
+WIRE_ASSERT_SIZE(struct wire_cost, 40);
 
 #endif

@@ -479,6 +479,48 @@ static void test_missed_in_windows(void **state)
 	}
 }
 
+/* Captures from versions whose costs have fewer fields: each lacks what these are for. */
+static void test_older_costs(void **state)
+{
+	static const uint32_t sizes[] = {offsetof(struct intake_cost, held_up_until_ns),
+					 offsetof(struct intake_cost, own_bpf_ns),
+					 sizeof(struct intake_cost)};
+	const struct intake_cost cost = {.probe_hits = 3,
+					 .bpf_ns = 70,
+					 .bpf_ns_known = true,
+					 .own_bpf_ns = 50,
+					 .own_bpf_ns_known = true,
+					 .held_up_until_ns = T0 + 1};
+	struct intake_input input = {.kind = TI_COST, .data = &cost};
+	struct capture *capture;
+	struct replay *again;
+	struct kit kit;
+
+	(void)state;
+	kit_capture(&kit, &opts, &capture);
+	for (pid_t i = 0; i < (pid_t)ARRAY_SIZE(sizes); i++)
+		kit_add(&kit, PID + i, T0);
+	for (pid_t i = 0; i < (pid_t)ARRAY_SIZE(sizes); i++) {
+		input.pid = PID + i;
+		input.size = sizes[i];
+		capture__take(capture, &input);
+	}
+	assert_int_equal(timeline__finish(kit.tl, END), 0);
+	assert_int_equal(capture__finish(capture), 0);
+	assert_int_equal(replay(&again), 0);
+	assert_int_equal(picture__session(replay__picture(again))->bpf_ns, 70);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		const struct pic_target *t = picture__target(replay__picture(again), i);
+
+		assert_int_equal(t->probe_hits, 3);
+		assert_int_equal(t->held_up_until_ns, i > 0 ? T0 + 1 : 0);
+		assert_int_equal(t->bpf_ns_known, i > 1);
+		assert_true(!t->bpf_ns_known || t->bpf_ns == 50);
+	}
+	replay__free(again);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -486,7 +528,7 @@ int main(void)
 		cmocka_unit_test(test_truncated),	  cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_no_capture),	  cmocka_unit_test(test_one_at_a_time),
 		cmocka_unit_test(test_disk_full),	  cmocka_unit_test(test_codec),
-		cmocka_unit_test(test_missed_in_windows),
+		cmocka_unit_test(test_missed_in_windows), cmocka_unit_test(test_older_costs),
 	};
 
 	log__set_level(LOG_LVL_QUIET);

@@ -483,10 +483,15 @@ static void test_forget(void **state)
 	timeline__free(kit.tl);
 }
 
-/* It is not known for which target the kernel side ran. */
+/* The kernel's account is that of all targets; each has what the programs timed for it, which an
+ * older capture does not have. */
 static void test_cost_of_several(void **state)
 {
-	const struct intake_cost cost = {.probe_hits = 3, .bpf_ns = 70, .bpf_ns_known = true};
+	const struct intake_cost cost = {.probe_hits = 3,
+					 .bpf_ns = 70,
+					 .bpf_ns_known = true,
+					 .own_bpf_ns = 50,
+					 .own_bpf_ns_known = true};
 	const struct intake_cost later = {.probe_hits = 4, .bpf_ns = 80, .bpf_ns_known = true};
 	const struct pic_target *t;
 	struct kit kit;
@@ -506,8 +511,10 @@ static void test_cost_of_several(void **state)
 	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
 	assert_int_equal(intake__set_cost(kit.in, PID + 1, &later), 0);
 	t = finish(&kit);
-	assert_true(t->cost_known && !t->bpf_ns_known);
+	assert_true(t->cost_known && t->bpf_ns_known);
+	assert_int_equal(t->bpf_ns, 50);
 	assert_int_equal(t->probe_hits, 3);
+	assert_false(picture__target(kit.pic, 1)->bpf_ns_known);
 	assert_false(picture__target(kit.pic, 2)->cost_known);
 	assert_true(picture__session(kit.pic)->bpf_ns_known);
 	assert_int_equal(picture__session(kit.pic)->bpf_ns, 80);

@@ -15,7 +15,8 @@ static const struct {
 	const char *name;
 	uint32_t size;
 	bool newer;
-	uint32_t least; /* size in older captures, without what was added at its end; 0: none */
+	uint32_t least; /* size in the oldest captures, without what was added at its end; 0: as now
+			 */
 } sizes[] = {
 	{"hdr", sizeof(struct wire_hdr), false, 0},
 	{"rts", sizeof(struct wire_rts), false, 0},
@@ -120,6 +121,7 @@ static void get_text(const cJSON *root, const char *name, char *out, size_t size
 static int parse(const cJSON *root, struct header *h)
 {
 	const cJSON *part = cJSON_GetObjectItemCaseSensitive(root, "sizes"), *item;
+	uint32_t least;
 
 	get_text(root, "safescoped", h->version, sizeof(h->version));
 	get_text(root, "mode", h->mode, sizeof(h->mode));
@@ -132,8 +134,8 @@ static int parse(const cJSON *root, struct header *h)
 		}
 		if (!cJSON_IsNumber(item))
 			return -EBADMSG;
-		if (item->valuedouble != sizes[i].size &&
-		    (!sizes[i].least || item->valuedouble != sizes[i].least))
+		least = sizes[i].least ? sizes[i].least : sizes[i].size;
+		if (item->valuedouble < least || item->valuedouble > sizes[i].size)
 			return -ENOTSUP;
 	}
 	part = cJSON_GetObjectItemCaseSensitive(root, "inputs");

@@ -82,13 +82,15 @@ static int set_cost(struct replay *r, const struct intake_input *in)
 	const unsigned char *bytes = in->data;
 	struct intake_cost cost = {0};
 
-	/* as in header.c: older ones lack the last field */
-	if (in->size != sizeof(cost) && in->size != offsetof(struct intake_cost, held_up_until_ns))
+	/* as in header.c: older ones lack the last fields */
+	if (in->size != sizeof(cost) && in->size != offsetof(struct intake_cost, own_bpf_ns) &&
+	    in->size != offsetof(struct intake_cost, held_up_until_ns))
 		return -EBADMSG;
 	memcpy(&cost, in->data, in->size);
 	/* a byte of the file may be no valid bool */
 	cost.bpf_ns_known = bytes[offsetof(struct intake_cost, bpf_ns_known)] == 1;
 	cost.calls_missed = bytes[offsetof(struct intake_cost, calls_missed)] == 1;
+	cost.own_bpf_ns_known = in->size == sizeof(cost);
 	return intake__set_cost(r->in, in->pid, &cost);
 }
 

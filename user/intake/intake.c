@@ -468,6 +468,8 @@ int intake__set_cost(struct intake *in, pid_t pid, const struct intake_cost *cos
 	/* of all processes together, as is the daemon's own time */
 	s->pub->bpf_ns = since(cost->bpf_ns, in->bpf_before_ns);
 	s->pub->bpf_ns_known = cost->bpf_ns_known;
+	s->pub->own_bpf_ns = since(cost->own_bpf_ns, before->own_bpf_ns);
+	s->pub->own_bpf_ns_known = cost->own_bpf_ns_known;
 	s->pub->cost_known = true;
 	s->pub->trap_ns_estimated = since(cost->trap_ns_estimated, before->trap_ns_estimated);
 	s->pub->user_cpu_ns = since(cost->user_cpu_ns, in->cpu_before_ns);

@@ -188,7 +188,9 @@ struct intake_cost {
 		probes_paused_ns;
 	bool bpf_ns_known;
 	bool calls_missed; /* it started in the session, maybe making calls before it had probes */
+	bool own_bpf_ns_known;
 	uint64_t held_up_until_ns; /* all probes were off until then; 0: they were not off */
+	uint64_t own_bpf_ns;	   /* the process's part of bpf_ns */
 };
 int intake__set_cost(struct intake *in, pid_t pid, const struct intake_cost *cost);
 int intake__set_lost(struct intake *in, pid_t pid, const char *cause, uint64_t n);

@@ -371,10 +371,13 @@ void kernel__cost(struct kernel *kernel, pid_t pid, uint64_t now_ns, struct kern
 {
 	struct attached *a = kernel__find(kernel, pid);
 	struct kernel_cost cost = {};
+	struct wire_cost counted;
 
 	cost.bpf_known = run_time__sum(kernel->run_time, now_ns, &cost.bpf_ns);
 	if (a) {
-		cost.probe_hits = cost_of(kernel, pid).probe_hits;
+		counted = cost_of(kernel, pid);
+		cost.probe_hits = counted.probe_hits;
+		cost.own_bpf_ns = counted.bpf_ns;
 		cost.trap_ns = cost.probe_hits * kernel->trap_ns;
 		budget__times(kernel, a, now_ns, &cost);
 	}

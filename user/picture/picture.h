@@ -520,10 +520,11 @@ struct pic_target {
 	} lost[16];
 	size_t n_lost;
 	double lost_share;
-	uint64_t probe_hits, bpf_ns, trap_ns_estimated, user_cpu_ns, max_rss_bytes,
+	uint64_t probe_hits, bpf_ns, own_bpf_ns, trap_ns_estimated, user_cpu_ns, max_rss_bytes,
 		probes_paused_ns;
-	bool bpf_ns_known, calls_uncounted; /* the latter: a capture broke off; calls are missing */
-	uint64_t held_up_until_ns;	    /* all probes were off until then; 0: they never were */
+	bool bpf_ns_known, own_bpf_ns_known;
+	bool calls_uncounted;	   /* a capture broke off; calls are missing */
+	uint64_t held_up_until_ns; /* all probes were off until then; 0: they never were */
 	bool calls_missed; /* it started in the session and may have run before the probes came */
 	bool cost_known,   /* false: the session's end is not known, and neither are the losses */
 		lost_unknown; /* a capture is damaged: what that took is in no count */

@@ -92,6 +92,7 @@ static void set_cost(struct session *s, uint64_t now)
 		kernel__cost(s->kernel, m->pid, now, &k);
 		if (ended->bpf_known || ended->observed_ns || ended->paused_ns) {
 			k.probe_hits = ended->probe_hits;
+			k.own_bpf_ns = ended->own_bpf_ns;
 			k.trap_ns = ended->trap_ns;
 			k.paused_ns = ended->paused_ns;
 			k.held_up_until_ns = ended->held_up_until_ns;
@@ -100,6 +101,8 @@ static void set_cost(struct session *s, uint64_t now)
 			.probe_hits = k.probe_hits,
 			.bpf_ns = k.bpf_ns,
 			.bpf_ns_known = k.bpf_known,
+			.own_bpf_ns = k.own_bpf_ns,
+			.own_bpf_ns_known = true,
 			.trap_ns_estimated = k.trap_ns,
 			.probes_paused_ns = k.paused_ns,
 			.max_rss_bytes = max_rss,

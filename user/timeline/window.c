@@ -44,7 +44,7 @@ int timeline__retire(void *ctx, struct seen *seen)
 /* ── finish ──────────────────────────────────────────────────────────────────────────────── */
 
 /* Each target was given the run time of the whole kernel side, up to its end: moves it to the
- * session. */
+ * session. Of several targets each has what the programs themselves timed. */
 static void share_cost(struct timeline *tl)
 {
 	struct pic_session *session = picture__edit_session(tl->pic);
@@ -52,11 +52,12 @@ static void share_cost(struct timeline *tl)
 	for (size_t i = 0; tl->n > 1 && i < tl->n; i++) {
 		struct pic_target *pub = tl->v[i].seen->pub;
 
-		if (!pub->bpf_ns_known)
-			continue;
-		session->bpf_ns = MAX(session->bpf_ns, pub->bpf_ns);
-		session->bpf_ns_known = true;
-		pub->bpf_ns_known = false;
+		if (pub->bpf_ns_known) {
+			session->bpf_ns = MAX(session->bpf_ns, pub->bpf_ns);
+			session->bpf_ns_known = true;
+		}
+		pub->bpf_ns = pub->own_bpf_ns;
+		pub->bpf_ns_known = pub->own_bpf_ns_known;
 	}
 }
 

@@ -321,7 +321,7 @@ static void put_losses(const struct text *t, bool known)
 
 static void put_brief(const struct text *t)
 {
-	uint64_t samples = 0, whole = 0, cpu = 0, without = 0, cost = 0, paused = 0;
+	uint64_t samples = 0, whole = 0, cpu = 0, without = 0, cost = 0, bpf = 0, paused = 0;
 	bool known = false;
 
 	for (size_t i = 0; i < t->n_of; i++) {
@@ -332,12 +332,13 @@ static void put_brief(const struct text *t)
 		whole += target->quality.complete + target->quality.elided + target->quality.gap;
 		cpu += totals.cpu_ns;
 		without += totals.without_sample_ns;
-		cost += target->trap_ns_estimated + (target->bpf_ns_known ? target->bpf_ns : 0);
+		cost += target->trap_ns_estimated;
+		bpf += target->bpf_ns_known ? target->bpf_ns : 0;
 		paused = MAX(paused, target->probes_paused_ns);
 		known = known || target->cost_known;
 	}
-	if (t->n_of > 1 && t->session->bpf_ns_known)
-		cost += t->session->bpf_ns;
+	/* which has the programs' runs for nobody, too */
+	cost += t->n_of > 1 && t->session->bpf_ns_known ? t->session->bpf_ns : bpf;
 	if (samples)
 		fprintf(t->out, "Trust: %.1f %% of %s %s whole", human__percent(whole, samples),
 			human__count(samples).s, plural(samples, "stack is", "stacks are"));
