@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness import SAFESCOPED, cases, check, profile_run, run
 from kernel_side import BPFTOOL, bpf_objects_of
+from test_metrics import address, scrape, total
 
 PROBE = "[safescoped's probe]"
 # Functions of the runtime with a probe in each: without probes they take a thousandth of the time at most.
@@ -58,27 +59,33 @@ def run_time_ns(programs):
 
 def test_cost_of_each(t):
     """Each of several processes has the run time of the programs that served it, in each window; together they have
-    what the kernel counts, apart from what ran for no process of the session."""
+    what the kernel counts, apart from what ran for no process of the session. The metrics have it, too."""
     busy, idle = t.target("Calls", 12, "safe_sleep_1ms=20000", rts=("-A64k",)), t.target("Calls", 12, "safe_sleep_1ms=1")
     windows = t.dir / "windows"
     windows.mkdir()
     with run_times_kept():
-        session = t.session("--pid", f"{busy.pid},{idle.pid}", "--window", "2s", "-v", "-f", "json", "-o", windows)
+        session = t.session("--pid", f"{busy.pid},{idle.pid}", "--window", "2s", "-v", "-f", "json", "-o", windows,
+                            "--metrics", "127.0.0.1:0")
         session.wait_attached()
         busy.go()
         time.sleep(5)
         ours = {number for kind, number in bpf_objects_of(session.process.pid) if kind == "prog"}
         truth = run_time_ns(ours)
+        series = scrape(address(session))
         session.signal(signal.SIGINT)
     check(session.wait() == 0, session.complaint())
     reports = [json.loads(file.read_text()) for file in sorted(windows.glob("*.json"))]
-    cost = {pid: [target["cost"]["bpf_ns"] for report in reports for target in report["targets"] if target["pid"] == pid]
+    cost = {pid: [target["cost"] for report in reports for target in report["targets"] if target["pid"] == pid]
             for pid in (busy.pid, idle.pid)}
+    traps = sum(each["trap_ns_estimated"] for each in cost[busy.pid])
+    cost = {pid: [each["bpf_ns"] for each in costs] for pid, costs in cost.items()}
     print(f"    busy {cost[busy.pid]}, idle {cost[idle.pid]}, the kernel's account {truth} ns")
     check(len(reports) >= 2 and all(None not in each and len(each) >= 2 for each in cost.values()),
           f"a window lacks it: {cost}")
     # a run that is timed stands for sixteen, and may have been interrupted
     check(0.3 * truth < sum(map(sum, cost.values())) < 3 * truth, f"{cost}, by the kernel's account {truth}")
+    shown = 1e9 * total(series, "cost_seconds_total", pid=str(busy.pid))
+    check(0.3 * truth < shown <= 1.01 * (sum(cost[busy.pid]) + traps), f"the metric has {shown} ns, the reports {cost}")
     check(sum(cost[busy.pid]) > 5 * sum(cost[idle.pid]), f"the idle one pays, too: {cost}")
 
 

@@ -41,8 +41,9 @@ void metrics__free(struct metrics *metrics);
  * (`closed`). Has the type of timeline.h's callback; `metrics` is a struct metrics.
  */
 void metrics__take(void *metrics, const struct figures *figures, bool closed);
-/* Sets for how long the probes on the process's safe calls have been off so far. */
-void metrics__set_probes_off(struct metrics *metrics, pid_t pid, uint64_t ns);
+/* Sets for how long the probes on the process's safe calls have been off so far, and the time that
+ * all probes and programs have taken from it. */
+void metrics__set_probes(struct metrics *metrics, pid_t pid, uint64_t off_ns, uint64_t cost_ns);
 /* Forgets processes that ended METRICS_STALE_NS ago. To be called before each metrics__write(). */
 void metrics__forget_stale(struct metrics *metrics, uint64_t now_ns);
 

@@ -102,6 +102,7 @@ struct model_target {
 	uint64_t queued;
 	bool queued_known;
 	uint64_t probes_off_ns, probes_off_before_ns; /* …: when the program began */
+	uint64_t cost_ns, cost_before_ns;
 	struct sum allocated_bytes;
 	uint64_t live_bytes;
 	bool live_known;

@@ -244,6 +244,7 @@ static void go_on(struct model_target *t, struct model_target *before)
 	sum__go_on(&t->gc_missed, &before->gc_missed);
 	sum__go_on(&t->allocated_bytes, &before->allocated_bytes);
 	t->probes_off_ns = t->probes_off_before_ns = before->probes_off_ns;
+	t->cost_ns = t->cost_before_ns = before->cost_ns;
 	sites__go_on(&t->sites, &before->sites);
 }
 
@@ -390,13 +391,16 @@ void metrics__take(void *metrics, const struct figures *f, bool closed)
 		t->queued = f->queued;
 }
 
-void metrics__set_probes_off(struct metrics *m, pid_t pid, uint64_t ns)
+void metrics__set_probes(struct metrics *m, pid_t pid, uint64_t off_ns, uint64_t cost_ns)
 {
 	struct model_target *t, *next;
 
-	HASH_ITER (hh, m->targets, t, next)
-		if (t->pid == pid && !t->ended)
-			t->probes_off_ns = MAX(t->probes_off_ns, t->probes_off_before_ns + ns);
+	HASH_ITER (hh, m->targets, t, next) {
+		if (t->pid != pid || t->ended)
+			continue;
+		t->probes_off_ns = MAX(t->probes_off_ns, t->probes_off_before_ns + off_ns);
+		t->cost_ns = MAX(t->cost_ns, t->cost_before_ns + cost_ns);
+	}
 }
 
 void metrics__forget_stale(struct metrics *m, uint64_t now_ns)

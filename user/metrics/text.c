@@ -304,6 +304,12 @@ static void write_probes_off(struct buf *out, const char *name, const struct mod
 	end_seconds(out, t->probes_off_ns);
 }
 
+static void write_cost(struct buf *out, const char *name, const struct model_target *t)
+{
+	begin(out, name, t);
+	end_seconds(out, t->cost_ns);
+}
+
 static void write_gc_off(struct buf *out, const char *name, const struct model_target *t)
 {
 	begin(out, name, t);
@@ -367,6 +373,10 @@ static const struct family {
 	 "--max-overhead and came off for good (then nothing is known of the heap, and at most "
 	 "part of the allocation), or because there were more than a million in a window.",
 	 write_gc_off},
+	{"safescoped_cost_seconds_total", "counter",
+	 "Time that safescoped takes from the process, estimated: the traps of the probes, and the "
+	 "BPF programs that run for it.",
+	 write_cost},
 	{"safescoped_run_queue_length", "gauge",
 	 "Haskell threads in the run queues of all capabilities, at the last tick of the program's "
 	 "timer.",

@@ -112,14 +112,15 @@ static void set_probes(struct session *s, struct metrics *m, uint64_t now)
 
 	while ((member = members__next_live(s->members, member))) {
 		kernel__cost(s->kernel, member->pid, now, &cost);
-		metrics__set_probes_off(m, member->pid, cost.paused_ns);
+		metrics__set_probes(m, member->pid, cost.paused_ns, cost.trap_ns + cost.own_bpf_ns);
 	}
 }
 
 void scrape__note_end(struct session *s, const struct member *m)
 {
 	if (s->scrape)
-		metrics__set_probes_off(s->scrape->metrics, m->pid, m->cost.paused_ns);
+		metrics__set_probes(s->scrape->metrics, m->pid, m->cost.paused_ns,
+				    m->cost.trap_ns + m->cost.own_bpf_ns);
 }
 
 static void set_kernel(const struct session *s, struct metrics *m, uint64_t now)
