@@ -97,6 +97,47 @@ static void estimates_that_move(void **state)
 	metrics__free(m);
 }
 
+#define COUNT_OF(name, labels) "safescoped_" name "{pid=\"1\",program=\"prog\"," labels "}"
+
+/* Prometheus has no rate of a series' first value: what has not occurred yet is shown as 0, unless
+ * it could not be seen. */
+static void what_has_not_occurred(void **state)
+{
+	static const char *const gcs[] = {
+		COUNT_OF("gc_collections_total", "generation=\"0\""),
+		COUNT_OF("gc_collections_total", "generation=\"1\""),
+		COUNT_OF("gc_pause_seconds_total", "generation=\"1\""),
+		COUNT_OF("gc_sync_seconds_total", "generation=\"1\""),
+	};
+	const char *wait = COUNT_OF("thread_seconds_total", "state=\"cap_wait\"");
+	const char *preempted = COUNT_OF("capability_seconds_total", "state=\"preempted\"");
+
+	(void)state;
+	for (int counted = 0; counted < 2; counted++) {
+		struct pic_target t = target_of(1, "prog");
+		struct figures f = {.no = 7, .target = &t, .gc_counted = counted};
+		struct metrics *m;
+		struct scraped s;
+
+		f.thread_ns[ST_IDLE] = 10 * MS;
+		f.cap_ns[CS_IDLE] = counted * 10 * MS;
+		assert_int_equal(metrics__new(&m), 0);
+		metrics__take(m, &f, false);
+		s = scrape(m);
+		assert_true(value_of(&s, wait) == 0);
+		assert_int_equal(find(&s, preempted) != NULL, counted);
+		for (size_t i = 0; i < ARRAY_SIZE(gcs); i++) {
+			assert_int_equal(find(&s, gcs[i]) != NULL, counted);
+			assert_true(!counted || value_of(&s, gcs[i]) == 0);
+		}
+		assert_null(find(&s, COUNT_OF("gc_collections_total", "generation=\"2\"")));
+		assert_null(find(&s, COUNT_OF("gc_collections_total", "generation=\"unknown\"")));
+		assert_null(find(&s, COUNT_OF("thread_seconds_total", "state=\"safe_call\"")));
+		scraped_free(&s);
+		metrics__free(m);
+	}
+}
+
 static void stale_processes_go(void **state)
 {
 	struct metrics *m;
@@ -513,6 +554,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(estimates_that_sink),
 		cmocka_unit_test(estimates_that_move),
+		cmocka_unit_test(what_has_not_occurred),
 		cmocka_unit_test(stale_processes_go),
 		cmocka_unit_test(stale_since_the_end),
 		cmocka_unit_test(another_program),

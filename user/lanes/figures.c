@@ -58,6 +58,7 @@ static void add_gc_off(const struct lanes *l, uint64_t end_ns, struct figures *f
 
 static void add_gcs(const struct seen *s, uint64_t at_ns, struct figures *f)
 {
+	f->gc_counted = s->gcs.has_probes;
 	f->gc_missed = s->gcs.missed;
 	/* as pic_target__gcs_missed() */
 	if (s->pub->calls_missed && s->gcs.before_known)

@@ -96,6 +96,7 @@ struct model_target {
 	uint64_t chosen_ns, part_ns; /* when places were last chosen, and a part was last closed */
 	struct sum thread_ns[ST_MAX], cap_ns[CS_MAX];
 	struct gc_sums gc[FIGURES_GENERATIONS + 1]; /* the last entry: generation unknown */
+	bool gc_counted; /* the series of collections are there before the first one */
 	struct sum gc_off_ns, gc_missed;
 	bool gc_off; /* data about the heap is out of date, and will stay so */
 	struct sites sites;

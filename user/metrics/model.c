@@ -376,6 +376,7 @@ void metrics__take(void *metrics, const struct figures *f, bool closed)
 	take_gc(&t->gc[FIGURES_GENERATIONS], &f->gc_unknown, closed);
 	sum__take(&t->gc_off_ns, f->gc_off_ns, closed);
 	sum__take(&t->gc_missed, f->gc_missed, closed);
+	t->gc_counted |= f->gc_counted;
 	t->gc_off |= f->gc_off;
 	take_sites(t, f, closed);
 	sum__take(&t->allocated_bytes, f->allocated_bytes, closed);

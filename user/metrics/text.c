@@ -112,11 +112,21 @@ static void end_number(struct buf *out, uint64_t n)
 
 /* ── states ──────────────────────────────────────────────────────────────────────────────── */
 
+/*
+ * States that have not occurred yet have series, too: Prometheus takes a series' first value for
+ * its beginning, so that the first time in a state would be in no rate. Without any time, as of
+ * capabilities that are not known, there is none.
+ */
 static void write_states(struct buf *out, const char *name, const struct model_target *t,
 			 enum lane_kind kind, const struct sum *sums, unsigned n)
 {
-	for (unsigned i = 0; i < n; i++) {
-		if (!sums[i].shown)
+	uint64_t all = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		all += sums[i].shown;
+	for (unsigned i = 0; i < n && all; i++) {
+		/* only a log alone has this one */
+		if (kind == LANE_THREAD && i == ST_SAFE_CALL && !sums[i].shown)
 			continue;
 		begin(out, name, t);
 		buf__addf(out, ",state=\"%s\"", state__name(kind, i));
@@ -142,6 +152,13 @@ static void write_cap_wait(struct buf *out, const char *name, const struct model
 
 /* ── collections ─────────────────────────────────────────────────────────────────────────── */
 
+/* GHC has two generations unless -G asks for others: these have series before the first collection,
+ * or it would be in no rate. */
+static bool has_generation(const struct model_target *t, unsigned i)
+{
+	return t->gc[i].count.shown || (t->gc_counted && i < 2);
+}
+
 static void begin_generation(struct buf *out, const char *name, const struct model_target *t,
 			     unsigned i)
 {
@@ -155,7 +172,7 @@ static void begin_generation(struct buf *out, const char *name, const struct mod
 static void write_gc_count(struct buf *out, const char *name, const struct model_target *t)
 {
 	for (unsigned i = 0; i <= FIGURES_GENERATIONS; i++) {
-		if (!t->gc[i].count.shown)
+		if (!has_generation(t, i))
 			continue;
 		begin_generation(out, name, t, i);
 		end_number(out, t->gc[i].count.shown);
@@ -165,7 +182,7 @@ static void write_gc_count(struct buf *out, const char *name, const struct model
 static void write_gc_pause(struct buf *out, const char *name, const struct model_target *t)
 {
 	for (unsigned i = 0; i <= FIGURES_GENERATIONS; i++) {
-		if (!t->gc[i].count.shown)
+		if (!has_generation(t, i))
 			continue;
 		begin_generation(out, name, t, i);
 		end_seconds(out, t->gc[i].pause_ns.shown);
@@ -175,7 +192,7 @@ static void write_gc_pause(struct buf *out, const char *name, const struct model
 static void write_gc_sync(struct buf *out, const char *name, const struct model_target *t)
 {
 	for (unsigned i = 0; i <= FIGURES_GENERATIONS; i++) {
-		if (!t->gc[i].count.shown)
+		if (!has_generation(t, i))
 			continue;
 		begin_generation(out, name, t, i);
 		end_seconds(out, t->gc[i].sync_ns.shown);

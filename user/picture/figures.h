@@ -54,6 +54,7 @@ struct figures {
 	uint64_t cap_ns[CS_MAX];    /* of all capabilities together */
 	struct figures_gc gc[FIGURES_GENERATIONS];
 	struct figures_gc gc_unknown; /* whose generation is not known */
+	bool gc_counted; /* there are probes on them: if none was seen, there was none */
 	/* collections that were not seen, by the runtime's own count, as the probes were off for a
 	 * while, or not there yet */
 	uint64_t gc_missed;
