@@ -272,8 +272,13 @@ def test_windows(t):
 
 
 def manual_has_them(series):
-    """The metrics of the daemon itself are exactly those that the manual page lists."""
-    own = (ROOT / "scripts" / "safescoped.8").read_text().split("\nitself:\n")[1].split("\n.Pp\n")[0]
+    """The metrics of the daemon itself are exactly those that the manual page lists, and it names all labels."""
+    page = (ROOT / "scripts" / "safescoped.8").read_text().split("\n.Sh METRICS\n")[1].split("\n.Sh ")[0]
+    literal = " ".join(re.findall(r"^\.(?:\w+ )*Li .*$", page, re.MULTILINE))
+    # Prometheus' format itself has `le`
+    labels = {label for _, labels in series for label, _ in labels} - {"le", *re.findall(r"\w+", literal)}
+    check(not labels, f"labels that the manual page does not have: {labels}")
+    own = page.split("\nitself:\n")[1].split("\n.Pp\n")[0]
     listed = set(re.findall(r"safescoped_\w+", own)) | {"safescoped_targets" + end for end in re.findall(r"Li (_\w+)", own)}
     listed = {name for name in listed if "_push_" not in name}
     known = {name for name, labels in series if not any(label in ("pid", "service_instance_id") for label, _ in labels)}
