@@ -174,13 +174,12 @@ bool bounds__last_off(const struct thread_builder *b, uint64_t end, struct ev *r
 	const struct ev *last_off = th->offs.n ? &b->offs[th->offs.n - 1] : b->prev;
 	const struct ev unseen = {.syscall = WIRE_NO_SYSCALL, .cap = NO_CAP, .left = NO_CAP};
 	uint64_t last = bounds__last_sign(b, end);
+	bool seen_on;
 
 	/* if the thread is known to go on beyond `end`, there is a record */
 	if (th->end_ns || (th->offs.n && b->offs[th->offs.n - 1].t1 > end))
 		return false;
-	if (th->has_final && (th->final->off_since_ns || th->final->on_since_ns)) {
-		if (!th->final->off_since_ns)
-			return false;
+	if (th->has_final && th->final->off_since_ns) {
 		*ret_ev = th->final_off;
 		fill_early(th, ret_ev);
 		if (ret_ev->where == WIRE_WHERE_UNKNOWN && th->has_end)
@@ -192,9 +191,13 @@ bool bounds__last_off(const struct thread_builder *b, uint64_t end, struct ev *r
 			ret_ev->hs = th->at_end.hs;
 		return true;
 	}
+	/* a switch-out may be missing: then the snapshot finds it asleep, and it was not sampled */
+	seen_on = th->has_final && th->final->on_since_ns;
+	if (seen_on && !is_silent(b, end, last))
+		return false;
 	if (th->has_end && (th->at_end.flags & EV_SLEEPS))
 		*ret_ev = th->at_end;
-	else if (th->has_end || (!last_off && !th->only_sampled) || has_more(th, end) ||
+	else if (seen_on || th->has_end || (!last_off && !th->only_sampled) || has_more(th, end) ||
 		 !is_silent(b, end, last))
 		return false;
 	else
@@ -203,6 +206,44 @@ bool bounds__last_off(const struct thread_builder *b, uint64_t end, struct ev *r
 		last += b->l->opts.period_ns / 2;
 	ret_ev->t0 = last;
 	ret_ev->t1 = UINT64_MAX;
+	ret_ev->wake_ns = 0;
+	ret_ev->flags &= (uint16_t) ~(EV_RUNNABLE | EV_NEVER_SEEN);
+	return true;
+}
+
+/* The first record by which the thread was awake; UINT64_MAX: none. */
+static uint64_t first_sign(const struct thread_builder *b)
+{
+	const struct seen_thread *th = b->th;
+	uint64_t half = b->l->opts.period_ns / 2, t = UINT64_MAX;
+
+	if (th->samples.n)
+		t = th->samples.v[0].t0 - MIN(th->samples.v[0].t0, half);
+	if (th->offs.n)
+		t = MIN(t, b->offs[0].t0);
+	for (size_t i = 0; i < th->calls.n; i++) {
+		const struct ev *call = &th->calls.v[i];
+
+		/* it may have slept in a call that was open already */
+		t = MIN(t, call->t0 > th->at_start.t0 ? call->t0 : call->t1);
+	}
+	return t;
+}
+
+bool bounds__first_off(const struct thread_builder *b, struct ev *ret_ev)
+{
+	const struct seen_thread *th = b->th;
+	uint64_t silence = INTAKE_SILENCE * b->l->opts.period_ns, sign;
+
+	if (b->lane->folded || b->lane->end_ns != b->lane->start_ns || !th->has_start ||
+	    !(th->at_start.flags & EV_SLEEPS))
+		return false;
+	sign = first_sign(b);
+	if (!silence || sign == UINT64_MAX || sign <= MAX(b->cursor, th->at_start.t0) + silence)
+		return false;
+	*ret_ev = th->at_start;
+	ret_ev->t0 = b->cursor;
+	ret_ev->t1 = sign;
 	ret_ev->wake_ns = 0;
 	ret_ev->flags &= (uint16_t) ~(EV_RUNNABLE | EV_NEVER_SEEN);
 	return true;

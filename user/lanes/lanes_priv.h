@@ -353,6 +353,11 @@ void bounds__of(const struct seen *seen, const struct seen_thread *th, uint64_t 
 int bounds__offs(const struct thread_lane *lane, struct ev **ret_offs);
 /* The time of the thread's last record up to `end`, or the start of its lane if there is none. */
 uint64_t bounds__last_sign(const struct thread_builder *b, uint64_t end);
+/*
+ * The sleep in which the first snapshot found the thread, if it lasted and its end was not seen: on
+ * the CPU it would have been sampled. False: none.
+ */
+bool bounds__first_off(const struct thread_builder *b, struct ev *ret_ev);
 /* The off-CPU interval that the thread is in when the session ends; false: none is known. */
 bool bounds__last_off(const struct thread_builder *b, uint64_t end, struct ev *ret_ev);
 

@@ -215,7 +215,7 @@ static bool is_known_on(const struct thread_builder *b)
 static int walk(struct thread_builder *b, uint64_t end, bool last_part)
 {
 	const struct seen_thread *th = b->th;
-	struct ev last;
+	struct ev first, last;
 	bool has_last = last_part && bounds__last_off(b, end, &last);
 	int err = 0;
 
@@ -223,6 +223,8 @@ static int walk(struct thread_builder *b, uint64_t end, bool last_part)
 	    (!has_last || !th->has_final || !th->final->off_since_ns) && !is_known_on(b) &&
 	    (th->has_start || th->has_end || !th->has_final))
 		return emit_snapshot_only(b, end);
+	if (bounds__first_off(b, &first))
+		err = emit_off(b, &first, end);
 	for (size_t i = 0; !err && i < th->offs.n; i++) {
 		const struct ev *off = &b->offs[i];
 
