@@ -243,6 +243,31 @@ SS_INLINE void switch_out(void *ctx, struct wire_target *t, struct task_struct *
 	seen->off_since_ns = now;
 }
 
+/*
+ * For a thread that comes back to the CPU although no switch-out was seen. By the scheduler's
+ * account it has run for less than the time since it came the last time: the rest is an interval
+ * about which nothing else is known. Returns 0, or -1 if there is no such interval.
+ */
+SS_INLINE int off_begin_unseen(struct wire_thread *seen, const struct task_struct *task, u64 now)
+{
+	u64 ran = task->se.sum_exec_runtime - thread_entry(seen)->out_ran_ns;
+	u64 out = seen->on_since_ns + ran;
+
+	count(WIRE_CNT_NO_SWITCH_OUT);
+	if (out < seen->on_since_ns || out >= now)
+		return -1;
+	__builtin_memset(&seen->off_rts, 0, sizeof(seen->off_rts));
+	seen->off_rts.where = WIRE_WHERE_UNKNOWN;
+	seen->off_state = 1; /* TASK_INTERRUPTIBLE */
+	seen->off_syscall = WIRE_NO_SYSCALL;
+	seen->off_ip = 0;
+	seen->has_stack = 0;
+	seen->tick_slept = 0;
+	seen->wake_ns = 0;
+	seen->off_since_ns = out;
+	return 0;
+}
+
 SS_INLINE void switch_in(struct wire_target *t, struct task_struct *task, u64 now)
 {
 	struct wire_thread *seen;
@@ -254,12 +279,15 @@ SS_INLINE void switch_in(struct wire_target *t, struct task_struct *task, u64 no
 	s = bpf_map_lookup_elem(&cpu_scratch, &slot);
 	if (!seen || !s)
 		return;
-	/* how long it was off the CPU, and in what state, is not known */
 	if (!seen->off_since_ns && seen->on_since_ns) {
-		count(WIRE_CNT_NO_SWITCH_OUT);
-		off_on_cpu(seen, now);
-		return;
+		hold_end(seen, s, task->tgid, task->pid, seen->on_since_ns);
+		if (off_begin_unseen(seen, task, now)) {
+			thread_entry(seen)->out_ran_ns = task->se.sum_exec_runtime;
+			off_on_cpu(seen, now);
+			return;
+		}
 	}
+	thread_entry(seen)->out_ran_ns = task->se.sum_exec_runtime;
 	first = !seen->off_since_ns;
 	off_end(t, seen, s, task->tgid, task->pid, now);
 	/* after its record, which must not have a place */

@@ -721,7 +721,7 @@ struct wire_thread_entry {
 	__u64 held_ns;		/* off-CPU time that is in no record yet; see bpf/hold.bpf.h */
 	__u64 held_runnable_ns; /* the runnable part of it */
 	__u64 held_since_ns;	/* start of the first of these intervals */
-	__u64 out_ran_ns;	/* CPU time at the last switch-out, by the scheduler's account */
+	__u64 out_ran_ns;	/* CPU time at the last switch, by the scheduler's account */
 	/* bpf/lost.bpf.h: start of the lost intervals (0: none lost), and CPU time by then */
 	__u64 lost_since_ns, lost_ran_ns;
 	__u64 named_ns; /* start of the second in which `names` are counted */

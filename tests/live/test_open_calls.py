@@ -4,12 +4,15 @@
 while the overhead limit pauses the probes."""
 
 import signal
+import subprocess
 import time
 from pathlib import Path
 
 from harness import SLOWNESS, cases, check, run
+from kernel_side import BPFTOOL
 from walls import check_wall
 from test_calls import ALWAYS, check_lanes
+from test_system import dump, maps_of
 
 
 def served(t, way, *options):
@@ -247,6 +250,51 @@ def test_killed_in_pause(t):
         check((call["open_at_start"], call["open_at_end"], call["abandoned"], call["calls"]) == (1, 1, 0, 0),
               f"{function}: {call}")
     check_lanes(report)
+
+
+def switched_in(tasks, session):
+    """Makes the session take the threads that have slept for a while for running ones, as if the kernel had left out the
+    switch; struct wire_thread: off_since_ns at offset 8, on_since_ns at 48. Their tids."""
+    number, tids = maps_of(session)["threads"], []
+    for entry in dump(number):
+        key, value = (bytes(int(byte, 16) for byte in entry[part]) for part in ("key", "value"))
+        off, on = (int.from_bytes(value[at:at + 8], "little") for at in (8, 48))
+        if int.from_bytes(key, "little") in tasks and on and off and time.monotonic_ns() - off > 200000000:
+            value = value[:8] + bytes(8) + value[16:]
+            subprocess.run([BPFTOOL, "map", "update", "id", str(number), "key", "hex", *key.hex(" ").split(),
+                            "value", "hex", *value.hex(" ").split()], check=True)
+            tids.append(int.from_bytes(key, "little"))
+    return tids
+
+
+def cpu_ns(task):
+    """By the scheduler's account."""
+    return int((task / "schedstat").read_text().split()[0])
+
+
+def test_unseen_switch_out(t):
+    """The time that a thread slept, although its switch-out was not seen, is not CPU time, and not that of its call."""
+    target, session = served(t, "thr")
+    tasks = Path(f"/proc/{target.pid}/task")
+    target.say("answer")
+    target.wait_for("answered")
+    time.sleep(0.5)
+    tids = switched_in([int(task.name) for task in tasks.iterdir()], session)
+    check(tids, "no thread has slept since it ran")
+    time.sleep(3)
+    target.say("wake")
+    target.wait_for("woken")
+    for _ in range(3):
+        target.say("answer")
+        target.wait_for("answered")
+    truth = {int(task.name): cpu_ns(task) for task in tasks.iterdir()}
+    target.close_input()
+    target.result()
+    check(session.wait() == 0, f"safescoped: {session.err.seen}")
+    lanes = {lane["tid"]: lane["cpu_ns"] for lane in t.report().target()["lanes"] if lane["kind"] == "thread"}
+    for tid in tids:
+        check(lanes[tid] < truth[tid] + 1000000000, f"thread {tid} has {lanes[tid]} ns of CPU time, the kernel counts {truth[tid]}")
+    check("not reported by the kernel" in " ".join(t.report().target()["missing"]), "the missing switches are not mentioned")
 
 
 if __name__ == "__main__":
