@@ -17,8 +17,8 @@
 #include "dwarf_kit.h"
 #include "elf_files.h"
 
-/* Compiles the source by GHC with -O -g1; returns NULL if there is no GHC. */
-static struct elf_file *compile(const char *source)
+/* Compiles the source by GHC with -O and these flags; returns NULL if there is no GHC. */
+static struct elf_file *compile_with(const char *flags, const char *source)
 {
 	char dir[] = "/tmp/safescoped-dwarf-XXXXXX", command[256], path[64];
 	struct elf_file *elf = NULL;
@@ -31,8 +31,8 @@ static struct elf_file *compile(const char *source)
 	assert_non_null(f);
 	fputs(source, f);
 	fclose(f);
-	snprintf(command, sizeof(command), "cd %s && ghc -v0 -O -g1 T.hs -o T >/dev/null 2>&1",
-		 dir);
+	snprintf(command, sizeof(command), "cd %s && ghc -v0 -O %s T.hs -o T >/dev/null 2>&1", dir,
+		 flags);
 	have = system(command) == 0;
 	snprintf(path, sizeof(path), "%s/T", dir);
 	if (have)
@@ -40,6 +40,11 @@ static struct elf_file *compile(const char *source)
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
 	assert_int_equal(system(command), 0);
 	return elf;
+}
+
+static struct elf_file *compile(const char *source)
+{
+	return compile_with("-g1", source);
 }
 
 /*
@@ -160,11 +165,60 @@ static void ghc_closures(void **state)
 	elf__free(elf);
 }
 
+/* Names that look like labels are kept, and labels that look like names are no names. */
+static void ghc_names_like_labels(void **state)
+{
+	struct elf_file *elf = compile_with(
+		"-g", "module Main (main) where\n"
+		      "import qualified Data.Map as M\n"
+		      "checkAll, cmpKeys :: Int -> Int -> Int\n"
+		      "checkAll k n = if n < k then cmpKeys n k else cmpKeys k n + 1\n"
+		      "{-# NOINLINE checkAll #-}\n"
+		      "cmpKeys a b = length (show (M.fromListWith (+) (zip (show a) [b ..])))\n"
+		      "{-# NOINLINE cmpKeys #-}\n"
+		      "copy :: Int -> Int -> Int\n"
+		      "copy a b = if even a then checkAll a b + 1 else checkAll b a\n"
+		      "{-# NOINLINE copy #-}\n"
+		      "main :: IO ()\n"
+		      "main = getLine >>= print . copy 3 . read\n");
+	static const char *const names[] = {"checkAll", "cmpKeys", "copy"};
+	bool seen[ARRAY_SIZE(names)] = {0};
+	struct dwarf_reader *reader;
+	struct dwarf_place place;
+	struct elf_sym sym;
+	uint64_t end;
+	size_t size;
+	void *data;
+
+	(void)state;
+	if (!elf)
+		skip();
+	assert_int_equal(elf__find_symbol(elf, "Main_main_info", &sym, NULL), 0);
+	assert_int_equal(elf__writable(elf, &data, &size), 0);
+	assert_int_equal(dwarf_reader__new(data, size, &reader), 0);
+	assert_int_equal(dwarf_reader__find(reader, sym.value, &place), 0);
+	end = place.cu_end;
+	for (uint64_t at = place.cu_start; at < end; at++) {
+		if (dwarf_reader__find(reader, at, &place) || !place.name[0])
+			continue;
+		for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+			seen[i] |= !strcmp(place.name, names[i]);
+		/* the program has no other name of this length that begins so */
+		assert_false(place.name[0] == 'c' && strlen(place.name) <= 5 &&
+			     strcmp(place.name, "copy") != 0);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		assert_true(seen[i]);
+	dwarf_reader__free(reader);
+	elf__free(elf);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ghc_blocks),
 		cmocka_unit_test(ghc_closures),
+		cmocka_unit_test(ghc_names_like_labels),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);

@@ -119,15 +119,26 @@ static void tables(void **state)
 static void made_up(void **state)
 {
 	(void)state;
-	assert_true(hs_name__is_made_up("c1Tx"));
-	assert_true(hs_name__is_made_up("c4lv"));
-	assert_true(hs_name__is_made_up("L7133701809754869848"));
-	assert_false(hs_name__is_made_up("main"));
-	assert_false(hs_name__is_made_up("inner.loop"));
-	assert_false(hs_name__is_made_up("collect"));
-	assert_false(hs_name__is_made_up("L1"));
-	assert_false(hs_name__is_made_up("c"));
-	assert_false(hs_name__is_made_up(""));
+	assert_true(hs_name__is_made_up("c1Tx", NULL));
+	assert_true(hs_name__is_made_up("c4lv", NULL));
+	assert_true(hs_name__is_made_up("L7133701809754869848", NULL));
+	assert_true(hs_name__is_made_up("L7133701809754869848", "_L7133701809754869849"));
+	assert_false(hs_name__is_made_up("main", NULL));
+	assert_false(hs_name__is_made_up("inner.loop", NULL));
+	assert_false(hs_name__is_made_up("collect", NULL));
+	assert_false(hs_name__is_made_up("cjzv", NULL));
+	assert_false(hs_name__is_made_up("checkAll", NULL));
+	assert_false(hs_name__is_made_up("L1", NULL));
+	assert_false(hs_name__is_made_up("c", NULL));
+	assert_false(hs_name__is_made_up("", NULL));
+	/* numbers of one sequence */
+	assert_true(hs_name__is_made_up("cjzv", "_cjzw"));
+	assert_true(hs_name__is_made_up("c1Tx", "_c1U0"));
+	assert_true(hs_name__is_made_up("cjzv", "cjA0"));
+	assert_false(hs_name__is_made_up("copy", "_cjzw"));
+	assert_false(hs_name__is_made_up("cmpK", "_c1Tx"));
+	assert_false(hs_name__is_made_up("checkAll", "_c1Tx"));
+	assert_false(hs_name__is_made_up("cjzv", "clbs_info"));
 }
 
 static void descriptions(void **state)

@@ -19,6 +19,8 @@
 #define MAX_BACK 64
 /* Source notes of one function that are examined. */
 #define MAX_NOTES 4096
+/* How many blocks before and after a function may have labels of about the same number. */
+#define MAX_NEAR 32
 /* Limit of a unit's functions times its blocks, beyond which functions are not numbered, since it
  * takes too long. */
 #define MAX_NUMBERING (1ULL << 27)
@@ -316,6 +318,27 @@ static void lowest_line(Dwarf_Die *cu, const struct unit *u, Dwarf_Off proc, str
 		copy_path(cu, p->proc_file, sizeof(p->proc_file), first);
 }
 
+/* GHC names a function that comes from no binding by its first block's label. */
+static bool is_made_up(Dwarf_Die *cu, const struct unit *u, Dwarf_Addr low, const char *name)
+{
+	size_t at = search__first(u->n, k, u->blocks[k].start >= low);
+	bool labels = false;
+
+	for (size_t i = at - MIN(at, (size_t)MAX_NEAR); i < u->n && i < at + MAX_NEAR; i++) {
+		const char *label;
+		Dwarf_Die die;
+
+		if (!dwarf_offdie(dwarf_cu_getdwarf(cu->cu), u->blocks[i].die, &die) ||
+		    dwarf_tag(&die) != DW_TAG_lexical_block)
+			continue;
+		label = string_attr(&die, DW_AT_name);
+		if (label && hs_name__is_made_up(name, label))
+			return true;
+		labels |= label && label[0] == '_';
+	}
+	return !labels && hs_name__is_made_up(name, NULL);
+}
+
 static void find_proc(Dwarf_Die *cu, const struct unit *u, Dwarf_Die *proc, struct dwarf_place *p)
 {
 	const char *linkage = string_attr(proc, DW_AT_linkage_name);
@@ -330,6 +353,8 @@ static void find_proc(Dwarf_Die *cu, const struct unit *u, Dwarf_Die *proc, stru
 	copy(p->linkage, sizeof(p->linkage), linkage);
 	if (dwarf_lowpc(proc, &low) == 0)
 		p->proc = low;
+	if (p->haskell && is_made_up(cu, u, low, p->name))
+		p->name[0] = '\0';
 	if (p->haskell && first_note(proc, 0, &left, &note)) {
 		p->proc_line = number_attr(&note, AT_GHC_SPAN_START);
 		copy(p->proc_file, sizeof(p->proc_file), string_attr(&note, AT_GHC_SPAN_FILE));
@@ -362,7 +387,7 @@ static int list_procs(struct dwarf_reader *r, struct unit *u, Dwarf_Die *cu)
 		p = &u->procs[u->n_procs++];
 		*p = (struct proc){.die = b->proc, .start = b->start, .line = place.proc_line};
 		p->exported = zname__decode(place.linkage, &z) == 0 && z.is_haskell;
-		p->name = hs_name__is_made_up(place.name) ? "" : string_attr(&die, DW_AT_name);
+		p->name = place.name[0] ? string_attr(&die, DW_AT_name) : "";
 		p->name = p->name ?: "";
 	}
 	return 0;

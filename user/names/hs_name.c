@@ -176,15 +176,20 @@ void hs_name__of_table(const char *table, const char *binding, char *out)
 	hs_name__combine(binding, occurrence, out);
 }
 
-bool hs_name__is_made_up(const char *name)
+bool hs_name__is_made_up(const char *name, const char *block)
 {
 	size_t len = strlen(name), digits = strspn(name + (len > 0), "0123456789");
 
 	/* GHC.Cmm.CLabel's local block labels, and their printed keys since 9.4 */
 	if (name[0] == 'L')
 		return digits >= 8 && digits == len - 1;
-	return name[0] == 'c' && len >= 3 && len <= 8 && is_unique(name) &&
-	       strpbrk(name + 1, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+	/* "c1Tx" is one, but so may "copy" and "cjzv" be, and "checkAll" */
+	if (name[0] != 'c' || len < 4 || len > 8 || !is_unique(name))
+		return false;
+	if (!block)
+		return len <= 5 && strpbrk(name, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+	block += block[0] == '_';
+	return strlen(block) == len && strncmp(block, name, len - 2) == 0;
 }
 
 static size_t module_length(const char *s)

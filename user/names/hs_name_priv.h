@@ -32,8 +32,13 @@ void hs_name__combine(const char *binding, const char *occurrence, char *out);
  */
 void hs_name__of_table(const char *table, const char *binding, char *out);
 
-/* A label that the code generator made up instead of a name: "c1Tx", "L7133701809754869848". */
-bool hs_name__is_made_up(const char *name);
+/*
+ * A label that the code generator made up instead of a name: "c1Tx", "L7133701809754869848". The
+ * label of a block close to it, "_c1Ty", distinguishes it from a name in the source, since they are
+ * numbered in one sequence. NULL: there is none, and only what looks most like a label counts as
+ * one.
+ */
+bool hs_name__is_made_up(const char *name, const char *block);
 
 /* A name that belongs to no binding: "sat_s3hx", "lvl12". */
 bool hs_name__is_anonymous(const char *name);

@@ -268,7 +268,7 @@ static void name_by_place(const struct dwarf_place *d, const char *binding, char
 		snprintf(out, HS_NAME_LEN, "%s%s<%.200s:%u>", binding, dot,
 			 path__base(d->proc_file), d->proc_line);
 	} else {
-		hs_name__occurrence(d->linkage[0] ? d->linkage : d->name, label);
+		hs_name__occurrence(d->linkage, label);
 		snprintf(out, HS_NAME_LEN, "%s%s%.200s", binding, dot, label);
 	}
 }
@@ -278,18 +278,17 @@ static bool haskell_by_dwarf(struct names *t, const struct names_place *p,
 {
 	char name[HS_NAME_LEN];
 	struct zname z;
-	bool made_up = !d->name[0] || hs_name__is_made_up(d->name);
 
 	if (zname__decode(d->linkage, &z) == 0 && z.is_haskell) {
-		hs_name__combine(made_up ? "" : d->name, z.name, name);
+		hs_name__combine(d->name, z.name, name);
 		n->module = intern(t, z.module);
 		n->package = intern(t, z.package);
 	} else if (z.is_rts) {
 		return false;
 	} else {
 		set_module(t, p->symbols, d, n);
-		if (made_up || d->inner)
-			name_by_place(d, made_up ? "" : d->name, name);
+		if (!d->name[0] || d->inner)
+			name_by_place(d, d->name, name);
 		else
 			snprintf(name, sizeof(name), "%s", d->name);
 	}
