@@ -16,6 +16,7 @@ import urllib.error
 import urllib.request
 
 from harness import SAFESCOPED, Report, Skip, cases, check, profile_run, program, run
+from pushed import CAPTURE
 
 # Shares of the samples' frames. Debian's libraries for GHC are linked by sections, of which only those that are used
 # stay, and few of them contain a marker: the others' module is a guess, and is marked as one.
@@ -376,6 +377,26 @@ def test_twin_of_another(t):
         done = subprocess.run([SAFESCOPED, "--replay", capture, "-f", "json", "-o", out, "--symbols-dir", t.dir / where],
                               capture_output=True, text=True)
         check(done.returncode == code and said in done.stderr, f"{where}: {done.returncode}, {done.stderr}")
+
+
+def test_server_of_something_else(t):
+    """What is wrong with the page that a login portal, or a server of another kind, sends for each address."""
+    class Portal(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<html>Please log in</html>")
+
+        def log_message(self, *_):
+            pass
+
+    portal = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Portal)
+    threading.Thread(target=portal.serve_forever, daemon=True).start()
+    t.finally_do(portal.shutdown)
+    done = subprocess.run([SAFESCOPED, "--replay", CAPTURE, "-f", "json", "-o", t.dir / "replay.json", "--debuginfod",
+                           f"http://127.0.0.1:{portal.server_port}"], capture_output=True, text=True,
+                          env={**os.environ, "DEBUGINFOD_CACHE_PATH": str(t.dir / "cache")})
+    check("what was received is not an ELF file" in done.stderr, f"it printed {done.stderr}")
 
 
 if __name__ == "__main__":

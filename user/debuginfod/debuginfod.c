@@ -277,6 +277,15 @@ static void ask_next(struct debuginfod *d)
 
 /* ── what came ───────────────────────────────────────────────────────────────────────────── */
 
+static const char *why_not(int err)
+{
+	if (err == -EBADMSG)
+		return "the file received has another build-id";
+	if (err == -ENOEXEC || err == -EMEDIUMTYPE)
+		return "what was received is not an ELF file for this processor";
+	return strerror(-err);
+}
+
 static void finish(struct debuginfod *d, struct want *w, int err, const char *text)
 {
 	d->asking = d->came = false;
@@ -297,10 +306,7 @@ static void finish(struct debuginfod *d, struct want *w, int err, const char *te
 	if (w->err == -ENOENT)
 		log_verbose("debuginfod: no server has symbols for %s", w->build_id);
 	else if (err && !w->reported)
-		log_warn("debuginfod: %s: %s", w->build_id,
-			 *text		   ? text
-			 : err == -EBADMSG ? "the file received has another build-id"
-					   : strerror(-err));
+		log_warn("debuginfod: %s: %s", w->build_id, *text ? text : why_not(err));
 	/* avoids repeating the message, since it is requested again and again */
 	w->reported |= err != 0;
 }
