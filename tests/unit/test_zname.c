@@ -214,6 +214,50 @@ static void other_symbols_keep_their_name(void **state)
 	assert_string_equal(z.name, "ghc_wrapper:0:main:Main:usleep");
 }
 
+/* The symbols are those that GHC 9.0 and 9.10 gave such imports. */
+static void wrappers(void **state)
+{
+	static const struct {
+		const char *sym, *package, *module, *name;
+	} cases[] = {
+		{"zdmainzdMainzdMainzuwrapCallback", "", "Main", "wrapCallback"},
+		{"zdacmezmstorezm0zi1zdAcmeziStoreziNativezdacmezzmstorezzm0zzi1zu"
+		 "AcmezziStorezziNativezumkCb",
+		 "acme-store-0.1", "Acme.Store.Native", "mkCb"},
+		{"zdmainzdMainzdMainzumkzzuwrapzzq", "", "Main", "mk_wrap'"},
+	};
+	static const char *const others[] = {
+		"",
+		"zd",
+		"zdmain",
+		"zdmainzdMain",
+		"zdmainzdMainzdMain",
+		"zdmainzdMainzdMainzu",
+		"zdzdzdzu",
+		"zdmainzdmainzdmainzuwrap",
+		"zdmainzdMainzdMainzdMainzuwrap",
+		"usleep",
+	};
+	char longest[4096] = "zdmainzdMainzdMainzu";
+	struct zname z = {.name = "kept"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		assert_false(zname__wrapper(others[i], &z));
+		assert_string_equal(z.name, "kept");
+	}
+	memset(longest + strlen(longest), 'a', sizeof(longest) - strlen(longest) - 1);
+	assert_false(zname__wrapper(longest, &z));
+	longest[700] = '\0';
+	assert_false(zname__wrapper(longest, &z));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_true(zname__wrapper(cases[i].sym, &z));
+		assert_string_equal(z.package, cases[i].package);
+		assert_string_equal(z.module, cases[i].module);
+		assert_string_equal(z.name, cases[i].name);
+	}
+}
+
 static void long_labels_are_cut(void **state)
 {
 	char *sym = malloc(20000);
@@ -247,6 +291,7 @@ int main(void)
 		cmocka_unit_test(haskell_labels),
 		cmocka_unit_test(rts_labels_keep_their_name),
 		cmocka_unit_test(other_symbols_keep_their_name),
+		cmocka_unit_test(wrappers),
 		cmocka_unit_test(long_labels_are_cut),
 	};
 

@@ -43,13 +43,20 @@ const char *names__capi(const char *name, char *buf, size_t size)
 	return buf;
 }
 
-/* Demangles the name, without the version in .symtab: clock_gettime@GLIBC_2.17 */
+/* Demangles or decodes the name, without the version in .symtab: clock_gettime@GLIBC_2.17 */
 void names__c_symbol(struct names *names, const struct symbols_hit *hit, struct code_name *n)
 {
 	char buf[1024], plain[512];
 	size_t len = MIN(hit->name_len, strcspn(hit->name, "@"));
+	struct zname z;
 
 	n->name = names__intern(names, hit->name, len);
+	if (zname__wrapper(n->name, &z)) {
+		n->name = intern(names, z.name);
+		n->module = intern(names, z.module);
+		n->package = intern(names, z.package);
+		return;
+	}
 	n->name = intern(names, names__capi(n->name, plain, sizeof(plain)));
 	n->name = intern(names, names__demangled(names, n->name, buf, sizeof(buf)));
 }

@@ -2,6 +2,7 @@
 /* zname: z-decoding, and splitting a label into package, module, name and suffix. */
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -396,4 +397,35 @@ int zname__decode(const char *sym, struct zname *out)
 	else
 		keep_name(whole, out);
 	return -ENOENT;
+}
+
+bool zname__wrapper(const char *sym, struct zname *ret_z)
+{
+	char text[1024], *module, *label, *import;
+	struct zname z = {0};
+	bool fits;
+
+	if (strncmp(sym, "zd", 2) != 0 || !zname__zdecode(sym, strlen(sym), text, sizeof(text)))
+		return false;
+	/* "$PACKAGE$MODULE$LABEL", of which the label is the import's own, encoded once more */
+	module = strchr(text + 1, '$');
+	label = module ? strchr(module + 1, '$') : NULL;
+	import = label ? strrchr(label + 1, '_') : NULL;
+	if (!import || strchr(label + 1, '$') || module == text + 1 || label == module + 1 ||
+	    !import[1])
+		return false;
+	*module++ = *label = *import++ = '\0';
+	if (!is_module(module))
+		return false;
+	fits = snprintf(z.package, sizeof(z.package), "%s", text + 1) < (int)sizeof(z.package) &&
+	       snprintf(z.module, sizeof(z.module), "%s", module) < (int)sizeof(z.module) &&
+	       zname__zdecode(import, strlen(import), z.name, sizeof(z.name));
+	if (!fits)
+		return false;
+	if (strcmp(z.package, "main") == 0)
+		z.package[0] = '\0';
+	zname__drop_hash(z.package);
+	z.is_haskell = true;
+	*ret_z = z;
+	return true;
 }

@@ -49,6 +49,13 @@ struct zname {
  */
 int zname__decode(const char *sym, struct zname *out);
 
+/*
+ * The C function through which C code calls what a `foreign import ccall "wrapper"` made,
+ * "zdmainzdMainzdMainzuwrap" (compiler/GHC/HsToCore/Foreign/Decl.hs, dsFCall's wrappers): the
+ * import's package, module and name. False: any other symbol, or one too long; *ret_z is unchanged.
+ */
+bool zname__wrapper(const char *sym, struct zname *ret_z);
+
 /* Removes what Cabal appends to the version, in place: "text-1.2.5.0-2zQ…". */
 void zname__drop_hash(char *package);
 

@@ -462,8 +462,8 @@ void destination__report(const struct destination *d)
 			 " dropped",
 			 d->refused, d->rejected, state.dropped + state.removed);
 	if (state.n)
-		snprintf(left, sizeof(left), "; %" PRIu64 " are still queued (%s)", state.n,
-			 human__bytes(state.bytes).s);
+		snprintf(left, sizeof(left), "; %" PRIu64 " %s still queued (%s)", state.n,
+			 state.n == 1 ? "is" : "are", human__bytes(state.bytes).s);
 	if (*lost || *left)
 		log_warn("push to %s: %" PRIu64 " delivered%s%s", d->url.shown, d->delivered, lost,
 			 left);
