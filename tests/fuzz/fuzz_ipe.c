@@ -56,7 +56,8 @@ static void check(const struct ipe_out *out)
 			abort();
 		hs_name__occurrence(out->strings + e->table, one);
 		hs_name__combine(out->strings + e->label, one, two);
-		hs_name__is_made_up(two);
+		hs_name__is_made_up(two, NULL);
+		hs_name__is_made_up(two, one);
 		hs_name__of_table(out->strings + e->table, out->strings + e->label, two);
 		(void)hs_name__description(out->strings + e->table, &description);
 		demangle_here(out->strings + e->table, two, sizeof(two));

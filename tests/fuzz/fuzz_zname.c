@@ -44,6 +44,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(z.module, sizeof(z.module), sym);
 	check(z.name, sizeof(z.name), sym);
 	check(z.unique, sizeof(z.unique), sym);
+	if (zname__wrapper(sym, &z)) {
+		if (!z.is_haskell || !z.module[0])
+			abort();
+		check(z.package, sizeof(z.package), sym);
+		check(z.module, sizeof(z.module), sym);
+		check(z.name, sizeof(z.name), sym);
+	}
 	free(sym);
 	return 0;
 }
