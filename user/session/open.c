@@ -196,7 +196,6 @@ static int open_pids(struct session *s)
 static int open_system(struct session *s)
 {
 	int err = outputs__plan(s->opts->output, "", 0, &s->outputs);
-	size_t n;
 
 	if (!err)
 		err = open_kernel(s);
@@ -215,8 +214,7 @@ static int open_system(struct session *s)
 		return err;
 	}
 	first_looks(s);
-	n = members__count_live(s->members);
-	log_verbose("attached: %zu %s", n, n == 1 ? "process" : "processes");
+	log_verbose("attached: %zu processes", members__count_live(s->members));
 	return 0;
 }
 
