@@ -39,11 +39,40 @@ static void test_what_all_would_cost(void **state)
 	check(GC_PROBES_ENDS, GC_PROBES_ALL, 270, 4.54);
 }
 
+/* Of each three windows two cost 6 %, so there are never three in a row. */
+static void test_bursts_add_up(void **state)
+{
+	double debt = 0;
+	unsigned windows = 0;
+
+	(void)state;
+	while (!budget__in_debt(&debt, windows % 3 < 2 ? 6 : 0, 2, WINDOW_NS)) {
+		windows++;
+		assert_true(windows < 100);
+	}
+	/* 2 % too much on average: the budget of five seconds is used up after five */
+	assert_in_range(windows, 45, 52);
+}
+
+/* What a burst costs beyond the budget is made up for by the time without any. */
+static void test_rare_bursts_are_within_the_budget(void **state)
+{
+	double debt = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 10000; i++)
+		assert_false(budget__in_debt(&debt, i % 20 < 2 ? 18 : 0, 2, WINDOW_NS));
+	assert_false(budget__in_debt(&debt, 60, 2, WINDOW_NS));
+	assert_true(budget__in_debt(&debt, 60, 2, WINDOW_NS));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_only_what_is_on_costs),
 		cmocka_unit_test(test_what_all_would_cost),
+		cmocka_unit_test(test_bursts_add_up),
+		cmocka_unit_test(test_rare_bursts_are_within_the_budget),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,8 +22,10 @@
 #define BUDGET_SPARSE_NS  1000000000ULL
 #define BUDGET_FIRST_NS	  1000000000ULL
 #define BUDGET_LONGEST_NS 30000000000ULL
-/* A single burst is no reason to take probes off; this many consecutive windows are. */
+/* A single burst is no reason to take probes off; this many consecutive windows are, … */
 #define BUDGET_WINDOWS_OVER 3
+/* … and so are bursts that cost more beyond the budget than it allows in this time. */
+#define BUDGET_DEBT_NS 5000000000ULL
 /* Share of the budget above which the three probes per collection become two, … */
 #define GC_LIGHT_SHARE 0.25
 /* share above which the two become one, … */
@@ -75,6 +77,7 @@ static void enter(struct attached *a, enum probe_state state, uint64_t now)
 	a->state = state;
 	a->since_ns = now;
 	a->over = 0;
+	a->debt_ns = 0;
 }
 
 void budget__enter(struct kernel *kernel, struct attached *a, enum probe_state state,
@@ -168,12 +171,19 @@ static void ask_prices(struct kernel *kernel, struct prices *prices)
 	prices->known = true;
 }
 
+bool budget__in_debt(double *debt_ns, double percent, double max_percent, uint64_t window_ns)
+{
+	*debt_ns = MAX(*debt_ns + (percent - max_percent) / 100 * (double)window_ns, 0.0);
+	return *debt_ns > max_percent / 100 * (double)BUDGET_DEBT_NS;
+}
+
 static void check(struct kernel *kernel, struct attached *a, uint64_t hits, uint64_t each,
 		  uint64_t now)
 {
 	uint64_t window = now - a->checked_ns;
 	double percent = 100.0 * (double)(hits - a->checked_hits) * (double)each / (double)window;
 	bool over = percent > kernel->max_overhead_percent;
+	bool debt = budget__in_debt(&a->debt_ns, percent, kernel->max_overhead_percent, window);
 
 	a->checked_ns = now;
 	a->checked_hits = hits;
@@ -185,7 +195,7 @@ static void check(struct kernel *kernel, struct attached *a, uint64_t hits, uint
 			a->retry_ns = BUDGET_FIRST_NS;
 			enter(a, PROBES_ON, now);
 		}
-	} else if (a->over >= BUDGET_WINDOWS_OVER) {
+	} else if (a->over >= BUDGET_WINDOWS_OVER || debt) {
 		take_off(kernel, a, now, percent);
 	}
 }
@@ -247,16 +257,19 @@ static void check_gc(struct kernel *kernel, struct attached *a, uint64_t total,
 	uint64_t window = now - a->gc_checked_ns;
 	double percent = budget__gc_percent(prices, on, on, hits, window);
 	bool over = percent > kernel->max_overhead_percent;
+	bool debt = budget__in_debt(&a->gc_debt_ns, percent, kernel->max_overhead_percent, window);
 
 	lighten(kernel, a, percent, budget__gc_percent(prices, on, GC_PROBES_ALL, hits, window));
 	a->gc_checked_ns = now;
 	a->gc_checked_hits = total;
+	a->gc_over = over ? a->gc_over + 1 : 0;
 	/* what more probes cost is no reason to take off those that are left */
-	if (!over || gc_probes__set_now(a) != on)
+	if (gc_probes__set_now(a) != on) {
 		a->gc_over = 0;
-	else
-		a->gc_over++;
-	if (a->gc_over < BUDGET_WINDOWS_OVER)
+		a->gc_debt_ns = 0;
+		return;
+	}
+	if (a->gc_over < BUDGET_WINDOWS_OVER && !debt)
 		return;
 	log_warn("pid %d: the probes on collections cost %.1f %% of a CPU, more than "
 		 "--max-overhead %g: switched off from now on",

@@ -208,10 +208,12 @@ struct attached {
 	uint64_t retry_ns;	/* how long the probes stay off this time; UINT64_MAX: until another
 				   target that shares them tries again */
 	unsigned over;		/* consecutive checks over the budget */
+	double debt_ns;		/* see budget__in_debt() */
 	uint64_t held_up_before_ns; /* kernel__held_up()'s ns when it was attached */
 	/* the same for the probes on collections, which do not come back */
 	uint64_t gc_checked_ns, gc_checked_hits;
 	unsigned gc_over;
+	double gc_debt_ns;
 	bool gc_off, gc_off_reported;
 	unsigned gc_calm;  /* consecutive checks in which all probes on collections could be on */
 	UT_hash_handle hh; /* of kernel.targets, by pid */
@@ -378,6 +380,12 @@ enum gc_probes gc_probes__set_now(const struct attached *a);
 struct gc_prices {
 	uint64_t sync_ns, start_ns, end_ns;
 };
+/*
+ * Adds a window in which the probes cost `percent` of a CPU to *debt_ns, what they have cost beyond
+ * the budget, less what of it was left in other windows. True: it exceeds what the budget allows in
+ * five seconds. For bursts that are too short to be over it for several windows in a row.
+ */
+bool budget__in_debt(double *debt_ns, double percent, double max_percent, uint64_t window_ns);
 /* The cost, in percent of a CPU, of as many collections as make `hits` with the probes `on`, if the
  * probes `would` were on. */
 double budget__gc_percent(const struct gc_prices *prices, enum gc_probes on, enum gc_probes would,
