@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the programs cost a target. The kernel keeps an account of each program's run time, but for
- * all processes together; so one run in COST_EVERY is timed, and stands for that many. Which one
+ * all processes together; so one run in 16 is timed, and stands for that many. Which one
  * depends on the time at which it begins, hashed, since runs alternate (a thread that leaves the
  * CPU comes back) and a clock may advance in steps.
  */
@@ -10,8 +10,7 @@
 
 #include "maps.bpf.h"
 
-#define COST_SHIFT 4
-#define COST_EVERY (1 << COST_SHIFT)
+#define COST_SHIFT 4 /* 16 = 1 << 4 */
 
 /* True if the run that began at `now` is to be timed. */
 SS_INLINE int cost_is_due(u64 now)

@@ -246,7 +246,7 @@ SS_INLINE void switch_out(void *ctx, struct wire_target *t, struct task_struct *
 /*
  * For a thread that comes back to the CPU although no switch-out was seen. By the scheduler's
  * account it has run for less than the time since it came the last time: the rest is an interval
- * about which nothing else is known. Returns 0, or -1 if there is no such interval.
+ * about which nothing else is known. False: there is no such interval.
  */
 SS_INLINE int off_begin_unseen(struct wire_thread *seen, const struct task_struct *task, u64 now)
 {
@@ -255,7 +255,7 @@ SS_INLINE int off_begin_unseen(struct wire_thread *seen, const struct task_struc
 
 	count(WIRE_CNT_NO_SWITCH_OUT);
 	if (out < seen->on_since_ns || out >= now)
-		return -1;
+		return 0;
 	__builtin_memset(&seen->off_rts, 0, sizeof(seen->off_rts));
 	seen->off_rts.where = WIRE_WHERE_UNKNOWN;
 	seen->off_state = 1; /* TASK_INTERRUPTIBLE */
@@ -265,15 +265,15 @@ SS_INLINE int off_begin_unseen(struct wire_thread *seen, const struct task_struc
 	seen->tick_slept = 0;
 	seen->wake_ns = 0;
 	seen->off_since_ns = out;
-	return 0;
+	return 1;
 }
 
 SS_INLINE void switch_in(struct wire_target *t, struct task_struct *task, u64 now)
 {
 	struct wire_thread *seen;
 	u32 slot = SLOT_SWITCH;
+	int first, runs_on = 0;
 	struct scratch *s;
-	int first;
 
 	seen = switch_thread(task, t->epoch);
 	s = bpf_map_lookup_elem(&cpu_scratch, &slot);
@@ -281,13 +281,13 @@ SS_INLINE void switch_in(struct wire_target *t, struct task_struct *task, u64 no
 		return;
 	if (!seen->off_since_ns && seen->on_since_ns) {
 		hold_end(seen, s, task->tgid, task->pid, seen->on_since_ns);
-		if (off_begin_unseen(seen, task, now)) {
-			thread_entry(seen)->out_ran_ns = task->se.sum_exec_runtime;
-			off_on_cpu(seen, now);
-			return;
-		}
+		runs_on = !off_begin_unseen(seen, task, now);
 	}
 	thread_entry(seen)->out_ran_ns = task->se.sum_exec_runtime;
+	if (runs_on) {
+		off_on_cpu(seen, now);
+		return;
+	}
 	first = !seen->off_since_ns;
 	off_end(t, seen, s, task->tgid, task->pid, now);
 	/* after its record, which must not have a place */

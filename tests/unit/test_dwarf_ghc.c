@@ -95,6 +95,21 @@ static void ghc_blocks(void **state)
 	elf__free(elf);
 }
 
+/* Reads the DWARF of the file; *ret_main: a place in Main's unit. */
+static struct dwarf_reader *read_main(struct elf_file *elf, struct dwarf_place *ret_main)
+{
+	struct dwarf_reader *reader;
+	struct elf_sym sym;
+	size_t size;
+	void *data;
+
+	assert_int_equal(elf__find_symbol(elf, "Main_main_info", &sym, NULL), 0);
+	assert_int_equal(elf__writable(elf, &data, &size), 0);
+	assert_int_equal(dwarf_reader__new(data, size, &reader), 0);
+	assert_int_equal(dwarf_reader__find(reader, sym.value, ret_main), 0);
+	return reader;
+}
+
 #define MAX_PLACES 256
 
 /* Returns true if both places would get the same name. */
@@ -125,21 +140,16 @@ static void ghc_closures(void **state)
 			"main :: IO ()\n"
 			"main = serve 10 >>= print\n");
 	struct dwarf_place *places, place;
-	size_t size, n = 0, inner = 0, more = 0;
+	size_t n = 0, inner = 0, more = 0;
 	struct dwarf_reader *reader;
-	struct elf_sym sym;
 	uint64_t end;
-	void *data;
 
 	(void)state;
 	if (!elf)
 		skip();
 	places = calloc(MAX_PLACES, sizeof(*places));
 	assert_non_null(places);
-	assert_int_equal(elf__find_symbol(elf, "Main_main_info", &sym, NULL), 0);
-	assert_int_equal(elf__writable(elf, &data, &size), 0);
-	assert_int_equal(dwarf_reader__new(data, size, &reader), 0);
-	assert_int_equal(dwarf_reader__find(reader, sym.value, &place), 0);
+	reader = read_main(elf, &place);
 	end = place.cu_end;
 	for (uint64_t at = place.cu_start; at < end; at++) {
 		if (dwarf_reader__find(reader, at, &place) ||
@@ -185,18 +195,12 @@ static void ghc_names_like_labels(void **state)
 	bool seen[ARRAY_SIZE(names)] = {0};
 	struct dwarf_reader *reader;
 	struct dwarf_place place;
-	struct elf_sym sym;
 	uint64_t end;
-	size_t size;
-	void *data;
 
 	(void)state;
 	if (!elf)
 		skip();
-	assert_int_equal(elf__find_symbol(elf, "Main_main_info", &sym, NULL), 0);
-	assert_int_equal(elf__writable(elf, &data, &size), 0);
-	assert_int_equal(dwarf_reader__new(data, size, &reader), 0);
-	assert_int_equal(dwarf_reader__find(reader, sym.value, &place), 0);
+	reader = read_main(elf, &place);
 	end = place.cu_end;
 	for (uint64_t at = place.cu_start; at < end; at++) {
 		if (dwarf_reader__find(reader, at, &place) || !place.name[0])

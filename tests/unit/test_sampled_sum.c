@@ -46,29 +46,31 @@ static void test_each_part_stands_for_the_time_up_to_the_next(void **state)
 	assert_total(&s, 2900, 2900, 0, 10000);
 }
 
+/* The total at a time, which is not less than what it was before. */
+static void assert_grows(const struct sampled_sum *s, uint64_t ms, uint64_t value, uint64_t *total)
+{
+	uint64_t before = *total;
+
+	assert_true(sampled_sum__at(s, ms * MS, ms * MS, value, total));
+	assert_true(*total >= before);
+}
+
 /* A costly second leaves the total of a later, quiet one alone, and that never falls. */
 static void test_the_total_does_not_fall(void **state)
 {
 	struct sampled_sum s = {};
-	uint64_t before = 0, value = 0, total = 0;
+	uint64_t value = 0, total = 0;
 
 	(void)state;
 	for (uint64_t second = 1; second < 60; second++) {
 		sampled_sum__begin(&s, second * 1000 * MS, value);
 		for (uint64_t ms = 0; ms < 100; ms += 10) {
 			value += second % 7 ? 0 : 50000;
-			sampled_sum__at(&s, (second * 1000 + ms) * MS, (second * 1000 + ms) * MS,
-					value, &total);
-			assert_true(total >= before);
-			before = total;
+			assert_grows(&s, second * 1000 + ms, value, &total);
 		}
 		sampled_sum__end(&s, (second * 1000 + 100) * MS, value);
-		for (uint64_t ms = 100; ms < 1000; ms += 100) {
-			sampled_sum__at(&s, (second * 1000 + ms) * MS, (second * 1000 + ms) * MS, 0,
-					&total);
-			assert_true(total >= before);
-			before = total;
-		}
+		for (uint64_t ms = 100; ms < 1000; ms += 100)
+			assert_grows(&s, second * 1000 + ms, 0, &total);
 	}
 	assert_in_range(total, 10 * value * 8 / 10, 10 * value);
 }

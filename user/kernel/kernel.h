@@ -265,9 +265,10 @@ struct kernel_cost {
 	uint64_t trap_ns; /* estimated: hits times the cost of one trap */
 	uint64_t bpf_ns;  /* estimated: run time of all programs, for all targets; see bpf_known */
 	bool bpf_known;
-	uint64_t own_bpf_ns; /* estimated: run time of those that serve the target, without wake-ups
-				and what its processes and threads begin and end with */
-	uint64_t paused_ns;  /* how long the call probes were off */
+	/* estimated: run time of all programs for this target, without its wake-ups, and without
+	 * those that run as threads and processes begin and end */
+	uint64_t own_bpf_ns;
+	uint64_t paused_ns;	   /* how long the call probes were off */
 	uint64_t observed_ns;	   /* how long they were on */
 	uint64_t held_up_until_ns; /* until then all probes were off; 0: they were not */
 };

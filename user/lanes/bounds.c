@@ -168,6 +168,15 @@ static void take_earlier(const struct thread_builder *b, struct ev *ev)
 		take_context(ev, context);
 }
 
+/* Makes one interval of this off-CPU state, of which no wake-up was seen. */
+static void make_sleep(struct ev *ev, uint64_t t0, uint64_t t1)
+{
+	ev->t0 = t0;
+	ev->t1 = t1;
+	ev->wake_ns = 0;
+	ev->flags &= (uint16_t) ~(EV_RUNNABLE | EV_NEVER_SEEN);
+}
+
 bool bounds__last_off(const struct thread_builder *b, uint64_t end, struct ev *ret_ev)
 {
 	const struct seen_thread *th = b->th;
@@ -204,10 +213,7 @@ bool bounds__last_off(const struct thread_builder *b, uint64_t end, struct ev *r
 		*ret_ev = th->only_sampled ? unseen : *last_off;
 	if (th->only_sampled && !th->has_end)
 		last += b->l->opts.period_ns / 2;
-	ret_ev->t0 = last;
-	ret_ev->t1 = UINT64_MAX;
-	ret_ev->wake_ns = 0;
-	ret_ev->flags &= (uint16_t) ~(EV_RUNNABLE | EV_NEVER_SEEN);
+	make_sleep(ret_ev, last, UINT64_MAX);
 	return true;
 }
 
@@ -242,9 +248,6 @@ bool bounds__first_off(const struct thread_builder *b, struct ev *ret_ev)
 	if (!silence || sign == UINT64_MAX || sign <= MAX(b->cursor, th->at_start.t0) + silence)
 		return false;
 	*ret_ev = th->at_start;
-	ret_ev->t0 = b->cursor;
-	ret_ev->t1 = sign;
-	ret_ev->wake_ns = 0;
-	ret_ev->flags &= (uint16_t) ~(EV_RUNNABLE | EV_NEVER_SEEN);
+	make_sleep(ret_ev, b->cursor, sign);
 	return true;
 }

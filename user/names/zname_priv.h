@@ -51,7 +51,7 @@ int zname__decode(const char *sym, struct zname *out);
 
 /*
  * The C function through which C code calls what a `foreign import ccall "wrapper"` made,
- * "zdmainzdMainzdMainzuwrap" (compiler/GHC/HsToCore/Foreign/Decl.hs, dsFCall's wrappers): the
+ * "zdmainzdMainzdMainzuwrap" (compiler/GHC/HsToCore/Foreign/Decl.hs, dsFExportDynamic): the
  * import's package, module and name. False: any other symbol, or one too long; *ret_z is unchanged.
  */
 bool zname__wrapper(const char *sym, struct zname *ret_z);

@@ -520,8 +520,9 @@ struct pic_target {
 	} lost[16];
 	size_t n_lost;
 	double lost_share;
-	uint64_t probe_hits, bpf_ns, own_bpf_ns, trap_ns_estimated, user_cpu_ns, max_rss_bytes,
+	uint64_t probe_hits, bpf_ns, trap_ns_estimated, user_cpu_ns, max_rss_bytes,
 		probes_paused_ns;
+	uint64_t own_bpf_ns; /* becomes bpf_ns if there are several targets */
 	bool bpf_ns_known, own_bpf_ns_known;
 	bool calls_uncounted;	   /* a capture broke off; calls are missing */
 	uint64_t held_up_until_ns; /* all probes were off until then; 0: they never were */

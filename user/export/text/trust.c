@@ -337,7 +337,7 @@ static void put_brief(const struct text *t)
 		paused = MAX(paused, target->probes_paused_ns);
 		known = known || target->cost_known;
 	}
-	/* which has the programs' runs for nobody, too */
+	/* the session's has the runs for processes that are no targets, too */
 	cost += t->n_of > 1 && t->session->bpf_ns_known ? t->session->bpf_ns : bpf;
 	if (samples)
 		fprintf(t->out, "Trust: %.1f %% of %s %s whole", human__percent(whole, samples),
