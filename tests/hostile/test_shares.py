@@ -16,7 +16,7 @@ from hostile import NOBODY, OUT, as_nobody, build, haskell, start, whole_host
 from harness import SLOWNESS, Skip, check, run
 from test_system import dump, maps_of
 
-# The limits of files with unwind rows: per process, and of all together (bpf/wire.h).
+# The limits of files with unwind rows: per process, and of all together (bpf/wire_maps.h).
 ROWS_OF_A_PROCESS = 256
 ROWS = 4096
 # The files are mostly holes: they take no room on the disk, but reading a file means reading all of it.
@@ -132,7 +132,7 @@ def test_many_processes_use_up_unwind_rows(t):
     check(len(reports) >= count // 4, f"{len(reports)} of {count} reports show what was left out")
 
 
-# More than half of the threads that the kernel side has room for (bpf/wire.h).
+# More than half of the threads that the kernel side has room for (bpf/wire_maps.h).
 THREADS = 16384 // 2 + 200
 
 

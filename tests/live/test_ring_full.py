@@ -14,7 +14,7 @@ from test_system import dump, maps_of
 # At a low frequency the ring is smaller.
 FEW_SAMPLES = ("-F", "19", "-v", "-f", "json")
 
-LOST_RING = 0  # the counter's index in the map (bpf/wire.h, WIRE_CNT_LOST_RING)
+LOST_RING = 0  # the counter's index in the map (bpf/wire_maps.h, WIRE_CNT_LOST_RING)
 
 # Seconds: how long it may take to fill the ring, and how long it stays full; after ten the kernel side would be
 # detached.
