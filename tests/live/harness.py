@@ -45,6 +45,7 @@ WAYS = {
     "slower": ["-threaded", "-DSLOWER"],
     "p": ["-prof", "-fprof-auto-top"],
     "thr_p": ["-threaded", "-prof", "-fprof-auto-top"],
+    "p_plain": ["-threaded", "-prof"],
     "dyn": ["-threaded", "-dynamic"],
     "g": ["-threaded", "-g"],
     "ipe": ["-threaded", "-finfo-table-map"],

@@ -5,7 +5,7 @@
 import json
 from pathlib import Path
 
-from harness import GHC_ROOT, cases, check, profile_run, run
+from harness import GHC_ROOT, Skip, cases, check, profile_run, run
 
 # Tolerances in percentage points. When both count the same ticks, only those at the session's start and end differ.
 TICKS, SAMPLES = 0.5, 2
@@ -137,6 +137,19 @@ def test_choice(t, stacks):
         check(stacks == "both" or stack[0] != "MAIN", f"--stacks stg: {stack}")
         if "[Haskell stack]" in stack:
             check("MAIN" in stack[:stack.index("[Haskell stack]")], f"{stack}")
+
+
+def test_no_centres(t):
+    """A program in which only GHC has put cost centres: its stacks go on with Haskell functions below them."""
+    if GHC_ROOT:
+        raise Skip("scripts/ghc-root makes no programs in this way")
+    profile_run(t, "Work", "exc", "2", way="p_plain", options=("-F", "499", "--weight", "cpu"))
+    named = n = 0
+    for stack, weight in paths(t):
+        if "MAIN" in stack:
+            n += weight
+            named += weight if any(f.startswith("Main.") for f in stack[stack.index("MAIN"):]) else 0
+    check(named > 0.5 * n > 0, f"{named} of {n} µs in MAIN have one of the program's functions")
 
 
 def test_not_profiled(t):

@@ -302,6 +302,34 @@ static void test_stacks(void **state)
 	}
 }
 
+/* A program without cost centres of its own: by default the frames follow MAIN, which alone would
+ * show nothing. */
+static void test_no_centres(void **state)
+{
+	static const struct {
+		enum intake_stacks stacks;
+		const char *want;
+	} cases[] = {
+		{STACKS_AUTO, "MAIN;[Haskell stack];Main.h2;Main.h1"},
+		{STACKS_STG, "Main.h2;Main.h1"},
+		{STACKS_CCS, "MAIN"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct pic_target *t;
+		struct kit kit;
+		union rec r;
+
+		new_profiled(&kit, cases[i].stacks);
+		mk_sample(&r, 1, T0 + 10, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), RET(HS(2)), STOP);
+		put_profiled(&kit, &r, 8);
+		t = finish_profiled(&kit);
+		assert_string_equal(first_stack(&kit, t, 0), cases[i].want);
+		timeline__free(kit.tl);
+	}
+}
+
 /* Below a callback is another, waiting Haskell thread: its frames stay as they are. */
 static void test_callback(void **state)
 {
@@ -495,6 +523,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_long_strings, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_depth, setup, teardown),
 		cmocka_unit_test(test_stacks),
+		cmocka_unit_test(test_no_centres),
 		cmocka_unit_test(test_callback),
 		cmocka_unit_test(test_not_known),
 		cmocka_unit_test(test_no_walk),

@@ -235,6 +235,16 @@ uint32_t ccs__path(const struct seen *s, uint32_t id, uint32_t *ret_frames, uint
 	return n;
 }
 
+/* rts/Profiling.c and GHC.Types.CostCentre (GHC 8.10 to 9.12): GHC's own centres have "<built-in>"
+ * or "<entire-module>" for a source. */
+bool ccs__has_own(const struct seen *s, uint32_t id)
+{
+	for (const struct seen_ccs *ccs = at(s, id); ccs; ccs = at(s, ccs->parent))
+		if (ccs->centre && ccs->centre->key.src_loc[0] != '<')
+			return true;
+	return false;
+}
+
 /* ── counting ────────────────────────────────────────────────────────────────────────────── */
 
 void ccs__count_tick(struct seen *s, uint32_t id)

@@ -32,9 +32,10 @@ static void put_part(struct composer *c, uint32_t part, uint32_t skip)
 static bool put_ccs(struct composer *c, const struct ev *ev)
 {
 	struct pic_stack hs = intake__part(c->in, ev->hs);
+	enum intake_stacks stacks = c->in->opts.stacks;
 	uint32_t path[MAX_PART], n, below;
 
-	n = c->in->opts.stacks == STACKS_STG ? 0 : ccs__path(c->s, ev->ccs, path, ARRAY_SIZE(path));
+	n = stacks == STACKS_STG ? 0 : ccs__path(c->s, ev->ccs, path, ARRAY_SIZE(path));
 	if (!n)
 		return false;
 	below = hs.n - MIN(ev->hs_run, hs.n);
@@ -42,7 +43,7 @@ static bool put_ccs(struct composer *c, const struct ev *ev)
 		put(c, hs.frames[i]);
 	while (n)
 		put(c, path[--n]);
-	if (c->in->opts.stacks != STACKS_BOTH)
+	if (stacks == STACKS_CCS || (stacks == STACKS_AUTO && ccs__has_own(c->s, ev->ccs)))
 		return true;
 	put(c, picture__mark(c->in->pic, MARK_STG));
 	put_part(c, ev->hs, below);

@@ -23,7 +23,9 @@ struct seen;
 
 /* What the Haskell part of a stack is made of. */
 enum intake_stacks {
-	STACKS_AUTO, /* cost centres in profiled programs, else what is on the Haskell stack */
+	/* cost centres in profiled programs, else what is on the Haskell stack; as STACKS_BOTH where
+	 * all centres are GHC's own, since MAIN alone shows nothing */
+	STACKS_AUTO,
 	STACKS_STG,
 	STACKS_CCS,
 	/* the path of the cost centres from the root, then a mark, then the frames of the Haskell

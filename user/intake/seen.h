@@ -591,5 +591,8 @@ int ccs__resolve(struct intake *in, struct seen *s);
 const struct seen_ccs *ccs__at(const struct seen *s, uint32_t id);
 /* Writes the path as frames, innermost centre first, and returns their number; 0: unknown. */
 uint32_t ccs__path(const struct seen *s, uint32_t id, uint32_t *ret_frames, uint32_t max);
+/* True if a centre of the path was written by the program's author or made by -fprof-auto and the
+ * like; false if all are GHC's own, such as MAIN and a module's CAF. */
+bool ccs__has_own(const struct seen *s, uint32_t id);
 
 #endif
