@@ -26,6 +26,22 @@ SS_INLINE void cost_add(u32 tgid, u64 ns)
 		__sync_fetch_and_add(&c->bpf_ns, ns << COST_SHIFT);
 }
 
+/*
+ * The same for a probe on collections. Each run is timed: how long it takes depends on how deep the
+ * target's stacks are, and the budget needs to know within a few hits.
+ */
+SS_INLINE void cost_end_gc(u32 tgid, u64 now)
+{
+	struct wire_cost *c = bpf_map_lookup_elem(&costs, &tgid);
+	u64 ns;
+
+	if (!c)
+		return;
+	ns = bpf_ktime_get_ns() - now;
+	__sync_fetch_and_add(&c->bpf_ns, ns);
+	__sync_fetch_and_add(&c->gc_ns, ns);
+}
+
 /* The run for this process, which began at `now`, ends here. */
 SS_INLINE void cost_end(u32 tgid, u64 now)
 {

@@ -166,7 +166,7 @@ SS_INLINE int on_gc(struct user_regs *ctx, u32 point, u32 own)
 		return 0;
 	now = target_now(t);
 	probe_gc(ctx, t, task, point, now);
-	cost_end(task->tgid, now);
+	cost_end_gc(task->tgid, now);
 	return 0;
 }
 

@@ -349,7 +349,8 @@ struct wire_cost {
 	 * there, and not in probe_hits */
 	__u64 gc_hits;
 	__u64 bpf_ns; /* estimated run time of the programs for this process; see bpf/cost.bpf.h */
+	__u64 gc_ns;  /* run time of those of the GC probes: exact, also in bpf_ns */
 };
-WIRE_ASSERT_SIZE(struct wire_cost, 40);
+WIRE_ASSERT_SIZE(struct wire_cost, 48);
 
 #endif

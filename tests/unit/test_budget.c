@@ -14,29 +14,35 @@
 /* As measured on a virtual machine: the probe on the request walks a stack. */
 static const struct gc_prices prices = {.sync_ns = 8900, .start_ns = 3200, .end_ns = 4700};
 
-static void check(enum gc_probes on, enum gc_probes would, uint64_t hits, double percent)
+static void check(enum gc_probes on, enum gc_probes would, uint64_t spent_ns, double percent)
 {
-	double got = budget__gc_percent(&prices, on, would, hits, WINDOW_NS);
+	double got = budget__gc_percent(&prices, on, would, spent_ns, WINDOW_NS);
 
 	if (got < percent - 0.01 || got > percent + 0.01)
 		fail_msg("%d, %d: %.3f %%, should be %.3f %%", on, would, got, percent);
 }
 
-/* 2700 collections a second cost what the probes that are on cost, whatever others would. */
+/* What a target's own collections have cost counts, not the mean of all targets. */
 static void test_only_what_is_on_costs(void **state)
 {
+	static const struct gc_prices none = {0};
+
 	(void)state;
-	check(GC_PROBES_ALL, GC_PROBES_ALL, 3 * 270, 4.54);
-	check(GC_PROBES_REQUESTS, GC_PROBES_REQUESTS, 2 * 270, 3.67);
-	check(GC_PROBES_ENDS, GC_PROBES_ENDS, 270, 1.27);
+	check(GC_PROBES_ALL, GC_PROBES_ALL, 4540000, 4.54);
+	check(GC_PROBES_REQUESTS, GC_PROBES_REQUESTS, 3670000, 3.67);
+	check(GC_PROBES_ENDS, GC_PROBES_ENDS, 60000000, 60);
+	assert_true(budget__gc_percent(&none, GC_PROBES_ENDS, GC_PROBES_ALL, WINDOW_NS,
+				       WINDOW_NS) == 100);
 }
 
-/* Probes that are off are judged by the collections that the others show. */
+/* What others would cost follows from it, by the prices of the probes. */
 static void test_what_all_would_cost(void **state)
 {
 	(void)state;
-	check(GC_PROBES_REQUESTS, GC_PROBES_ALL, 2 * 270, 4.54);
-	check(GC_PROBES_ENDS, GC_PROBES_ALL, 270, 4.54);
+	check(GC_PROBES_REQUESTS, GC_PROBES_ALL, 13600 * 270, 4.54);
+	check(GC_PROBES_ENDS, GC_PROBES_ALL, 4700 * 270, 4.54);
+	check(GC_PROBES_ENDS, GC_PROBES_ALL, 10 * 4700 * 270, 45.36);
+	check(GC_PROBES_ALL, GC_PROBES_ENDS, 16800 * 270, 1.27);
 }
 
 /* Of each three windows two cost 6 %, so there are never three in a row. */

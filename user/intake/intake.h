@@ -23,8 +23,8 @@ struct seen;
 
 /* What the Haskell part of a stack is made of. */
 enum intake_stacks {
-	/* cost centres in profiled programs, else what is on the Haskell stack; as STACKS_BOTH where
-	 * all centres are GHC's own, since MAIN alone shows nothing */
+	/* cost centres in profiled programs, else what is on the Haskell stack; as STACKS_BOTH
+	 * where all centres are GHC's own, since MAIN alone shows nothing */
 	STACKS_AUTO,
 	STACKS_STG,
 	STACKS_CCS,

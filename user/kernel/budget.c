@@ -30,7 +30,6 @@
 #define GC_LIGHT_SHARE 0.25
 /* share above which the two become one, … */
 #define GC_LIGHTER_SHARE 0.5
-#define GC_PROBES	 3
 /* … and how many windows in a row must be below half the first share before there are three
  * again. */
 #define GC_WINDOWS_CALM 20
@@ -90,6 +89,7 @@ void budget__enter(struct kernel *kernel, struct attached *a, enum probe_state s
 	a->checked_hits = call_hits(&cost);
 	a->gc_checked_ns = now_ns;
 	a->gc_checked_hits = cost.gc_hits;
+	a->gc_checked_run_ns = cost.gc_ns;
 }
 
 /* Targets that share the probes change state with the first one, and wait for it to try again. */
@@ -146,7 +146,7 @@ void budget__stop(struct kernel *kernel, struct attached *a, enum probe_kind kin
 			b->retry_ns = UINT64_MAX;
 }
 
-/* The cost of one hit of each kind; the same for all targets, and computed once a turn. */
+/* The mean cost of one hit of each kind, over all targets; computed once a turn. */
 struct prices {
 	bool known;
 	uint64_t call_ns;
@@ -200,18 +200,20 @@ static void check(struct kernel *kernel, struct attached *a, uint64_t hits, uint
 	}
 }
 
-double budget__gc_percent(const struct gc_prices *prices, enum gc_probes on, enum gc_probes would,
-			  uint64_t hits, uint64_t window_ns)
+/* What one collection costs with these probes. */
+static uint64_t price_of(const struct gc_prices *prices, enum gc_probes probes)
 {
-	static const unsigned probes[] = {
-		[GC_PROBES_ALL] = GC_PROBES, [GC_PROBES_REQUESTS] = 2, [GC_PROBES_ENDS] = 1};
-	uint64_t each = prices->end_ns;
+	return prices->end_ns + (probes != GC_PROBES_ENDS ? prices->sync_ns : 0) +
+	       (probes == GC_PROBES_ALL ? prices->start_ns : 0);
+}
 
-	if (would != GC_PROBES_ENDS)
-		each += prices->sync_ns;
-	if (would == GC_PROBES_ALL)
-		each += prices->start_ns;
-	return 100.0 * (double)hits / probes[on] * (double)each / (double)window_ns;
+double budget__gc_percent(const struct gc_prices *prices, enum gc_probes on, enum gc_probes would,
+			  uint64_t spent_ns, uint64_t window_ns)
+{
+	uint64_t price = price_of(prices, on);
+	double ratio = price ? (double)price_of(prices, would) / (double)price : 1;
+
+	return 100.0 * (double)spent_ns * ratio / (double)window_ns;
 }
 
 /*
@@ -249,19 +251,21 @@ static void lighten(struct kernel *kernel, struct attached *a, double percent, d
 	gc_probes__set(kernel, a, GC_PROBES_ALL);
 }
 
-static void check_gc(struct kernel *kernel, struct attached *a, uint64_t total,
+static void check_gc(struct kernel *kernel, struct attached *a, const struct wire_cost *cost,
 		     const struct gc_prices *prices, uint64_t now)
 {
-	uint64_t hits = total - a->gc_checked_hits;
+	uint64_t spent = cost->gc_ns - a->gc_checked_run_ns +
+			 (cost->gc_hits - a->gc_checked_hits) * kernel->trap_ns;
 	enum gc_probes on = gc_probes__set_now(a);
 	uint64_t window = now - a->gc_checked_ns;
-	double percent = budget__gc_percent(prices, on, on, hits, window);
+	double percent = budget__gc_percent(prices, on, on, spent, window);
 	bool over = percent > kernel->max_overhead_percent;
 	bool debt = budget__in_debt(&a->gc_debt_ns, percent, kernel->max_overhead_percent, window);
 
-	lighten(kernel, a, percent, budget__gc_percent(prices, on, GC_PROBES_ALL, hits, window));
+	lighten(kernel, a, percent, budget__gc_percent(prices, on, GC_PROBES_ALL, spent, window));
 	a->gc_checked_ns = now;
-	a->gc_checked_hits = total;
+	a->gc_checked_hits = cost->gc_hits;
+	a->gc_checked_run_ns = cost->gc_ns;
 	a->gc_over = over ? a->gc_over + 1 : 0;
 	/* what more probes cost is no reason to take off those that are left */
 	if (gc_probes__set_now(a) != on) {
@@ -354,7 +358,7 @@ void kernel__budget(struct kernel *kernel, uint64_t now_ns)
 			ask_prices(kernel, &prices);
 			if (!known)
 				cost = cost_of(kernel, a->pid);
-			check_gc(kernel, a, cost.gc_hits, &prices.gc, now_ns);
+			check_gc(kernel, a, &cost, &prices.gc, now_ns);
 		}
 	}
 }

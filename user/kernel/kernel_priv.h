@@ -211,7 +211,7 @@ struct attached {
 	double debt_ns;		/* see budget__in_debt() */
 	uint64_t held_up_before_ns; /* kernel__held_up()'s ns when it was attached */
 	/* the same for the probes on collections, which do not come back */
-	uint64_t gc_checked_ns, gc_checked_hits;
+	uint64_t gc_checked_ns, gc_checked_hits, gc_checked_run_ns;
 	unsigned gc_over;
 	double gc_debt_ns;
 	bool gc_off, gc_off_reported;
@@ -375,8 +375,8 @@ enum gc_probes {
 };
 void gc_probes__set(struct kernel *kernel, struct attached *a, enum gc_probes probes);
 enum gc_probes gc_probes__set_now(const struct attached *a);
-/* What one hit of each probe on collections costs. The one on the request walks a stack, so it
- * costs several times as much as the others. */
+/* What one hit of each probe on collections costs, in the mean of all targets. The one on the
+ * request walks a stack, so it costs several times as much as the others. */
 struct gc_prices {
 	uint64_t sync_ns, start_ns, end_ns;
 };
@@ -386,10 +386,13 @@ struct gc_prices {
  * five seconds. For bursts that are too short to be over it for several windows in a row.
  */
 bool budget__in_debt(double *debt_ns, double percent, double max_percent, uint64_t window_ns);
-/* The cost, in percent of a CPU, of as many collections as make `hits` with the probes `on`, if the
- * probes `would` were on. */
+/*
+ * What the probes `would` have cost in percent of a CPU, if the probes `on` have cost this target
+ * spent_ns. Targets differ by how deep their stacks are, so the prices, which are means, count only
+ * in proportion to each other.
+ */
 double budget__gc_percent(const struct gc_prices *prices, enum gc_probes on, enum gc_probes would,
-			  uint64_t hits, uint64_t window_ns);
+			  uint64_t spent_ns, uint64_t window_ns);
 bool attached__has_gc(const struct attached *a);
 /* True if both have the same call probes, or are the same target. */
 bool attached__share(const struct attached *a, const struct attached *b);
