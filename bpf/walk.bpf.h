@@ -67,14 +67,16 @@ struct walk_ctx {
  * In the trap of a breakpoint, which replaces the first byte of the probed instruction, the program
  * counter is after the breakpoint although the instruction has not been executed: moves it back.
  * Except for a one-byte push, which the kernel has emulated by then: the value pushed is at the
- * stack pointer.
+ * stack pointer. The kernel also moves it back itself, before the probe's programs run: it is then
+ * at the breakpoint, and what is before that may be lld's padding, which is breakpoints, too.
  */
 SS_INLINE void walk_unprobe(struct mem *mem, struct walk_regs *r)
 {
+	u8 code[ARCH_BREAKPOINT_SIZE + 1] = {0};
 	u64 top = 0;
-	u8 before = 0;
 
-	if (mem_read(mem, &before, 1, r->ip - ARCH_BREAKPOINT_SIZE) || before != ARCH_BREAKPOINT)
+	if (mem_read(mem, code, sizeof(code), r->ip - ARCH_BREAKPOINT_SIZE) ||
+	    code[0] != ARCH_BREAKPOINT || code[ARCH_BREAKPOINT_SIZE] == ARCH_BREAKPOINT)
 		return;
 	if (!mem_u64(mem, &top, r->sp) && (top == r->fp || top == r->saved))
 		return;

@@ -18,7 +18,7 @@ PROBE = "[safescoped's probe]"
 PROBED = ("stat_startGCSync", "stat_startGC", "stat_endGC", "suspendThread", "resumeThread", "handle_tick")
 
 
-@cases("thr", "dyn", "v.stripped")
+@cases("thr", "dyn", "v.stripped", "lld")
 def test_traps(t, way):
     """A program that constantly collects garbage: the trap of a probe takes longer than the whole function, and is
     shown separately."""

@@ -547,6 +547,31 @@ static void test_non_threaded(void **state)
 	free(f);
 }
 
+/* The three bytes at f->code + 7, and where walk_unprobe() finds the one in the middle to be. */
+static u64 unprobed(struct fixture *f, u8 before, u8 at, u8 after)
+{
+	const u8 bytes[] = {before, at, after};
+	struct walk_regs regs = {.ip = f->code + 8, .sp = FSBASE - 64, .fp = 0x42};
+
+	memcpy((u8 *)f->im.words + (f->code + 7 - f->im.base), bytes, sizeof(bytes));
+	image_put(&f->im, regs.sp, f->stop);
+	walk_unprobe(&f->im.mem, &regs);
+	return regs.ip - f->code;
+}
+
+static void test_in_trap(void **state)
+{
+	struct fixture *f = make();
+
+	(void)state;
+	assert_int_equal(unprobed(f, 0xcc, 0x57, 0x41), 7);
+	/* at the breakpoint, after lld's padding */
+	assert_int_equal(unprobed(f, 0xcc, 0xcc, 0x57), 8);
+	assert_int_equal(unprobed(f, 0x90, 0xcc, 0x57), 8);
+	assert_int_equal(unprobed(f, 0x90, 0x41, 0x57), 8);
+	free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -568,6 +593,7 @@ int main(void)
 		cmocka_unit_test(test_class_of_leaf),
 		cmocka_unit_test(test_early),
 		cmocka_unit_test(test_at_stgrun),
+		cmocka_unit_test(test_in_trap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
