@@ -31,7 +31,8 @@ enum elf_reloc elf_arch__reloc(uint32_t type)
  * PLT entries of GNU ld, gold, lld and mold all reach their slot through one instruction: `jmp
  * *rel32(%rip)` (ff 25), in .plt.sec after `endbr64` (f3 0f 1e fa), in files of some years with
  * MPX's `bnd` prefix (f2). mold and lld may load the slot with `mov rel32(%rip),%r11` (4c 8b 1d)
- * instead of jumping directly.
+ * instead of jumping directly. mold may put the entry's number into %r11d before the jump
+ * (41 bb imm32), for lazy binding.
  */
 bool elf_arch__plt_slot(const uint8_t code[ELF_ARCH_PLT_MAX], uint64_t vaddr, uint64_t *ret_slot)
 {
@@ -41,6 +42,8 @@ bool elf_arch__plt_slot(const uint8_t code[ELF_ARCH_PLT_MAX], uint64_t vaddr, ui
 
 	if (memcmp(code, endbr64, sizeof(endbr64)) == 0)
 		at += sizeof(endbr64);
+	if (code[at] == 0x41 && code[at + 1] == 0xbb)
+		at += 6;
 	if (code[at] == 0xf2)
 		at++;
 	if (code[at] == 0xff && code[at + 1] == 0x25)
@@ -48,6 +51,8 @@ bool elf_arch__plt_slot(const uint8_t code[ELF_ARCH_PLT_MAX], uint64_t vaddr, ui
 	else if (code[at] == 0x4c && code[at + 1] == 0x8b && code[at + 2] == 0x1d)
 		at += 3;
 	else
+		return false;
+	if (at + sizeof(rel) > ELF_ARCH_PLT_MAX)
 		return false;
 	memcpy(&rel, code + at, sizeof(rel));
 	at += sizeof(rel);
