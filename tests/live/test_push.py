@@ -10,7 +10,7 @@ import time
 
 from bad_server import HANG, Server
 from collector import Collector
-from harness import cases, check, profile_run, run, thorough
+from harness import ROOT, cases, check, profile_run, run, thorough
 from test_calls import ALWAYS
 from test_windows import follow_each_other, windows
 
@@ -94,11 +94,11 @@ def test_a_file(t, way):
 # ── sessions ──
 
 
-def start(t, target, *options, window="1"):
+def start(t, target, *options, window="1", env=None):
     folder = t.dir / "windows"
     folder.mkdir(exist_ok=True)
     session = t.session("--pid", target.pid, "-v", "-f", "json", "-o", folder, "--window", window,
-                        "--push-queue", t.dir / "queue", *ALWAYS, *options)
+                        "--push-queue", t.dir / "queue", *ALWAYS, *options, env=env)
     session.wait_attached()
     return session, folder
 
@@ -247,6 +247,41 @@ def test_disk_full(t):
         came.append(profiles.start_unix_ns())
         compare(profiles, reports[came[-1]])
     check(left <= len(came) < len(reports) and came == sorted(set(came)), f"{len(came)} of {len(reports)} came")
+    dropped = max(r.json["session"]["pushes"][0]["dropped"] for r in reports.values())
+    check(dropped >= len(reports) - len(came), f"{dropped} dropped, {len(came)} of {len(reports)} came")
+
+
+@cases("files", "queue", "queue_in_time")
+def test_slow_at_the_end(t, which):
+    """A window that is still being written when the session ends: if only the queue has to get it, that is waited for
+    longer. What takes too long is reported as that, and counted."""
+    library, mark = t.dir / "slow_writer.so", t.dir / "mark"
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", library, ROOT / "tests" / "live" / "slow_writer.c"], check=True)
+    collector = Collector(t)
+    target = t.target("Calls", 2, "safe_sleep_1ms=60000")
+    session, folder = start(t, target, "--push", collector.url, window="600", env={
+        "LD_PRELOAD": str(library), "SLOW_WRITER_MARK": str(mark),
+        "SLOW_WRITER_NAME": "Z.json" if which == "files" else ".push",
+        "SLOW_WRITER_MS": "2200" if which == "queue_in_time" else "600000"})
+    target.go()
+    time.sleep(1)
+    session.signal(signal.SIGUSR1)
+    deadline = time.monotonic() + 60
+    while not mark.exists():
+        check(time.monotonic() < deadline, f"no window was written: {session.err.seen}")
+        time.sleep(0.02)
+    code, _ = finish(session)
+    reports = windows(folder)
+    why = {"files": "not written: its files take too long to write", "queue": "not pushed: it takes too long to queue"}
+    said = [l for l in session.err.seen if "a window is not" in l]
+    if which == "queue_in_time":
+        check(code == 0 and not said and len(reports) == 2, f"it ended with {code}: {session.err.seen}")
+        compare_all(collector, reports)
+        return
+    check(code == 1 and len(said) == 1 and why[which] in said[0], f"it ended with {code}: {session.err.seen}")
+    check(any("1 delivered; 0 refused, 0 profiles rejected, 1 dropped" in l for l in session.err.seen), f"{session.err.seen}")
+    check(len(reports) == (2 if which == "queue" else 1), f"{len(reports)} windows have files")
+    compare_all(collector, reports[-1:])
 
 
 if __name__ == "__main__":

@@ -64,8 +64,10 @@ static void name_site(void *ctx, const struct target_info *info, uint64_t addr,
 static int push_picture(struct replay_mode *mode, const struct picture *pic)
 {
 	const struct export_opts opts = outputs__export_opts(mode->outputs);
-	int err = push__put(mode->push, pic, &opts);
+	_Atomic push_set queued_for = 0;
+	int err = push__put(mode->push, pic, &opts, &queued_for);
 
+	push__count_unqueued(mode->push, queued_for);
 	push__look(mode->push);
 	push__turn(mode->push, time__monotonic_ns());
 	return err;

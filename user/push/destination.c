@@ -45,7 +45,7 @@ struct destination {
 	bool takes_others; /* the last file sent beside the first one was accepted */
 	bool strange;	   /* an answer did not follow the protocol, which has been reported */
 	bool lost_queue; /* the queue could not be read at the last look, which has been reported */
-	uint64_t delivered, failures, refused, rejected;
+	uint64_t delivered, failures, refused, rejected, unqueued;
 	uint64_t dropped_before; /* value of `dropped` when the queue was last empty */
 };
 
@@ -328,6 +328,11 @@ bool destination__is_idle(const struct destination *d)
 	return !d->peer || (!d->busy && !queue__state(d->queue).n);
 }
 
+void destination__count_unqueued(struct destination *d)
+{
+	d->unqueued++;
+}
+
 /* `before`: how many files had been dropped before the queue was looked at. */
 static void report_full(const struct destination *d, uint64_t before)
 {
@@ -443,32 +448,12 @@ void destination__stats(const struct destination *d, struct push_stats *ret_stat
 		.failures = d->failures,
 		.refused = d->refused,
 		.rejected = d->rejected,
-		.dropped = state.dropped + state.removed,
+		.dropped = state.dropped + state.removed + d->unqueued,
 		.queued = state.n,
 		.queued_bytes = state.bytes,
 		.oldest_unix_ns = state.oldest_unix_ns,
 	};
 	snprintf(ret_stats->url, sizeof(ret_stats->url), "%s", d->url.shown);
-}
-
-void destination__report(const struct destination *d)
-{
-	struct queue_state state = queue__state(d->queue);
-	char lost[160] = "", left[96] = "";
-
-	if (d->refused || d->rejected || state.dropped + state.removed)
-		snprintf(lost, sizeof(lost),
-			 "; %" PRIu64 " refused, %" PRIu64 " profiles rejected, %" PRIu64
-			 " dropped",
-			 d->refused, d->rejected, state.dropped + state.removed);
-	if (state.n)
-		snprintf(left, sizeof(left), "; %" PRIu64 " %s still queued (%s)", state.n,
-			 state.n == 1 ? "is" : "are", human__bytes(state.bytes).s);
-	if (*lost || *left)
-		log_warn("push to %s: %" PRIu64 " delivered%s%s", d->url.shown, d->delivered, lost,
-			 left);
-	else
-		log_verbose("push to %s: %" PRIu64 " delivered", d->url.shown, d->delivered);
 }
 
 /* ── life ────────────────────────────────────────────────────────────────────────────────── */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* push: all destinations. */
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/base.h"
@@ -73,16 +76,26 @@ void push__free(struct push *p)
 	free(p);
 }
 
-int push__put(const struct push *p, const struct picture *pic, const struct export_opts *opts)
+int push__put(const struct push *p, const struct picture *pic, const struct export_opts *opts,
+	      _Atomic push_set *queued_for)
 {
 	int first = 0;
 
 	for (size_t i = 0; i < p->n; i++) {
 		int err = destination__put(p->v[i], pic, opts);
 
+		if (!err)
+			atomic_fetch_or(queued_for, (push_set)1 << i);
 		first = first ? first : err;
 	}
 	return first;
+}
+
+void push__count_unqueued(struct push *p, push_set queued_for)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (!(queued_for >> i & 1))
+			destination__count_unqueued(p->v[i]);
 }
 
 void push__look(struct push *p)
@@ -189,6 +202,27 @@ static bool wait_a_while(const struct push *p, int signal_fd)
 	return fds[p->n].revents & POLLIN;
 }
 
+/* Logs the totals at the end. */
+static void report(const struct destination *d)
+{
+	char lost[160] = "", left[96] = "";
+	struct push_stats s;
+
+	destination__stats(d, &s);
+	if (s.refused || s.rejected || s.dropped)
+		snprintf(lost, sizeof(lost),
+			 "; %" PRIu64 " refused, %" PRIu64 " profiles rejected, %" PRIu64
+			 " dropped",
+			 s.refused, s.rejected, s.dropped);
+	if (s.queued)
+		snprintf(left, sizeof(left), "; %" PRIu64 " %s still queued (%s)", s.queued,
+			 s.queued == 1 ? "is" : "are", human__bytes(s.queued_bytes).s);
+	if (*lost || *left)
+		log_warn("push to %s: %" PRIu64 " delivered%s%s", s.url, s.delivered, lost, left);
+	else
+		log_verbose("push to %s: %" PRIu64 " delivered", s.url, s.delivered);
+}
+
 void push__finish(struct push *p, uint64_t until_ns, int signal_fd)
 {
 	uint64_t now = time__monotonic_ns();
@@ -200,5 +234,5 @@ void push__finish(struct push *p, uint64_t until_ns, int signal_fd)
 		push__turn(p, now);
 	}
 	for (size_t i = 0; i < p->n; i++)
-		destination__report(p->v[i]);
+		report(p->v[i]);
 }

@@ -48,6 +48,9 @@ struct push_opts {
 
 struct push;
 
+/* Destinations: bit i is the i-th. */
+typedef uint32_t push_set;
+
 /* NULL, or what is wrong with the URL. */
 const char *push__url_error(const char *url);
 /* A printable form of a wrong URL, without anything that could be a credential. */
@@ -76,9 +79,13 @@ void push__free(struct push *push);
 /*
  * Puts a picture into all queues. May also be called in a forked child, whose parent then calls
  * push__look() once the child has ended. Prints a line on failure. Each file appears whole or not
- * at all.
+ * at all. A destination is added to *queued_for as soon as its queue has the whole picture.
  */
-int push__put(const struct push *push, const struct picture *pic, const struct export_opts *opts);
+int push__put(const struct push *push, const struct picture *pic, const struct export_opts *opts,
+	      _Atomic push_set *queued_for);
+/* To be called for each picture that was to be pushed: counts it as dropped by the destinations
+ * that it was not queued for. */
+void push__count_unqueued(struct push *push, push_set queued_for);
 /* To be called when there are new files. */
 void push__look(struct push *push);
 /* Takes answers, and sends what is due. Never blocks. NULL: does nothing. */
@@ -102,7 +109,8 @@ struct push_stats {
 	uint64_t refused;   /* files that the server refused for good; they are removed */
 	uint64_t rejected;  /* profiles in accepted files that the server did not accept */
 	uint64_t dropped;   /* files dropped because they were the oldest in a full queue, or could
-			       not be opened, or removed with their directory */
+			       not be opened, or removed with their directory; and pictures that
+			       could not be queued */
 	uint64_t queued, queued_bytes;
 	uint64_t oldest_unix_ns; /* of the queued files; 0: none */
 };

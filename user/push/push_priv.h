@@ -261,14 +261,14 @@ int destination__check_queue(const struct push_to *to, const struct push_opts *o
 void destination__free(struct destination *d);
 int destination__put(const struct destination *d, const struct picture *pic,
 		     const struct export_opts *opts);
+/* Counts a picture that could not be queued as dropped. */
+void destination__count_unqueued(struct destination *d);
 void destination__look(struct destination *d);
 void destination__turn(struct destination *d, uint64_t now);
 uint64_t destination__next_due(const struct destination *d);
 int destination__fd(const struct destination *d);
 /* True if nothing is being sent and nothing is queued, or nothing can be sent any more. */
 bool destination__is_idle(const struct destination *d);
-/* Logs the totals at the end. */
-void destination__report(const struct destination *d);
 void destination__stats(const struct destination *d, struct push_stats *ret_stats);
 
 #endif

@@ -80,11 +80,13 @@ static bool push_last(struct session *s, const struct picture *pic, uint64_t end
 	uint64_t now = time__monotonic_ns();
 	uint64_t until = s->windows ? MAX(ended_ns + PUSH_SERVICE_NS, now + PUSH_LEAST_NS)
 				    : now + PUSH_LAST_NS;
+	_Atomic push_set queued_for = 0;
 	int err;
 
 	if (!s->push)
 		return true;
-	err = push__put(s->push, pic, &opts);
+	err = push__put(s->push, pic, &opts, &queued_for);
+	push__count_unqueued(s->push, queued_for);
 	push__finish(s->push, until, s->signal_fd);
 	return !err && !push__lost(s->push) && (s->windows || !push__has_more(s->push));
 }

@@ -5,8 +5,10 @@
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -23,7 +25,8 @@
 #define WRITER_WAIT_NS 10000000000ULL
 /* How often to check for a free writer; its end does not wake the session. */
 #define WRITER_LOOK_NS 20000000
-/* Limit on the wait for writers of files at the end of the session. */
+/* Limit on the wait for writers of files at the end of the session; once its files are there, a
+ * writer has as long again to queue the window. */
 #define LAST_WAIT_NS 1500000000ULL
 /* Limit on the wait for a killed writer that is blocked on a disk. */
 #define KILLED_WAIT_NS 200000000ULL
@@ -50,12 +53,24 @@ enum {
 	OLD_STAY = 64,	  /* … old windows could not be removed */
 };
 
+/* How far a writer has come; in memory that it shares, since it may have to be killed. */
+struct writing {
+	atomic_bool has_files;	     /* the window's files are there */
+	_Atomic push_set queued_for; /* destinations that the window is queued for */
+};
+
+struct writer {
+	pid_t pid;	   /* 0: none */
+	uint64_t ended_ns; /* end of the window that it writes */
+	bool killed;
+	struct writing *progress;
+};
+
 struct windows {
 	uint64_t every_ns, next_ns; /* next_ns: when the next window is due */
 	uint64_t asked_ns;	    /* when a window was requested before that; 0: not requested */
 	uint64_t again_ns;	    /* it waits for a writer, at least until then; 0: it does not */
-	pid_t writers[MAX_WRITERS]; /* 0: none */
-	uint64_t ended_ns[MAX_WRITERS]; /* end of the window that each one writes */
+	struct writer writers[MAX_WRITERS];
 	uint64_t made, written;
 	uint64_t dropped; /* windows that are in no file */
 	uint64_t in_row;  /* of which since the last one that was written */
@@ -69,9 +84,17 @@ int windows__new(struct session *s, struct windows **ret_windows)
 {
 	const char *path = s->opts->output->path;
 	struct windows *w = calloc(1, sizeof(*w));
+	struct writing *progress = mmap(NULL, MAX_WRITERS * sizeof(*progress),
+					PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	if (!w)
+	if (!w || progress == MAP_FAILED) {
+		if (progress != MAP_FAILED)
+			munmap(progress, MAX_WRITERS * sizeof(*progress));
+		free(w);
 		return -ENOMEM;
+	}
+	for (size_t i = 0; i < MAX_WRITERS; i++)
+		w->writers[i].progress = &progress[i];
 	w->every_ns = s->opts->window_ns;
 	w->on_stdout = path && !strcmp(path, "-");
 	w->next_ns = time__monotonic_ns() + w->every_ns;
@@ -100,9 +123,9 @@ void windows__state(const struct windows *w, struct windows_state *ret_state)
 {
 	*ret_state = (struct windows_state){.made = w ? w->made : 0, .dropped = w ? w->dropped : 0};
 	for (size_t i = 0; w && i < MAX_WRITERS; i++)
-		if (w->writers[i] &&
-		    (!ret_state->writing_ns || w->ended_ns[i] < ret_state->writing_ns))
-			ret_state->writing_ns = w->ended_ns[i];
+		if (w->writers[i].pid &&
+		    (!ret_state->writing_ns || w->writers[i].ended_ns < ret_state->writing_ns))
+			ret_state->writing_ns = w->writers[i].ended_ns;
 }
 
 bool windows__written(const struct windows *w)
@@ -125,6 +148,14 @@ static void drop(struct windows *w, unsigned why, const char *text)
 	else
 		log_warn("a window is not %s: %s; further ones are not reported until one is",
 			 why == PUSH_FAILED ? "pushed" : "written", text);
+}
+
+/* A window for which there is no writer. */
+static void drop_unwritten(struct session *s, unsigned why, const char *text)
+{
+	drop(s->windows, why, text);
+	if (s->push)
+		push__count_unqueued(s->push, 0);
 }
 
 static void note_written(struct windows *w)
@@ -155,18 +186,32 @@ static void note_reader_gone(struct session *s)
 
 /* ── the writers ─────────────────────────────────────────────────────────────────────────── */
 
-static bool has_ended(struct session *s, pid_t *writer)
+/* How it failed: a set of reasons. */
+static int failures_of(const struct writer *writer, bool collected, int status)
+{
+	if (collected && WIFEXITED(status))
+		return WEXITSTATUS(status);
+	if (writer->killed)
+		return TOO_SLOW;
+	return FILES_FAILED;
+}
+
+static void drop_slow(struct windows *w, const struct writer *writer)
+{
+	if (atomic_load(&writer->progress->has_files))
+		drop(w, PUSH_FAILED, "it takes too long to queue");
+	else
+		drop(w, TOO_SLOW, "its files take too long to write");
+}
+
+/* The writer is gone, or is not waited for any more. */
+static void note_ended(struct session *s, struct writer *writer, int failed)
 {
 	struct windows *w = s->windows;
-	int status = 0, failed;
-	pid_t got = waitpid(*writer, &status, WNOHANG);
 
-	if (!got || (got < 0 && errno == EINTR))
-		return false;
-	failed = got < 0 || !WIFEXITED(status) ? FILES_FAILED : WEXITSTATUS(status);
-	if (got > 0 && WIFEXITED(status))
-		outputs__set_old_stay(s->outputs, failed & OLD_STAY);
-	if (failed & FILES_FAILED)
+	if (failed & TOO_SLOW)
+		drop_slow(w, writer);
+	else if (failed & FILES_FAILED)
 		drop(w, FILES_FAILED, "its files could not be made");
 	else if (failed & PUSH_FAILED)
 		drop(w, PUSH_FAILED, "it could not be queued");
@@ -174,9 +219,24 @@ static bool has_ended(struct session *s, pid_t *writer)
 		note_written(w);
 	if (failed & READER_GONE)
 		note_reader_gone(s);
-	if (s->push)
+	if (s->push) {
+		push__count_unqueued(s->push, atomic_load(&writer->progress->queued_for));
 		push__look(s->push);
-	*writer = 0;
+	}
+	writer->pid = 0;
+}
+
+static bool has_ended(struct session *s, struct writer *writer)
+{
+	int status = 0, failed;
+	pid_t got = waitpid(writer->pid, &status, WNOHANG);
+
+	if (!got || (got < 0 && errno == EINTR))
+		return false;
+	failed = failures_of(writer, got > 0, status);
+	if (got > 0 && WIFEXITED(status))
+		outputs__set_old_stay(s->outputs, failed & OLD_STAY);
+	note_ended(s, writer, failed);
 	return true;
 }
 
@@ -186,7 +246,7 @@ static size_t count_writers(struct session *s)
 	size_t n = 0;
 
 	for (size_t i = 0; i < MAX_WRITERS; i++)
-		n += w->writers[i] && !has_ended(s, &w->writers[i]);
+		n += w->writers[i].pid && !has_ended(s, &w->writers[i]);
 	return n;
 }
 
@@ -194,6 +254,19 @@ void windows__collect(struct session *s)
 {
 	if (s->windows)
 		count_writers(s);
+}
+
+/* `all`: also those that have made their files, and only have to queue the window. */
+static void kill_writers(struct windows *w, bool all)
+{
+	for (size_t i = 0; i < MAX_WRITERS; i++) {
+		struct writer *writer = &w->writers[i];
+
+		if (!writer->pid || (!all && atomic_load(&writer->progress->has_files)))
+			continue;
+		writer->killed = true;
+		kill(writer->pid, SIGKILL);
+	}
 }
 
 /*
@@ -205,39 +278,39 @@ static void end_writers(struct session *s)
 	struct windows *w = s->windows;
 	uint64_t until = time__monotonic_ns() + KILLED_WAIT_NS;
 
-	for (size_t i = 0; i < MAX_WRITERS; i++)
-		if (w->writers[i])
-			kill(w->writers[i], SIGKILL);
+	kill_writers(w, true);
 	while (count_writers(s) && time__monotonic_ns() < until)
 		poll(NULL, 0, 5);
-	for (size_t i = 0; i < MAX_WRITERS; i++) {
-		if (!w->writers[i])
-			continue;
-		drop(w, TOO_SLOW, "its files take too long to write");
-		w->writers[i] = 0;
-	}
+	for (size_t i = 0; i < MAX_WRITERS; i++)
+		if (w->writers[i].pid)
+			note_ended(s, &w->writers[i], TOO_SLOW);
 }
 
 void windows__finish(struct session *s)
 {
 	struct windows *w = s->windows;
-	uint64_t until = time__monotonic_ns() + LAST_WAIT_NS;
+	uint64_t began = time__monotonic_ns(), waited = 0;
 
 	if (!w)
 		return;
 	/* output on a stream cannot be taken back, so its reader is waited for, until a signal */
-	while (count_writers(s) && (w->on_stdout || time__monotonic_ns() < until)) {
+	while (count_writers(s) && (w->on_stdout || waited < 2 * LAST_WAIT_NS)) {
+		if (!w->on_stdout && waited >= LAST_WAIT_NS)
+			kill_writers(w, false);
 		poll(NULL, 0, 20);
 		if (w->on_stdout && signals__came(&s->signal_fd))
 			break;
+		waited = time__monotonic_ns() - began;
 	}
 	end_writers(s);
 }
 
 void windows__free(struct session *s)
 {
-	if (s->windows)
-		end_writers(s);
+	if (!s->windows)
+		return;
+	end_writers(s);
+	munmap(s->windows->writers[0].progress, MAX_WRITERS * sizeof(struct writing));
 	free(s->windows);
 	s->windows = NULL;
 }
@@ -254,7 +327,8 @@ static void be_silent(void)
 }
 
 /* The child keeps no descriptors of the session: neither the kernel side's nor processes'. */
-_Noreturn static void write_window(struct session *s, const struct picture *pic)
+_Noreturn static void write_window(struct session *s, const struct picture *pic,
+				   struct writing *progress)
 {
 	const struct export_opts opts = outputs__export_opts(s->outputs);
 	bool silent = s->windows->failing & (FILES_FAILED | PUSH_FAILED) &&
@@ -269,7 +343,9 @@ _Noreturn static void write_window(struct session *s, const struct picture *pic)
 	err = outputs__write_window(s->outputs, pic);
 	if (err)
 		failed |= err == -EPIPE ? READER_GONE : FILES_FAILED;
-	if (s->push && push__put(s->push, pic, &opts))
+	else
+		atomic_store(&progress->has_files, true);
+	if (s->push && push__put(s->push, pic, &opts, &progress->queued_for))
 		failed |= PUSH_FAILED;
 	/* whatever was not printed is still to be reported */
 	if (silent ? old_stay : outputs__old_stay(s->outputs))
@@ -278,43 +354,46 @@ _Noreturn static void write_window(struct session *s, const struct picture *pic)
 }
 
 /* NULL: all are busy. */
-static pid_t *free_writer(struct session *s)
+static struct writer *free_writer(struct session *s)
 {
 	struct windows *w = s->windows;
 	size_t max = w->on_stdout ? 1 : MAX_WRITERS;
 
 	windows__collect(s);
 	for (size_t i = 0; i < max; i++)
-		if (!w->writers[i])
+		if (!w->writers[i].pid)
 			return &w->writers[i];
 	return NULL;
 }
 
 static void start_writer(struct session *s, const struct picture *pic)
 {
-	struct windows *w = s->windows;
-	pid_t *writer = free_writer(s), pid;
+	struct writer *writer = free_writer(s);
 	char why[256];
+	pid_t pid;
 	int err;
 
 	if (!writer) {
-		drop(w, WRITERS_BUSY, "earlier windows are still being written");
+		drop_unwritten(s, WRITERS_BUSY, "earlier windows are still being written");
 		return;
 	}
 	/* accounts for earlier entries and recreates a removed queue, since the writer only puts */
 	if (s->push)
 		push__look(s->push);
+	writer->killed = false;
+	atomic_store(&writer->progress->has_files, false);
+	atomic_store(&writer->progress->queued_for, 0);
 	pid = fork();
 	if (!pid)
-		write_window(s, pic);
+		write_window(s, pic, writer->progress);
 	if (pid < 0) {
 		err = -errno;
 		snprintf(why, sizeof(why), "%s%s", strerror(-err), limit__why_no_process(err).text);
-		drop(w, NOT_MADE, why);
-	} else {
-		*writer = pid;
+		drop_unwritten(s, NOT_MADE, why);
+		return;
 	}
-	w->ended_ns[writer - w->writers] = picture__session(pic)->end_ns;
+	writer->pid = pid;
+	writer->ended_ns = picture__session(pic)->end_ns;
 }
 
 /* ── cuts ────────────────────────────────────────────────────────────────────────────────── */
@@ -391,7 +470,7 @@ int windows__cut(struct session *s, uint64_t now, bool at_once)
 		w->partial |= picture__session(pic)->exit_code != 0;
 		start_writer(s, pic);
 	} else {
-		drop(w, NOT_MADE, "it could not be made");
+		drop_unwritten(s, NOT_MADE, "it could not be made");
 	}
 	picture__free(pic);
 	/* nothing needs it until the next window is nearly over; a short one is over at once */
