@@ -130,6 +130,45 @@ static void test_frames(void **state)
 	otlp__export_request__free_unpacked(r, NULL);
 }
 
+static bool is_mapped(const Otlp__ExportRequest *r, const char *path)
+{
+	for (size_t i = 0; i < r->dictionary->n_mapping_table; i++) {
+		const Otlp__Mapping *m = r->dictionary->mapping_table[i];
+
+		if (!strcmp(r->dictionary->string_table[m->filename_strindex], path))
+			return true;
+	}
+	return false;
+}
+
+/* A function known from calls alone has its library's base name. If that library is known from
+ * other code, it is the same one; if several have that name, it may be any of them. */
+static void test_library_of_calls(void **state)
+{
+#define AT(file, id)                                                                               \
+	{                                                                                          \
+		.address = 0x7f0000000100, .start = 0x7f0000000000, .end = 0x7f0000010000,         \
+		.path = (file), .build_id = (id)                                                   \
+	}
+	struct pic_place places[ARRAY_SIZE(service_frames)] = {
+		[F_HASH] = AT("/lib/libc.so.6", "ab01"),
+		[F_SERVE] = AT("/opt/libother.so", ""),
+	};
+	struct sketch one = service;
+	Otlp__ExportRequest *r;
+
+	(void)state;
+	one.places = places;
+	r = render(&one, &plain);
+	assert_true(is_mapped(r, "/lib/libc.so.6"));
+	assert_false(is_mapped(r, "libc.so.6"));
+	otlp__export_request__free_unpacked(r, NULL);
+	places[F_SERVE] = (struct pic_place)AT("/opt/libc.so.6", "cd02");
+	r = render(&one, &plain);
+	assert_true(is_mapped(r, "libc.so.6"));
+	otlp__export_request__free_unpacked(r, NULL);
+}
+
 /* Text from other people is sent as text that is safe to show. */
 static void test_hostile_text(void **state)
 {
@@ -178,9 +217,9 @@ static void test_long_name(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_resource),  cmocka_unit_test(test_services),
-		cmocka_unit_test(test_frames),	  cmocka_unit_test(test_hostile_text),
-		cmocka_unit_test(test_long_name),
+		cmocka_unit_test(test_resource),     cmocka_unit_test(test_services),
+		cmocka_unit_test(test_frames),	     cmocka_unit_test(test_library_of_calls),
+		cmocka_unit_test(test_hostile_text), cmocka_unit_test(test_long_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

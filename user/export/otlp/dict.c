@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "libraries.h"
 
 /* ── places by what they have ────────────────────────────────────────────────────────────── */
 
@@ -52,6 +53,7 @@ struct stack {
 
 struct dict {
 	const struct picture *pic;
+	struct libraries *libraries;
 	struct strtab *strings, *texts; /* texts: values of attributes, which are not indices */
 	struct places attributes, mappings, functions, locations, stacks;
 	int32_t *frames;
@@ -230,15 +232,10 @@ static const char *type_of(const struct pic_frame *frame)
 	return "synthetic";
 }
 
-static bool is_library(const char *path)
-{
-	return strstr(path__base(path), ".so") != NULL;
-}
-
 /*
  * The mapping of the library that the frame's code was seen in. Several programs may have a frame
  * of that name, and then it is the process's own. If no place was seen and the frame has no module,
- * its `file` is the library or program that the code is from.
+ * its `file` is the base name of the library or program that the code is from.
  */
 static int32_t mapping_of(struct dict *d, uint32_t index, int32_t mapping, const char *exe)
 {
@@ -248,12 +245,16 @@ static int32_t mapping_of(struct dict *d, uint32_t index, int32_t mapping, const
 
 	if (frame->kind != TF_HASKELL && !native)
 		return 0;
-	if (seen && is_library(seen->path))
+	if (seen && libraries__is_one(seen->path))
 		return dict__mapping(d, seen->path, seen->build_id);
 	if (!native || *or_empty(frame->module) || !*or_empty(frame->file) ||
 	    !strcmp(frame->file, exe))
 		return mapping;
-	return is_library(frame->file) ? dict__mapping(d, frame->file, "") : mapping;
+	if (!libraries__is_one(frame->file))
+		return mapping;
+	seen = libraries__find(d->libraries, frame->file);
+	return seen ? dict__mapping(d, seen->path, seen->build_id)
+		    : dict__mapping(d, frame->file, "");
 }
 
 static int32_t function_of(struct dict *d, const struct pic_frame *frame, int64_t *ret_line)
@@ -547,7 +548,9 @@ int dict__new(const struct picture *pic, struct dict **ret_dict)
 	if (!d)
 		return -ENOMEM;
 	d->pic = pic;
-	err = strtab__new(&d->strings);
+	err = libraries__new(pic, &d->libraries);
+	if (!err)
+		err = strtab__new(&d->strings);
 	if (!err)
 		err = strtab__new(&d->texts);
 	if (!err)
@@ -580,6 +583,7 @@ void dict__free(struct dict *d)
 	free_places(&d->locations);
 	free_places(&d->stacks);
 	free(d->frames);
+	libraries__free(d->libraries);
 	strtab__free(d->strings);
 	strtab__free(d->texts);
 	free(d);
