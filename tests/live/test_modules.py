@@ -359,6 +359,26 @@ def test_live_server(t, when):
     check([f["name"] for f in again["functions"]] == [f["name"] for f in report["functions"]], "functions differ")
 
 
+@cases("one", "windows")
+def test_failed_download(t, sessions):
+    """The report has the reason why a server did not provide the symbols, in each window."""
+    target = t.target("Work", "alloc", 2, way="thr.stripped")
+    folder = t.dir / "windows"
+    folder.mkdir()
+    options = ("--window", 0.5, "-o", folder) if sessions == "windows" else ("-o", t.stem)
+    session = t.session("--pid", target.pid, "-v", "-f", "json", *options, "--max-overhead", "1000", "--debuginfod",
+                        "http://user:password@127.0.0.1:1",
+                        env={**os.environ, "DEBUGINFOD_CACHE_PATH": str(t.dir / "cache")})
+    session.wait_attached()
+    target.go()
+    check(target.wait() == 0, "the test program failed")
+    session.wait()
+    reports = [Report(p) for p in sorted(folder.iterdir())] if sessions == "windows" else [t.report()]
+    for report in reports[-2:]:
+        missing = [text for text in report.target(target.pid)["missing"] if "debuginfod" in text]
+        check(len(missing) == 1 and missing[0].startswith("no symbols from debuginfod: http://…@127.0.0.1:1: "), f"{missing}")
+
+
 def test_twin_of_another(t):
     """Another program's symbols name nothing, and that is reported."""
     target = t.target("Work", "alloc", 1, way="thr.stripped")

@@ -302,6 +302,31 @@ static void another(void **state)
 	}
 }
 
+/* The beginning of the file, which ends before its section table: it has the build-id, and its
+ * symbols are missing, but it is not a file without symbols. */
+static void cut_off(void **state)
+{
+	char path[] = "/tmp/safescoped-cut-XXXXXX", command[256];
+	int fd = mkstemp(path);
+	struct stat st;
+	struct world w;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(stat("/proc/self/exe", &st), 0);
+	snprintf(command, sizeof(command), "head -c %lld /proc/%d/exe >%s",
+		 (long long)st.st_size / 2, getpid(), path);
+	assert_int_equal(system(command), 0);
+	begin(&w, HAS_IT, path, LONG_MS);
+	assert_null(debuginfod__why_not(w.debuginfod, w.id));
+	assert_int_equal(find(&w, w.id), -EMSGSIZE);
+	assert_non_null(strstr(debuginfod__why_not(w.debuginfod, w.id), "cut off"));
+	stop_server(&w);
+	finish(&w);
+	close(fd);
+	unlink(path);
+}
+
 static void hangs(void **state)
 {
 	struct world w;
@@ -573,14 +598,15 @@ static void urls(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(downloads),	  cmocka_unit_test(downloads_meanwhile),
-		cmocka_unit_test(shares),	  cmocka_unit_test(has_not),
-		cmocka_unit_test(another),	  cmocka_unit_test(hangs),
-		cmocka_unit_test(let_go),	  cmocka_unit_test(urls),
-		cmocka_unit_test(trims),	  cmocka_unit_test(trims_later),
-		cmocka_unit_test(has_it_later),	  cmocka_unit_test(not_ours),
-		cmocka_unit_test(swapped),	  cmocka_unit_test(removed),
-		cmocka_unit_test(another_server), cmocka_unit_test(compressed),
+		cmocka_unit_test(downloads),	cmocka_unit_test(downloads_meanwhile),
+		cmocka_unit_test(shares),	cmocka_unit_test(has_not),
+		cmocka_unit_test(another),	cmocka_unit_test(hangs),
+		cmocka_unit_test(let_go),	cmocka_unit_test(urls),
+		cmocka_unit_test(trims),	cmocka_unit_test(trims_later),
+		cmocka_unit_test(has_it_later), cmocka_unit_test(not_ours),
+		cmocka_unit_test(swapped),	cmocka_unit_test(removed),
+		cmocka_unit_test(cut_off),	cmocka_unit_test(another_server),
+		cmocka_unit_test(compressed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

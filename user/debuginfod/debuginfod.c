@@ -39,6 +39,7 @@ struct want {
 	uint64_t number;	   /* requests are served in this order */
 	uint64_t over_ns;	   /* when it was completed */
 	bool reported;		   /* its failure was printed */
+	char why[160];		   /* the reason for a failure, untrusted */
 	uint32_t skip;		   /* bit i: server i sent something else … */
 	int sent_err;		   /* … with this error */
 };
@@ -67,15 +68,6 @@ struct debuginfod {
 	uint64_t wait_until_ns; /* 0: nobody waits */
 	int wait_fd;
 };
-
-const char *debuginfod__url_error(const char *url)
-{
-	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
-		return "neither http:// nor https://";
-	if (strlen(url) >= DEBUGINFOD_URL_MAX)
-		return "too long";
-	return NULL;
-}
 
 /* ── life ────────────────────────────────────────────────────────────────────────────────── */
 
@@ -250,8 +242,13 @@ static bool may_download(struct debuginfod *d, uint64_t now)
 	return d->all_bytes < DEBUGINFOD_MAX_ALL;
 }
 
-static void end_want(struct debuginfod *d, struct want *w, int err)
+/* `text`: the reason; "": that of the error. */
+static void end_want(struct debuginfod *d, struct want *w, int err, const char *text)
 {
+	if (err == -ENOENT)
+		text = "no server has them";
+	if (err)
+		snprintf(w->why, sizeof(w->why), "%s", *text ? text : keep__why_not(err));
 	d->n_over++;
 	w->err = err;
 	w->over_ns = time__monotonic_ns();
@@ -264,9 +261,9 @@ static void ask_next(struct debuginfod *d)
 		int err;
 
 		if (!d->peer) {
-			end_want(d, w, -EPIPE);
+			end_want(d, w, -EPIPE, "the downloading process has ended");
 		} else if (!may_download(d, time__monotonic_ns())) {
-			end_want(d, w, -EDQUOT);
+			end_want(d, w, -EDQUOT, "too much was downloaded today");
 		} else {
 			err = ask(d, w);
 			if (err)
@@ -276,15 +273,6 @@ static void ask_next(struct debuginfod *d)
 }
 
 /* ── what came ───────────────────────────────────────────────────────────────────────────── */
-
-static const char *why_not(int err)
-{
-	if (err == -EBADMSG)
-		return "the file received has another build-id";
-	if (err == -ENOEXEC || err == -EMEDIUMTYPE)
-		return "what was received is not an ELF file for this processor";
-	return strerror(-err);
-}
 
 static void finish(struct debuginfod *d, struct want *w, int err, const char *text)
 {
@@ -302,11 +290,11 @@ static void finish(struct debuginfod *d, struct want *w, int err, const char *te
 		err = -ENOENT;
 	if (err == -ENOENT && w->sent_err)
 		err = w->sent_err;
-	end_want(d, w, err);
+	end_want(d, w, err, text);
 	if (w->err == -ENOENT)
 		log_verbose("debuginfod: no server has symbols for %s", w->build_id);
 	else if (err && !w->reported)
-		log_warn("debuginfod: %s: %s", w->build_id, *text ? text : why_not(err));
+		log_warn("debuginfod: %s: %s", w->build_id, w->why);
 	/* avoids repeating the message, since it is requested again and again */
 	w->reported |= err != 0;
 }
@@ -330,7 +318,7 @@ static int begin_keeping(struct debuginfod *d, const struct want *w)
 static bool is_another(int err)
 {
 	return err == -EBADMSG || err == -ENODATA || err == -ENOEXEC || err == -EMEDIUMTYPE ||
-	       err == -EINVAL || err == -EFBIG;
+	       err == -EMSGSIZE || err == -EINVAL || err == -EFBIG;
 }
 
 /* Notes what the server has sent. False: it was the last one. */
@@ -539,7 +527,7 @@ static int add_want(struct debuginfod *d, uid_t account, const char *build_id, s
 		return err;
 	memcpy(w.build_id, build_id, strlen(build_id) + 1);
 	if (is_kept(d, &w))
-		end_want(d, &w, 0);
+		end_want(d, &w, 0, "");
 	d->wants[*ret_no] = w;
 	return 0;
 }
@@ -568,6 +556,15 @@ static void try_again(struct debuginfod *d, struct want *w)
 	w->sent_err = 0;
 	w->err = -EAGAIN;
 	w->number = ++d->numbers;
+}
+
+const char *debuginfod__why_not(const struct debuginfod *d, const char *build_id)
+{
+	for (size_t i = 0; d && i < d->n; i++)
+		if (!strcmp(d->wants[i].build_id, build_id))
+			return d->wants[i].err && d->wants[i].err != -EAGAIN ? d->wants[i].why
+									     : NULL;
+	return NULL;
 }
 
 int debuginfod__find(struct debuginfod *d, uid_t account, const char *build_id,

@@ -65,13 +65,15 @@ int keep__begin(int file, uint64_t size, int cache, const char *build_id, const 
 /*
  * Copies the next part. Once all is copied, the file gets its name if it has the right build-id and
  * symbols. -EAGAIN: there is more to copy; -EBUSY: there was no time to read it; -EBADMSG: wrong
- * build-id; -ENODATA: no symbols.
+ * build-id; -EMSGSIZE: its end is missing; -ENODATA: no symbols.
  */
 int keep__go_on(struct keeping *keeping, const char *build_id);
 /* NULL is fine. */
 void keep__free(struct keeping *keeping);
 /* Whether the file of that name and build-id is usable: 0, or errors as keep__go_on(). */
 int keep__check(int cache, const char *build_id, const char *name);
+/* The error as a text for people. */
+const char *keep__why_not(int err);
 
 /* ── trim.c ──────────────────────────────────────────────────────────────────────────────── */
 

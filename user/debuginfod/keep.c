@@ -129,10 +129,23 @@ static int check(int fd, const char *name, const char *build_id)
 		return err;
 	if (!elf__build_id(elf, id) || strcmp(id, build_id) != 0)
 		err = -EBADMSG;
+	else if (elf__is_cut(elf))
+		err = -EMSGSIZE;
 	else if (elf__n_symbols(elf, ELF_SYMTAB) <= 1)
 		err = -ENODATA;
 	elf__free(elf);
 	return err;
+}
+
+const char *keep__why_not(int err)
+{
+	if (err == -EBADMSG)
+		return "the file received has another build-id";
+	if (err == -EMSGSIZE)
+		return "the file received is cut off: its section table is missing";
+	if (err == -ENOEXEC || err == -EMEDIUMTYPE)
+		return "what was received is not an ELF file for this processor";
+	return strerror(-err);
 }
 
 int keep__check(int cache, const char *build_id, const char *name)

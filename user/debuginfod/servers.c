@@ -31,6 +31,15 @@ static void find_cache(char cache[PATH_MAX])
 	}
 }
 
+const char *debuginfod__url_error(const char *url)
+{
+	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+		return "neither http:// nor https://";
+	if (strlen(url) >= DEBUGINFOD_URL_MAX)
+		return "too long";
+	return NULL;
+}
+
 static int timeout_ms(void)
 {
 	const char *text = getenv("DEBUGINFOD_TIMEOUT");

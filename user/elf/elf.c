@@ -229,6 +229,11 @@ bool elf__build_id(const struct elf_file *elf, char out[41])
 	return out[0] != '\0';
 }
 
+bool elf__is_cut(const struct elf_file *elf)
+{
+	return elf->heads.is_cut;
+}
+
 size_t elf__n_segments(const struct elf_file *elf)
 {
 	return elf->heads.n_segments;

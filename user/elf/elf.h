@@ -180,6 +180,8 @@ struct elf_sym {
 int elf__symbols(const struct elf_file *elf, enum elf_symtab which,
 		 int (*fn)(void *ctx, const struct elf_sym *sym), void *ctx);
 size_t elf__n_symbols(const struct elf_file *elf, enum elf_symtab which);
+/* True if the file ends before its section table does, which is at the end of most files. */
+bool elf__is_cut(const struct elf_file *elf);
 /* The symbol at an index of the table. -ENOENT: no such index, or it has no readable name. */
 int elf__symbol(const struct elf_file *elf, enum elf_symtab which, size_t index,
 		struct elf_sym *ret_sym);

@@ -154,6 +154,7 @@ static int read_sections(struct elf_file *elf, const Elf64_Ehdr *h)
 	uint64_t n = h->e_shnum, names = h->e_shstrndx;
 	Elf64_Shdr first, *names_section;
 
+	elf->heads.is_cut = !elf_in_file(elf, h->e_shoff, n * sizeof(Elf64_Shdr));
 	if (h->e_shoff == 0 || h->e_shentsize != sizeof(Elf64_Shdr) ||
 	    !elf_get(elf, h->e_shoff, &first, sizeof(first)))
 		return 0;

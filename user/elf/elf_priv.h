@@ -35,9 +35,9 @@ struct elf_table {
  */
 struct elf_heads {
 	uint16_t type;
-	bool has_tls;
-	char build_id[41]; /* hex; "": none */
-	uint64_t entry;	   /* address, as the header has it */
+	bool has_tls, is_cut; /* is_cut: elf__is_cut() */
+	char build_id[41];    /* hex; "": none */
+	uint64_t entry;	      /* address, as the header has it */
 	uint64_t n_segments, n_sections;
 	struct elf_segment segments[ELF_MAX_SEGMENTS];
 	struct elf_range section_names;

@@ -177,6 +177,7 @@ int ending__read(struct session *s, uint64_t *ret_now)
 	set_losses(s);
 	set_pushes(s);
 	noted__cut(s);
+	missing__note_downloads(s, false);
 	s->lost_before = kernel__lost_records(s->kernel);
 	s->ring_lost_before = kernel__counter(s->kernel, WIRE_CNT_LOST_RING);
 	s->sent_before = kernel__counter(s->kernel, WIRE_CNT_RECORDS);
@@ -219,6 +220,7 @@ int ending__finish(struct session *s)
 		kernel__detach(s->kernel, members__at(s->members, i)->pid);
 	kernel__let_files_go(s->kernel, FILES_FIRST_MS);
 	symbols__last(s, time__monotonic_ns());
+	missing__note_downloads(s, true);
 	member__release_left(s);
 	if (!err)
 		logs__join(s);

@@ -12,6 +12,15 @@ static void add(struct session *s, const struct member *m, const char *text)
 	intake__add_missing(s->in, m->pid, text);
 }
 
+/* `whole`: at the end of the member or the session, which a capture records as well. */
+static void add_refused(struct session *s, const struct member *m, bool whole, const char *text)
+{
+	if (whole)
+		intake__add_missing(s->in, m->pid, text);
+	else
+		intake__add_missing_once(s->in, m->pid, text);
+}
+
 static void note_lacking(struct session *s, const struct member *m)
 {
 	const struct kernel_lacking *l = &m->lacking;
@@ -81,6 +90,22 @@ static void note_symbols(struct session *s, const struct member *m)
 		    "help");
 }
 
+void missing__note_downloads(struct session *s, bool whole)
+{
+	for (size_t i = 0; s->debuginfod && i < members__count(s->members); i++) {
+		const struct member *m = members__at(s->members, i);
+		const char *id = m->target ? target__info(m->target)->build_id : "";
+		const char *why = *id ? debuginfod__why_not(s->debuginfod, id) : NULL;
+		char reason[160], text[200];
+
+		if (!why)
+			continue;
+		text__escape(why, strlen(why), reason, sizeof(reason));
+		snprintf(text, sizeof(text), "no symbols from debuginfod: %s", reason);
+		add_refused(s, m, whole, text);
+	}
+}
+
 /* --stacks can ask for what only profiled programs have, and only some of a host's programs may be
  * profiled. */
 static void note_stacks(struct session *s, const struct member *m)
@@ -124,15 +149,6 @@ static void note_kernel(struct session *s, const struct member *m)
 }
 
 /* ── for want of room ────────────────────────────────────────────────────────────────────── */
-
-/* `whole`: at the end of the member or the session, which a capture records as well. */
-static void add_refused(struct session *s, const struct member *m, bool whole, const char *text)
-{
-	if (whole)
-		intake__add_missing(s->in, m->pid, text);
-	else
-		intake__add_missing_once(s->in, m->pid, text);
-}
 
 static void note_files(struct session *s, const struct member *m, const struct target_left_out *now,
 		       bool whole)

@@ -32,6 +32,11 @@ bool missing__calls(const struct member *m);
  * that ends; with `whole` once the member or the session has ended, before it is detached.
  */
 void missing__note_refused(struct session *s, struct member *m, bool whole);
+/*
+ * Records whose executable's symbols could not be downloaded, and why: for the window that ends, or
+ * with `whole` for the session, after the last wait for downloads.
+ */
+void missing__note_downloads(struct session *s, bool whole);
 /* The part of missing__note_refused() that needs no kernel. */
 void missing__note_room(struct session *s, struct member *m, const struct missing_room *now,
 			bool whole);
