@@ -4,6 +4,7 @@
 pushed, and also written by -f otlp: what arrives is compared with those files byte for byte."""
 
 import fcntl
+import gzip
 import os
 import re
 import shutil
@@ -48,6 +49,21 @@ def test_refused(t, status):
     check(not pushed.queued(), "something is still queued")
     check(len(server.requests) == len(windows), "it was sent again")
     check(f"refused for good: HTTP {status}: no good (1 so far)" in pushed.said, pushed.said)
+
+
+@cases("error", "partial", "damaged")
+def test_compressed_answer(t, what):
+    """An answer that is compressed is read like any other. One that cannot be decompressed decides by its status."""
+    zipped = ("Content-Encoding: gzip",)
+    server = Server(t, [answer(403, gzip.compress(b"unknown tenant"), "text/plain", zipped) if what == "error" else
+                        answer(200, gzip.compress(partial(3, "too old")), headers=zipped) if what == "partial" else
+                        answer(200, b"no gzip at all", headers=zipped)])
+    pushed = Pushed(t, server.url())
+    said = {"error": "refused for good: HTTP 403: unknown tenant", "partial": "too old", "damaged": ""}
+    check(said[what] in pushed.said, pushed.said)
+    check(pushed.code == (0 if what == "damaged" else 1), f"{pushed.code}: {pushed.said}")
+    if what != "error":
+        pushed.check_all(server, pushed.code)
 
 
 @cases("408", "429", "502", "503", "504", "500")

@@ -136,6 +136,8 @@ static int set_options(struct post *p)
 	SET(CURLOPT_WRITEDATA, p);
 	SET(CURLOPT_ERRORBUFFER, p->error);
 	SET(CURLOPT_NOSIGNAL, 1L);
+	/* whatever curl can decode: servers and proxies compress even without being asked to */
+	SET(CURLOPT_ACCEPT_ENCODING, "");
 	SET(CURLOPT_CONNECTTIMEOUT_MS, MIN((long)o->timeout_ms, CONNECT_TIMEOUT_MS));
 	SET(CURLOPT_TIMEOUT_MS, (long)o->timeout_ms);
 #if LIBCURL_VERSION_NUM >= 0x075500
