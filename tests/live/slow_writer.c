@@ -21,9 +21,11 @@ static int is_slow_one(const char *name)
 
 int renameat(int old_dir, const char *old_name, int new_dir, const char *new_name)
 {
-	if (is_slow_one(new_name)) {
-		close(open(getenv("SLOW_WRITER_MARK"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-		usleep((useconds_t)atoi(getenv("SLOW_WRITER_MS")) * 1000);
+	const char *mark = getenv("SLOW_WRITER_MARK"), *ms = getenv("SLOW_WRITER_MS");
+
+	if (mark && ms && is_slow_one(new_name)) {
+		close(open(mark, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+		usleep((useconds_t)strtoul(ms, NULL, 10) * 1000);
 	}
 	return (int)syscall(SYS_renameat2, old_dir, old_name, new_dir, new_name, 0);
 }
