@@ -25,9 +25,11 @@
 #define WRITER_WAIT_NS 10000000000ULL
 /* How often to check for a free writer; its end does not wake the session. */
 #define WRITER_LOOK_NS 20000000
-/* Limit on the wait for writers of files at the end of the session; once its files are there, a
- * writer has as long again to queue the window. */
+/* Limit on the wait for writers of files at the end of the session, … */
 #define LAST_WAIT_NS 1500000000ULL
+/* … and for those that have made the files and only queue the window: a session ends within two
+ * seconds. */
+#define LAST_QUEUE_NS 1800000000ULL
 /* Limit on the wait for a killed writer that is blocked on a disk. */
 #define KILLED_WAIT_NS 200000000ULL
 /* Lanes are made once there are this many records, about 4 MB, even before the window ends; but not
@@ -294,7 +296,7 @@ void windows__finish(struct session *s)
 	if (!w)
 		return;
 	/* output on a stream cannot be taken back, so its reader is waited for, until a signal */
-	while (count_writers(s) && (w->on_stdout || waited < 2 * LAST_WAIT_NS)) {
+	while (count_writers(s) && (w->on_stdout || waited < LAST_QUEUE_NS)) {
 		if (!w->on_stdout && waited >= LAST_WAIT_NS)
 			kill_writers(w, false);
 		poll(NULL, 0, 20);
