@@ -180,6 +180,30 @@ def test_replayed_page(t, name):
     check_visit(visit(t, t.dir / "p.html", report["targets"][0]["functions"][0]["name"]), report)
 
 
+def test_collections_left_out(t):
+    """Of very many collections only the longest are on the page: the sums of the session include the others, those of a
+    range, and all of them if the session has missed some, are lower bounds."""
+    subprocess.run([SAFESCOPED, "--replay", ROOT / "tests" / "data" / "capture" / "calls", "-f", "html,json", "-o", t.dir / "p"],
+                   capture_output=True, timeout=120, check=False)
+    gc = json.loads((t.dir / "p.json").read_text())["targets"][0]["gc"]
+    # the same page, with only one of the collections on it
+    html = (t.dir / "p.html").read_text()
+    head, here, tail = re.fullmatch(r'(.*"gcs":)(\[\[.*?\]\])(,"gcs_rest":\[.*)', html, re.S).groups()
+    first, *rest = json.loads(here)
+    sums = [sum(end - start for start, end, *_ in rest), sum(gc[2] for gc in rest)]
+    tail = tail.replace('"gcs_rest":[0,0]', f'"gcs_rest":{json.dumps(sums)}').replace('{"gcs":0,', f'{{"gcs":{len(rest)},')
+    (t.dir / "p.html").write_text(head + json.dumps([first]) + tail)
+    part = visit(t, t.dir / "p.html", "safe_half_2ms")
+    title, of_range = (tables["table-gcs-0"]["title"] for tables in (part["tables"], part["everything"]["tables"]))
+    found = re.match(r"Collections: (\d+), paused for ([\d.]+) µs, before that waited ([\d.]+) ms; the longest$", title)
+    check(rest and found and int(found[1]) == gc["count"], f"{title}, should be {gc['count']}")
+    check_near("pauses in µs", float(found[2]), gc["pause_ns"] / 1e3, 0.5)
+    check(of_range.startswith("Collections: at least 1, paused for at least "), f"of a range: {of_range}")
+    (t.dir / "p.html").write_text(html.replace('"gcs_missed":false', '"gcs_missed":true'))
+    title = visit(t, t.dir / "p.html", "safe_half_2ms")["tables"]["table-gcs-0"]["title"]
+    check(title.startswith(f"Collections: at least {gc['count']}, paused for at least "), f"some were missed: {title}")
+
+
 @thorough
 def test_in_firefox(t):
     """Firefox has the same tables as Chromium, for the whole session and for all of its slices."""

@@ -325,6 +325,47 @@ static void test_many_lanes(void **state)
 	free(page);
 }
 
+/* Of very many collections only the longest are on the page; the others are there as a sum. */
+static void test_many_collections(void **state)
+{
+	enum { MANY = 40000 };
+	static struct pic_gc_event gcs[MANY];
+	const struct pic_target target = {
+		.comm = "many", .pid = 42, .gcs = gcs, .n_gcs = MANY, .gc = {.known = true}};
+	const struct sketch sketch = {
+		.session = {.version = "1", .end_ns = 1000ULL * MANY},
+		.targets = &target,
+		.n_targets = 1,
+	};
+	const struct export_opts all = {0};
+	double pause_ns = 0, sync_ns = 0, want_pause_ns = 0, want_sync_ns = 0;
+	const cJSON *shown, *rest, *gc;
+	cJSON *root;
+	char *page;
+
+	(void)state;
+	for (uint32_t i = 0; i < MANY; i++) {
+		gcs[i] = (struct pic_gc_event){.start_ns = 1000ULL * i,
+					       .end_ns = 1000ULL * i + 1 + i % 700,
+					       .sync_ns = i % 3 ? i % 5 : UINT64_MAX};
+		want_pause_ns += 1 + i % 700;
+		want_sync_ns += i % 3 ? i % 5 : 0;
+	}
+	page = render(&sketch, &all);
+	root = data_of(page, "data");
+	shown = field(field(root, "targets")->child, "gcs");
+	rest = field(field(root, "targets")->child, "gcs_rest");
+	cJSON_ArrayForEach (gc, shown) {
+		pause_ns += gc->child->next->valuedouble - gc->child->valuedouble;
+		sync_ns += gc->child->next->next->valuedouble;
+	}
+	assert_true(cJSON_GetArraySize(shown) < MANY);
+	assert_true(pause_ns + rest->child->valuedouble == want_pause_ns);
+	assert_true(sync_ns + rest->child->next->valuedouble == want_sync_ns);
+	cJSON_Delete(root);
+	free(page);
+}
+
 /* ── stacks ──────────────────────────────────────────────────────────────────────────────── */
 
 #define WIDE	 3000	    /* stacks */
@@ -427,6 +468,7 @@ int main(void)
 		cmocka_unit_test(test_pages),
 		cmocka_unit_test(test_names_stay_text),
 		cmocka_unit_test(test_many_lanes),
+		cmocka_unit_test(test_many_collections),
 		cmocka_unit_test(test_trees_are_bounded),
 		cmocka_unit_test(test_a_full_disk_is_reported),
 	};

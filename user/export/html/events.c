@@ -99,22 +99,34 @@ static void put_gc(const struct html *h, const struct pic_gc_event *gc)
 	fputc(']', h->out);
 }
 
+/* gcs_rest: of those that are left out, the pauses and the waits before them; gcs_missed: there
+ * were more than the session has seen. */
 static size_t put_gcs(const struct html *h, const struct pic_target *target, size_t most)
 {
 	uint64_t shortest = shortest_kept(target, target->n_gcs, most, gc_ns);
+	uint64_t pause_ns = 0, sync_ns = 0;
 	size_t left = 0;
 	bool any = false;
 
 	fputs(",\n\"gcs\":[", h->out);
 	for (size_t i = 0; i < target->n_gcs; i++) {
+		const struct pic_gc_event *gc = &target->gcs[i];
+
 		if (gc_ns(target, i) < shortest) {
 			left++;
+			pause_ns += gc->end_ns - gc->start_ns;
+			sync_ns += gc->sync_ns == UINT64_MAX ? 0 : gc->sync_ns;
 			continue;
 		}
 		html__comma(h->out, &any);
-		put_gc(h, &target->gcs[i]);
+		put_gc(h, gc);
 	}
-	fputc(']', h->out);
+	fputs("],\"gcs_rest\":[", h->out);
+	put_u64(h->out, pause_ns);
+	fputc(',', h->out);
+	put_u64(h->out, sync_ns);
+	fprintf(h->out, "],\"gcs_missed\":%s",
+		target->gc.inferred || pic_target__gcs_missed(target) ? "true" : "false");
 	return left;
 }
 

@@ -170,9 +170,12 @@ function gcTable(no) {
 	});
 	if (!list.length)
 		return null;
-	const pause = list.reduce(function (sum, gc) { return sum + gc[1] - gc[0]; }, 0);
-	const wait = list.reduce(function (sum, gc) { return sum + (gc[2] || 0); }, 0);
-	return {id: "gcs-" + no, title: "Collections: " + count(list.length) + ", paused for " + duration(pause) +
+	/* the shortest may be here only as a sum, which has no times */
+	const rest = view.range ? [0, 0] : target.gcs_rest, left = target.left_out.gcs;
+	const pause = list.reduce(function (sum, gc) { return sum + gc[1] - gc[0]; }, rest[0]);
+	const wait = list.reduce(function (sum, gc) { return sum + (gc[2] || 0); }, rest[1]);
+	const more = target.gcs_missed || (view.range && left) ? "at least " : "";
+	return {id: "gcs-" + no, title: "Collections: " + more + count(list.length + (view.range ? 0 : left)) + ", paused for " + more + duration(pause) +
 		", before that waited " + duration(wait) + "; the longest",
 		columns: [["at", "when"], ["took", "ns"], ["generation", "text"], ["waited before", "ns"],
 			["longest for capability", "text"], ["which ran Haskell code", "ns"], ["had no CPU", "ns"], ["where", "text"]],
