@@ -62,16 +62,15 @@ static void test_frame(void **state)
 	free(frame);
 }
 
-/* The line of the screen that contains this text. */
-static const char *line_with(const struct top_frame *frame, const char *text)
+/* The line of this view that contains this text. */
+static const char *line_of(const struct top_view *view, const char *text)
 {
 	static char line[512];
-	const struct top_view view = {.frame = frame, .columns = 120, .rows = 60};
 	struct buf out;
 	const char *at;
 
 	buf__init(&out, 1 << 20);
-	assert_int_equal(top__draw(&view, &out), 0);
+	assert_int_equal(top__draw(view, &out), 0);
 	assert_int_equal(buf__addc(&out, '\0'), 0);
 	at = strstr(out.data, text);
 	assert_non_null(at);
@@ -80,6 +79,14 @@ static const char *line_with(const struct top_frame *frame, const char *text)
 	snprintf(line, sizeof(line), "%.*s", (int)strcspn(at + 1, "\033"), at + 1);
 	buf__free(&out);
 	return line;
+}
+
+/* The line of the screen that contains this text. */
+static const char *line_with(const struct top_frame *frame, const char *text)
+{
+	const struct top_view view = {.frame = frame, .columns = 120, .rows = 60};
+
+	return line_of(&view, text);
 }
 
 /* The mean is of calls that have ended; those still open count in the time only. */
@@ -287,6 +294,58 @@ static void test_all_sizes(void **state)
 	free(frame);
 }
 
+/* A narrow screen has fewer numbers, and each of them is whole and apart from the others. */
+static void test_narrow(void **state)
+{
+	static const char *const wanted[] = {"1234567", "99.9", "12345", "66.6", "1.23", "GB"};
+	struct top_frame *frame = frame_of(&lanes);
+	struct top_process *p = &frame->processes[0];
+
+	(void)state;
+	frame->n_processes = 1;
+	frame->length_ns = 1000000000;
+	*p = (struct top_process){.pid = 1234567,
+				  .comm = "narrow",
+				  .cpu_ns = 999000000,
+				  .calls = 12345,
+				  .gc_known = true,
+				  .gc_ns = 666000000,
+				  .alloc_known = true,
+				  .alloc_rate = 1230000000};
+	for (unsigned columns = 9; columns <= 120; columns++) {
+		const struct top_view view = {.frame = frame, .columns = columns, .rows = 60};
+		char line[512], *rest, *word;
+
+		snprintf(line, sizeof(line), "%s", strchr(line_of(&view, ">"), '>') + 1);
+		word = strtok_r(line, " ", &rest);
+		for (size_t i = 0; word; word = strtok_r(NULL, " ", &rest)) {
+			bool number = word[0] >= '1' && word[0] <= '9';
+
+			if (!number && strcmp(word, "GB") != 0)
+				continue;
+			while (i < ARRAY_SIZE(wanted) && strcmp(word, wanted[i]) != 0)
+				i++;
+			if (i == ARRAY_SIZE(wanted))
+				fail_msg("%u columns: %s", columns, word);
+		}
+	}
+	free(frame);
+}
+
+/* Where allocation is not known, an empty list would look like nothing was allocated. */
+static void test_allocation_not_known(void **state)
+{
+	struct top_frame *frame = frame_of(&lanes);
+	const struct top_view view = {
+		.frame = frame, .columns = 120, .rows = 60, .sort = TOP_BY_ALLOC};
+
+	(void)state;
+	for (uint32_t i = 0; i < frame->n_processes; i++)
+		frame->processes[i].alloc_known = false;
+	assert_non_null(strstr(line_of(&view, "no two of them were seen"), "not known"));
+	free(frame);
+}
+
 /* However many processes there are, a small screen has room for all keys and states. */
 static void test_help(void **state)
 {
@@ -355,6 +414,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_frame),	    cmocka_unit_test(test_open_calls),
 		cmocka_unit_test(test_check),	    cmocka_unit_test(test_all_sizes),
+		cmocka_unit_test(test_narrow),	    cmocka_unit_test(test_allocation_not_known),
 		cmocka_unit_test(test_not_counted), cmocka_unit_test(test_help),
 		cmocka_unit_test(test_sorts),
 	};

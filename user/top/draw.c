@@ -28,12 +28,18 @@ struct sheet {
 
 /* ── lines ───────────────────────────────────────────────────────────────────────────────── */
 
-/* Writes text, escaped, as far as there is room, padded to `columns` (0: unpadded). */
+/* Writes text, escaped, as far as there is room, padded to `columns` (0: unpadded). A column of
+ * numbers, which are on the right, is there as a whole or not at all: a cut number is another one.
+ */
 static void put(struct sheet *s, const char *text, size_t columns, bool right)
 {
 	char safe[LINE_MAX_BYTES];
 	size_t len, width = 0, room, at = 0, pad;
 
+	if (right && columns > s->left) {
+		s->left = 0;
+		return;
+	}
 	text__escape(text, strlen(text), safe, sizeof(safe));
 	len = strlen(safe);
 	room = columns ? MIN(columns, s->left) : s->left;
@@ -253,6 +259,11 @@ static void put_functions(struct sheet *s, const struct top_process *p, size_t r
 
 	put_title(s, alloc ? " self %  total %  top functions, by allocation"
 			   : " self %  total %  top functions, by CPU time");
+	if (alloc && !p->alloc_known && begin(s, "")) {
+		put(s, "  not known: allocation shows at collections, and no two of them were seen",
+		    0, false);
+		end(s);
+	}
 	for (uint32_t i = 0; i < n && room > 0; i++, room--) {
 		const struct top_function *f = &list[i];
 
