@@ -406,6 +406,63 @@ static void test_stacks(void **state)
 	free(b);
 }
 
+/* In each line that has both, the change is larger than the noise beside it exactly if it is beyond
+ * noise. */
+static void check_columns(const struct diff *d, const char *text)
+{
+	unsigned seen = 0;
+
+	for (size_t i = 0; i < d->pairs[0].n_rows; i++) {
+		const struct diff_row *row = &d->pairs[0].rows[i];
+		const char *at = strstr(text, "\nFunctions, by own CPU time\n");
+		char line[256], *change, *noise;
+
+		if (row->section != DIFF_FUNCTIONS)
+			continue;
+		at = strstr(at, row->name);
+		assert_non_null(at);
+		while (at[-1] != '\n')
+			at--;
+		snprintf(line, sizeof(line), "%.*s", (int)strcspn(at, "\n"), at);
+		change = strpbrk(line, "+-");
+		noise = change ? strchr(change, '%') : NULL;
+		if (!noise || !strchr(noise + 1, '%'))
+			continue;
+		seen++;
+		/* by one when rounded */
+		if (fabs(row->b - row->a) > row->noise)
+			assert_true(fabs(strtod(change, NULL)) + 1 >= strtod(noise + 1, NULL));
+		else
+			assert_true(fabs(strtod(change, NULL)) <= strtod(noise + 1, NULL) + 1);
+	}
+	assert_true(seen > 2);
+}
+
+static void test_columns(void **state)
+{
+	static const char *const names[2] = {"a", "b"};
+
+	(void)state;
+	for (int i = 1; i < 40; i++) {
+		/* among them changes that are just noise, and just beyond it */
+		struct diff_report *a = session(3000, 1, 1);
+		struct diff_report *b = session(3000, 0.05 * i + 0.3, 1);
+		char *text = NULL;
+		size_t len = 0;
+		struct diff *d;
+		FILE *out = open_memstream(&text, &len);
+
+		assert_int_equal(diff__new(a, b, NULL, &d), 0);
+		assert_int_equal(diff__put_text(out, d, names, true, false, 160), 0);
+		fclose(out);
+		check_columns(d, text);
+		free(text);
+		diff__free(d);
+		free(a);
+		free(b);
+	}
+}
+
 static void spoil(struct diff_function *f)
 {
 	size_t len = strlen(f->name);
@@ -463,6 +520,7 @@ int main(void)
 		cmocka_unit_test(test_no_report),
 		cmocka_unit_test(test_long_name),
 		cmocka_unit_test(test_stacks),
+		cmocka_unit_test(test_columns),
 		cmocka_unit_test(test_hostile),
 	};
 

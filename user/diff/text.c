@@ -93,14 +93,15 @@ static struct shown change(double a, double b)
 	return out;
 }
 
-/* The noise, relative to the larger value. */
+/* The noise, relative to the first value like the change beside it: readers compare the two. */
 static struct shown noise(const struct diff_row *row)
 {
 	double whole = MAX(row->a, row->b);
 	struct shown out = {""};
 
 	if (whole > 0 && row->noise < MOST_NOISE * whole)
-		snprintf(out.s, sizeof(out.s), "%.0f %%", row->noise / whole * 100);
+		snprintf(out.s, sizeof(out.s), "%.0f %%",
+			 row->noise / (row->a > 0 ? row->a : whole) * 100);
 	else if (whole > 0)
 		snprintf(out.s, sizeof(out.s), "much");
 	return out;
