@@ -6,7 +6,7 @@
 //
 // Standard output gets one JSON object: what the page requested besides itself, its errors, its text, its
 // description of what is under the pointer, all over the graph, and how many of the graph's pixels are red
-// and blue.
+// and blue; and its description of what each key leads to, without a mouse.
 // Needs the npm package playwright-core in $SAFESCOPED_NPM (default: build/npm).
 
 import { createRequire } from "node:module";
@@ -48,6 +48,19 @@ try {
 		}
 		return count;
 	}));
+	await page.mouse.move(1, 1);
+	await page.locator("#bar button").focus();
+	seen.keys = [];
+	const press = async (key) => {
+		await page.keyboard.press(key);
+		seen.keys.push([key, await page.textContent("#look"), await page.evaluate(() => document.activeElement.localName)]);
+		return seen.keys.at(-1)[1];
+	};
+	await press("Tab");
+	for (let i = 0; i < 20 && !/changed\n/.test(await press("ArrowDown")); i++)
+		;
+	for (const key of ["ArrowUp", "ArrowDown", "ArrowRight", "ArrowLeft", "Enter", "ArrowUp", "Escape"])
+		await press(key);
 } finally {
 	await browser.close();
 }

@@ -93,6 +93,17 @@ def test_the_same_twice(t, per):
         check(said == ["nothing: all differences may be noise"], f"for the same program it reports {said}")
 
 
+def check_keys(keys, described):
+    """The graph does by keys what it does by the mouse: each leads to a frame that can be pointed at, too."""
+    texts = [text for _, text, _ in keys]
+    check(all(focus == "canvas" for _, _, focus in keys), f"in focus: {keys}")
+    check(set(texts) <= described, f"{set(texts) - described} cannot be pointed at")
+    down, (up, again, right, left, enter, parent, whole) = texts[:-7], texts[-7:]
+    check(re.match(r"~?Main\.(\$w)?changed\n", down[-1]) and len(set(down)) == len(down) > 2, f"to the widest: {down}")
+    check(down[0] == whole and up == parent == down[-2], f"from {down} to {texts[-7:]}")
+    check(again == left == enter == down[-1] != right, f"to neighbours of {down[-1]}: {texts[-7:]}")
+
+
 def test_folded_and_page(t):
     """Folded output has two columns, as flamegraph.pl expects for a differential flame graph; and the page works in a
     browser."""
@@ -126,6 +137,7 @@ def test_folded_and_page(t):
     check(described and all(", more" in d for d in described), f"it describes {described} of {seen['described']}")
     check(not any(", more" in d or ", less" in d for d in seen["described"] for f in STEADY if d.startswith(f"Main.{f}")
                   or d.startswith(f"Main.$w{f}")), f"it describes {seen['described']}")
+    check_keys(seen["keys"], set(seen["described"]))
 
 
 SIZES = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}

@@ -65,7 +65,8 @@
 	}
 
 	const t = unpack();
-	const state = {zoom: 0, side: "b", found: null, x: new Float64Array(t.n)};
+	/* at: the node that the keys have moved to */
+	const state = {zoom: 0, at: 0, side: "b", found: null, x: new Float64Array(t.n)};
 
 	function squares(a, b) {
 		return (a * a + b * b) / 2;
@@ -109,7 +110,7 @@
 	const bar = document.getElementById("bar"), canvas = make("canvas", document.getElementById("graph"));
 	canvas.tabIndex = 0;
 	canvas.setAttribute("role", "img");
-	canvas.setAttribute("aria-label", "differential flame graph; the text below has the same");
+	canvas.setAttribute("aria-label", "differential flame graph, by arrows, Enter and Escape; the text below has the same");
 
 	function draw() {
 		const width = Math.max(canvas.parentNode.clientWidth, 300), g = canvas.getContext("2d");
@@ -135,6 +136,12 @@
 			g.globalAlpha = state.found && !state.found[i] ? 0.3 : 1;
 			g.fillStyle = colours[i];
 			g.fillRect(at[0], y, Math.max(wide - 0.5, 0.4), ROW - 1);
+			if (i === state.at && document.activeElement === canvas) {
+				g.globalAlpha = 1;
+				g.strokeStyle = "#111";
+				g.lineWidth = 2;
+				g.strokeRect(at[0] + 1, y + 1, Math.max(wide - 2, 2), ROW - 3);
+			}
 			if (room < 3)
 				continue;
 			const name = title(i);
@@ -162,8 +169,28 @@
 	}
 
 	function zoom(i) {
-		state.zoom = t[state.side][i] ? i : 0;
+		state.zoom = state.at = t[state.side][i] ? i : 0;
 		describe(state.zoom);
+		draw();
+	}
+
+	/* Up to what called it, down to the widest that it calls, to its neighbours among those that can be seen. */
+	function move(key) {
+		const width = canvas.clientWidth, at = state.at, seen = function (i) {
+			const where = place(i, width);
+			return where && where[1] - where[0] >= 0.4;
+		};
+		const row = (t.rows[t.depth[at] + (key === "ArrowDown" ? 1 : 0)] || []).filter(seen);
+		const below = row.filter(function (i) { return t.parent[i] === at; });
+		const widest = below.reduce(function (most, i) {
+			return most < 0 || t[state.side][i] > t[state.side][most] ? i : most;
+		}, -1);
+		const to = key === "ArrowUp" ? t.parent[at] : key === "ArrowDown" ? widest
+			: row[row.indexOf(at) + (key === "ArrowLeft" ? -1 : 1)];
+		if (!(to >= 0))
+			return;
+		state.at = to;
+		describe(to);
 		draw();
 	}
 
@@ -202,6 +229,18 @@
 		const i = under(event);
 		if (i >= 0)
 			zoom(i);
+	};
+	canvas.onfocus = canvas.onblur = draw;
+	canvas.onkeydown = function (event) {
+		if (event.ctrlKey || event.altKey || event.metaKey)
+			return;
+		if (event.key.startsWith("Arrow"))
+			move(event.key);
+		else if (event.key === "Enter")
+			zoom(state.at);
+		else
+			return;
+		event.preventDefault();
 	};
 	window.addEventListener("keydown", function (event) {
 		if (event.key === "Escape")
