@@ -45,7 +45,8 @@ static bool put_ccs(struct composer *c, const struct ev *ev)
 		put(c, path[--n]);
 	if (stacks == STACKS_CCS || (stacks == STACKS_AUTO && ccs__has_own(c->s, ev->ccs)))
 		return true;
-	put(c, picture__mark(c->in->pic, MARK_STG));
+	if (below < hs.n)
+		put(c, picture__mark(c->in->pic, MARK_STG));
 	put_part(c, ev->hs, below);
 	return true;
 }

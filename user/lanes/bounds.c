@@ -3,10 +3,17 @@
 #include "base/search.h"
 #include "lanes_priv.h"
 
+void ev__take_haskell(struct ev *ev, const struct ev *from)
+{
+	ev->hs = from->hs;
+	ev->hs_run = from->hs_run;
+	ev->ccs = from->ccs;
+}
+
 static void take_context(struct ev *ev, const struct ev *from)
 {
 	ev->where = from->where;
-	ev->hs = from->hs;
+	ev__take_haskell(ev, from);
 	ev->c = from->c;
 	ev->site = from->site;
 	ev->code = from->code;
@@ -197,7 +204,7 @@ bool bounds__last_off(const struct thread_builder *b, uint64_t end, struct ev *r
 			take_earlier(b, ret_ev);
 		else if (!ret_ev->hs && !ret_ev->c && th->has_end &&
 			 th->at_end.where == ret_ev->where)
-			ret_ev->hs = th->at_end.hs;
+			ev__take_haskell(ret_ev, &th->at_end);
 		return true;
 	}
 	/* a switch-out may be missing: then the snapshot finds it asleep, and it was not sampled */

@@ -102,10 +102,10 @@ static int add_open(const struct seen *seen, const struct seen_thread *th, uint6
 			ev->tso = th->final_off.tso;
 		ev->site = site ? site->index + 1 : 0;
 		if (i + 1 == n && th->final_off.where == WIRE_WHERE_SAFE_CALL)
-			ev->hs = th->final_off.hs;
+			ev__take_haskell(ev, &th->final_off);
 		if (i + 1 == n && !ev->hs && th->has_end &&
 		    th->at_end.where == WIRE_WHERE_SAFE_CALL)
-			ev->hs = th->at_end.hs;
+			ev__take_haskell(ev, &th->at_end);
 		err = add(list, &cover);
 	}
 	return err;

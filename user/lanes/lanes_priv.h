@@ -258,6 +258,9 @@ bool prior__state(struct prior *prior, unsigned before, unsigned after, uint64_t
 
 /* ── OS threads (thread.c, piece.c, bounds.c) ────────────────────────────────────────────── */
 
+/* The Haskell stack of another event of the thread, with the cost centres that go with it. */
+void ev__take_haskell(struct ev *ev, const struct ev *from);
+
 /*
  * A cache of stacks made for earlier pieces: most pieces have the same parts as one of these, and
  * composing a stack costs more than everything else done for a piece. Nothing is renamed while a
