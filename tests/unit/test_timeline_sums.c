@@ -304,10 +304,13 @@ static void test_calls_before_exec(void **state)
 	struct kit kit;
 
 	(void)state;
-	for (unsigned again = 0; again < 2; again++) {
+	for (unsigned i = 0; i < 4; i++) {
+		bool again = i & 1;
+
 		kit_new(&kit);
 		assert_int_equal(intake__site_counters(kit.in, &key, &site, 0), 0);
-		assert_int_equal(intake__end_target(kit.in, PID, "exec", T0 + 50), 0);
+		assert_int_equal(
+			intake__end_target(kit.in, PID, i & 2 ? "exited 0" : "exec", T0 + 50), 0);
 		if (again)
 			kit_add(&kit, PID, T0 + 60);
 		assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);

@@ -221,6 +221,8 @@ static int add_target(struct intake *in, struct seen *s)
 			HASH_ADD_INT(in->by_pid, pid, before);
 		return -ENOMEM;
 	}
+	if (before)
+		before->pub->pid_reused = true;
 	s->no = in->n_added++;
 	in->targets[in->n_targets++] = s;
 	return 0;

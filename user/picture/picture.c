@@ -351,9 +351,10 @@ void picture__mark_paused(const struct picture *pic, struct pic_target *target, 
 	uint64_t paused = target->probes_paused_ns - MIN(target->probes_paused_ns, after);
 	struct pic_call *calls = (struct pic_call *)target->calls; /* the picture's own */
 
-	/* pauses and missed calls of a program before an exec are only known if nothing follows it
-	 * under its pid */
-	bool unknown = !target->cost_known && target->end && !strcmp(target->end, "exec");
+	/* pauses and missed calls of a program are only known if nothing follows it under its pid,
+	 * as after an exec */
+	bool followed = target->pid_reused || (target->end && !strcmp(target->end, "exec"));
+	bool unknown = !target->cost_known && followed;
 
 	paused = MIN(paused, wall);
 	for (size_t i = 0; i < target->n_calls; i++) {

@@ -525,6 +525,7 @@ struct pic_target {
 	uint64_t own_bpf_ns; /* becomes bpf_ns if there are several targets */
 	bool bpf_ns_known, own_bpf_ns_known;
 	bool calls_uncounted;	   /* a capture broke off; calls are missing */
+	bool pid_reused;	   /* another target has had its pid since */
 	uint64_t held_up_until_ns; /* all probes were off until then; 0: they never were */
 	bool calls_missed; /* it started in the session and may have run before the probes came */
 	bool cost_known,   /* false: the session's end is not known, and neither are the losses */
