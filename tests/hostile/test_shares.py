@@ -228,7 +228,7 @@ def accounted(report, path):
     """How many processes of a program the report accounts for: individually, in sums, or as having ended too early."""
     alone = [x for x in report.json["targets"] if x["exe"] == str(path)]
     sums = sum(x["processes"] for x in report.json.get("ended_programs", ()) if x["exe"] == str(path))
-    early = re.findall(r"^(\d+) processes of profiled programs ended before", "\n".join(alone[0]["missing"]), re.M)
+    early = re.findall(r"^(\d+) process(?:es)? of profiled programs ended before", "\n".join(alone[0]["missing"]), re.M)
     return len(alone) + sums + sum(map(int, early))
 
 

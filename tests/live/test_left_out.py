@@ -5,11 +5,13 @@ when it begins."""
 
 import os
 import re
+import shutil
 import signal
 import time
 
 from harness import Report, Skip, SLOWNESS, Target, cases, check, program, run, thorough
-from test_windows import windows
+from test_calls import ALWAYS
+from test_windows import stopped, windows
 
 LEFT_OUT = r"(\d+) processes of user 0 were left out"
 
@@ -182,6 +184,44 @@ def test_no_probes(t):
             check("collections are not seen" in lacks[0] and gc["count"] is None and gc["exact"] is not True, f"{lacks[0]}; {gc}")
     if not found:
         raise Skip("no limit leaves descriptors for everything but a probe")
+
+
+def test_only_missed_ones(t):
+    """That a process of a profiled program ended before it could be inspected is logged if no process is in the window,
+    whose profile would show it."""
+    path = shutil.copy(program("Calls"), t.dir / f"missed{os.getpid()}")
+    folder = t.dir / "windows"
+    folder.mkdir()
+    session = t.session("--comm", path.name, "-v", "-f", "json", "-o", folder, "--window", "600", *ALWAYS)
+    session.wait_attached()
+
+    def run_one(attached):
+        target = Target([path, "1", "safe_sleep_1ms=20"])
+        t.started.append(target)
+        if attached:
+            session.wait_attached_to(target.pid)
+        target.go()
+        target.result()
+
+    def cut(n):
+        session.signal(signal.SIGUSR1)
+        deadline = time.monotonic() + 60 * SLOWNESS
+        while len(windows(folder)) < n:
+            check(time.monotonic() < deadline, f"{len(windows(folder))} windows; it printed {session.err.seen}")
+            time.sleep(0.1)
+
+    run_one(True)
+    cut(1)
+    cut(2)
+    with stopped(session):
+        run_one(False)
+    cut(3)
+    session.signal(signal.SIGINT)
+    check(session.wait() == 0, f"safescoped ended so: {session.err.seen}")
+    shown = [len(report.json["targets"]) for report in windows(folder)]
+    check(shown[0] == 1 and not any(shown[1:]), f"windows of {shown} processes")
+    said = [line for line in session.err.seen if "ended before" in line]
+    check(said == ["safescoped: 1 process of profiled programs ended before it could be inspected"], f"it printed {session.err.seen}")
 
 
 if __name__ == "__main__":

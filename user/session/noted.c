@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* noted: what the profiles of all processes lack together, in the window or session that ends. */
+#include <errno.h>
 #include <stdio.h>
 
 #include "session_priv.h"
@@ -43,23 +44,27 @@ static struct noted since(const struct noted *now, const struct noted *before)
 	};
 }
 
-/* `whole`: at the end of the session, which a capture records as well. */
-static void add(struct session *s, const struct member *m, bool whole, const char *text)
+/* `whole`: at the end of the session, which a capture records as well. False: the process is not in
+ * what ends. */
+static bool add(struct session *s, const struct member *m, bool whole, const char *text)
 {
-	if (whole)
-		intake__add_missing(s->in, m->pid, text);
-	else
-		intake__add_missing_once(s->in, m->pid, text);
+	int err = whole ? intake__add_missing(s->in, m->pid, text)
+			: intake__add_missing_once(s->in, m->pid, text);
+
+	return err != -ENOENT;
 }
 
-static void add_to_all(struct session *s, bool whole, const char *text)
+/* False: there is no process whose profile could show it. */
+static bool add_to_all(struct session *s, bool whole, const char *text)
 {
 	const struct member *m;
+	bool any = false;
 	char all[264];
 
 	snprintf(all, sizeof(all), "%s%s", text, members__count(s->members) > 1 ? PIC_OF_ALL : "");
 	for (size_t at = 0; (m = members__next_shown(s->members, &at));)
-		add(s, m, whole, all);
+		any |= add(s, m, whole, all);
+	return any;
 }
 
 /* Cases in which no record is lost, but something is inferred or not counted. */
@@ -89,9 +94,12 @@ static void note_too_short(struct session *s, const struct noted *n, bool whole)
 
 	if (n->too_short) {
 		snprintf(text, sizeof(text),
-			 "%llu processes of profiled programs ended before they could be inspected",
-			 (unsigned long long)n->too_short);
-		add_to_all(s, whole, text);
+			 "%llu process%s of profiled programs ended before %s could be inspected",
+			 (unsigned long long)n->too_short, n->too_short == 1 ? "" : "es",
+			 n->too_short == 1 ? "it" : "they");
+		/* a window without any process would look as if none had run */
+		if (!add_to_all(s, whole, text))
+			log_warn("%s", text);
 	}
 	if (n->unseen) {
 		snprintf(text, sizeof(text), ENDING_UNSEEN, (unsigned long long)n->unseen);
