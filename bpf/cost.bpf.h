@@ -26,9 +26,32 @@ SS_INLINE void cost_add(u32 tgid, u64 ns)
 		__sync_fetch_and_add(&c->bpf_ns, ns << COST_SHIFT);
 }
 
+/* The run for this process, which began at `now`, ends here. */
+SS_INLINE void cost_end(u32 tgid, u64 now)
+{
+	if (cost_is_due(now))
+		cost_add(tgid, bpf_ktime_get_ns() - now);
+}
+
+/* Like cost_end(), for a probe on a call. */
+SS_INLINE void cost_end_call(u32 tgid, u64 now)
+{
+	struct wire_cost *c;
+	u64 ns;
+
+	if (!cost_is_due(now))
+		return;
+	c = bpf_map_lookup_elem(&costs, &tgid);
+	if (!c)
+		return;
+	ns = (bpf_ktime_get_ns() - now) << COST_SHIFT;
+	__sync_fetch_and_add(&c->bpf_ns, ns);
+	__sync_fetch_and_add(&c->call_ns, ns);
+}
+
 /*
- * The same for a probe on collections. Each run is timed: how long it takes depends on how deep the
- * target's stacks are, and the budget needs to know within a few hits.
+ * Like cost_end(), for a probe on collections. Each run is timed: how long it takes depends on how
+ * deep the target's stacks are, and the budget needs to know within a few hits.
  */
 SS_INLINE void cost_end_gc(u32 tgid, u64 now)
 {
@@ -40,13 +63,6 @@ SS_INLINE void cost_end_gc(u32 tgid, u64 now)
 	ns = bpf_ktime_get_ns() - now;
 	__sync_fetch_and_add(&c->bpf_ns, ns);
 	__sync_fetch_and_add(&c->gc_ns, ns);
-}
-
-/* The run for this process, which began at `now`, ends here. */
-SS_INLINE void cost_end(u32 tgid, u64 now)
-{
-	if (cost_is_due(now))
-		cost_add(tgid, bpf_ktime_get_ns() - now);
 }
 
 #endif

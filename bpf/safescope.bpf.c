@@ -122,7 +122,7 @@ int on_suspend(struct user_regs *ctx)
 		return 0;
 	now = target_now(t);
 	probe_suspend(ctx, t, task, now);
-	cost_end(task->tgid, now);
+	cost_end_call(task->tgid, now);
 	return 0;
 }
 
@@ -137,7 +137,7 @@ int on_resume(struct user_regs *ctx)
 		return 0;
 	now = target_now(t);
 	probe_resume(ctx, t, task, now);
-	cost_end(task->tgid, now);
+	cost_end_call(task->tgid, now);
 	return 0;
 }
 

@@ -72,6 +72,26 @@ static void test_rare_bursts_are_within_the_budget(void **state)
 	assert_true(budget__in_debt(&debt, 60, 2, WINDOW_NS));
 }
 
+/* A target is charged its own price once it has had some hits, and the shared one before. */
+static void test_own_price(void **state)
+{
+	struct wire_cost cost = {.probe_hits = 100, .gc_hits = 20, .call_ns = 80000000};
+	struct call_price price = {0};
+
+	(void)state;
+	assert_int_equal(budget__call_price(&price, &cost, 700), 700);
+	cost.probe_hits = 1020;
+	cost.call_ns = 600000000;
+	assert_int_equal(budget__call_price(&price, &cost, 700), 600000);
+	/* few more hits say nothing yet */
+	cost.probe_hits += 16;
+	assert_int_equal(budget__call_price(&price, &cost, 700), 600000);
+	/* what it does now counts, and not what it did before */
+	cost.probe_hits += 984;
+	cost.call_ns += 2000000;
+	assert_int_equal(budget__call_price(&price, &cost, 0), 2000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -79,6 +99,7 @@ int main(void)
 		cmocka_unit_test(test_what_all_would_cost),
 		cmocka_unit_test(test_bursts_add_up),
 		cmocka_unit_test(test_rare_bursts_are_within_the_budget),
+		cmocka_unit_test(test_own_price),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,6 +26,8 @@
 #define BUDGET_WINDOWS_OVER 3
 /* … and so are bursts that cost more beyond the budget than it allows in this time. */
 #define BUDGET_DEBT_NS 5000000000ULL
+/* The hits on calls from which a target's own price is taken: one in 16 is timed. */
+#define PRICE_HITS 512
 /* Share of the budget above which the three probes per collection become two, … */
 #define GC_LIGHT_SHARE 0.25
 /* share above which the two become one, … */
@@ -149,7 +151,7 @@ void budget__stop(struct kernel *kernel, struct attached *a, enum probe_kind kin
 /* The mean cost of one hit of each kind, over all targets; computed once a turn. */
 struct prices {
 	bool known;
-	uint64_t call_ns;
+	uint64_t call_ns; /* without the trap: for targets that have few hits so far */
 	struct gc_prices gc;
 };
 
@@ -164,11 +166,23 @@ static void ask_prices(struct kernel *kernel, struct prices *prices)
 
 	if (prices->known)
 		return;
-	prices->call_ns = cost_per_hit(kernel, calls, ARRAY_SIZE(calls));
+	prices->call_ns = run_time__mean(kernel->run_time, calls, ARRAY_SIZE(calls));
 	gc->sync_ns = cost_per_hit(kernel, &gcs[0], 1);
 	gc->start_ns = cost_per_hit(kernel, &gcs[1], 1);
 	gc->end_ns = cost_per_hit(kernel, &gcs[2], 1);
 	prices->known = true;
+}
+
+uint64_t budget__call_price(struct call_price *price, const struct wire_cost *cost, uint64_t shared)
+{
+	uint64_t hits = call_hits(cost);
+
+	if (hits - price->hits >= PRICE_HITS) {
+		price->each_ns = (cost->call_ns - price->ns) / (hits - price->hits);
+		price->hits = hits;
+		price->ns = cost->call_ns;
+	}
+	return price->each_ns ? price->each_ns : shared;
 }
 
 bool budget__in_debt(double *debt_ns, double percent, double max_percent, uint64_t window_ns)
@@ -351,7 +365,10 @@ void kernel__budget(struct kernel *kernel, uint64_t now_ns)
 			ask_prices(kernel, &prices);
 			cost = cost_of(kernel, a->pid);
 			known = true;
-			check(kernel, a, call_hits(&cost), prices.call_ns, now_ns);
+			check(kernel, a, call_hits(&cost),
+			      kernel->trap_ns +
+				      budget__call_price(&a->price, &cost, prices.call_ns),
+			      now_ns);
 		}
 		/* not if the other check has just begun both periods anew */
 		if (is_gc_due(kernel, a, now_ns)) {

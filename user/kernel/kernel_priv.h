@@ -192,6 +192,12 @@ enum probe_state {
 	PROBES_HELD_UP, /* off, but not because of the budget: see held_up.c */
 };
 
+/* The mean run time of the programs for a target's call probes, from the hits up to `hits`, when
+ * the sum was `ns`; 0: not known yet. */
+struct call_price {
+	uint64_t each_ns, hits, ns;
+};
+
 struct attached {
 	pid_t pid;
 	struct probe *probes[PROBE_MAX]; /* NULL: none */
@@ -204,6 +210,7 @@ struct attached {
 	enum probe_state state;
 	uint64_t since_ns; /* when the state began */
 	uint64_t checked_ns, checked_hits;
+	struct call_price price;
 	uint64_t on_ns, off_ns; /* total time in earlier states */
 	uint64_t retry_ns;	/* how long the probes stay off this time; UINT64_MAX: until another
 				   target that shares them tries again */
@@ -380,6 +387,13 @@ enum gc_probes gc_probes__set_now(const struct attached *a);
 struct gc_prices {
 	uint64_t sync_ns, start_ns, end_ns;
 };
+/*
+ * What the programs take for one hit of the target's call probes, by what they have timed for it:
+ * its stacks may be much deeper than those of others, and without CAP_SYS_ADMIN the kernel keeps no
+ * account of run time. `shared`, the mean of all targets, while it has had few hits.
+ */
+uint64_t budget__call_price(struct call_price *price, const struct wire_cost *cost,
+			    uint64_t shared);
 /*
  * Adds a window in which the probes cost `percent` of a CPU to *debt_ns, what they have cost beyond
  * the budget, less what of it was left in other windows. True: it exceeds what the budget allows in
