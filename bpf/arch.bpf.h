@@ -3,8 +3,9 @@
  * The processor-dependent part of the kernel side. A port needs, besides this header: struct
  * pt_regs and struct user_regs in vmlinux_min.h, __TARGET_ARCH_… in the Makefile,
  * calls_suspending() in calls.bpf.h (a call puts its return address on the stack), the frames of
- * StgRun and of signals in cstack.bpf.h and wire.h, the rules of wire.h (enum wire_cfi) that
- * unwind.bpf.h follows, and arch.h in the rooms elf, rts and unwind of the user side.
+ * StgRun and of signals in cstack.bpf.h and wire_unwind.h, the rules of wire_unwind.h (enum
+ * wire_cfi) that unwind.bpf.h follows, and arch.h in the rooms elf, rts and unwind of the user
+ * side.
  */
 #ifndef SS_ARCH_BPF_H
 #define SS_ARCH_BPF_H

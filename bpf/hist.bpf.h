@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The histogram of call durations: 8 steps per power of two (wire.h, WIRE_HIST_*). */
+/* The histogram of call durations: 8 steps per power of two (wire_maps.h, WIRE_HIST_*). */
 #ifndef SAFESCOPED_HIST_BPF_H
 #define SAFESCOPED_HIST_BPF_H
 

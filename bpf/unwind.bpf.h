@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The C stack, frame by frame, by the unwind rows that user space derives from .eh_frame (wire.h).
+ * The C stack, frame by frame, by the unwind rows that user space derives from .eh_frame
+ * (wire_unwind.h).
  *
  * Haskell code has no rows: at a return address without one the walk stops, and the caller checks
  * whether it is in Haskell code. Return addresses are looked up at the byte before them, since the

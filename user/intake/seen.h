@@ -66,7 +66,7 @@ struct evs {
 	size_t n, cap;
 };
 
-/* Totals of the finished safe calls that were too short for a record (wire.h, short_…). */
+/* Totals of the finished safe calls that were too short for a record (wire_maps.h, short_…). */
 struct short_calls {
 	bool known;
 	uint64_t calls, wall_ns, blocked_ns, runnable_ns;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hist: reads the kernel's histogram of call durations (wire.h, WIRE_HIST_*): slot 0 has everything
- * below 2^WIRE_HIST_MIN_LOG2, then there are 8 slots per power of two, and the last has the rest.
+ * hist: reads the kernel's histogram of call durations (wire_maps.h, WIRE_HIST_*): slot 0 has
+ * everything below 2^WIRE_HIST_MIN_LOG2, then there are 8 slots per power of two, and the last has
+ * the rest.
  */
 #include "hist_priv.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* hist: reads the kernel's histogram of call durations (wire.h, WIRE_HIST_…). */
+/* hist: reads the kernel's histogram of call durations (wire_maps.h, WIRE_HIST_…). */
 #ifndef SAFESCOPED_LANES_HIST_PRIV_H
 #define SAFESCOPED_LANES_HIST_PRIV_H
 

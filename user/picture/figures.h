@@ -21,8 +21,8 @@
 /*
  * A histogram of the durations of safe calls: entry i counts those below 2^(FIGURES_HIST_FIRST_LOG2
  * + i * FIGURES_HIST_LOG2_STEP) ns (1 µs, 4 µs, … 17.2 s) that are not in an earlier entry; the
- * last one counts the rest. All bounds are also bounds of the kernel's finer histogram (wire.h), so
- * the counts are exact.
+ * last one counts the rest. All bounds are also bounds of the kernel's finer histogram
+ * (wire_maps.h), so the counts are exact.
  */
 #define FIGURES_HIST_FIRST_LOG2 10
 #define FIGURES_HIST_LOG2_STEP	2

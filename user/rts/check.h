@@ -37,7 +37,7 @@ struct check_result {
 	enum rts_found caps_found;
 	bool tls_checked; /* my_task_tls is right for most of the Tasks examined */
 	int64_t my_task_tls;
-	uint32_t my_task_module; /* see wire.h */
+	uint32_t my_task_module; /* see wire_maps.h */
 	uint32_t tasks, tsos;	 /* numbers of Tasks and TSOs confirmed */
 	/* Which RTS options the program accepts: its RtsOptsEnabledEnum plus one; 0: unknown. */
 	uint8_t rts_opts;

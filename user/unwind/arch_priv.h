@@ -3,8 +3,8 @@
  * The processor-specific parts of unwinding: the registers that are tracked, the shapes of
  * expressions that linkers and the C library write, and the effect of an instruction on the stack.
  * For another processor, an arch_NAME.c in this room provides all of this and replaces
- * arch_x86_64.c; the possible rules, their registers and their encoding are in wire.h, and the
- * kernel side that applies them is in bpf/unwind.bpf.h.
+ * arch_x86_64.c; the possible rules, their registers and their encoding are in wire_unwind.h, and
+ * the kernel side that applies them is in bpf/unwind.bpf.h.
  */
 #ifndef SAFESCOPED_UNWIND_ARCH_PRIV_H
 #define SAFESCOPED_UNWIND_ARCH_PRIV_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Compiles a file's .eh_frame into the unwind rows that the kernel side searches (wire.h). This is
- * the only public header of the room.
+ * Compiles a file's .eh_frame into the unwind rows that the kernel side searches (wire_unwind.h).
+ * This is the only public header of the room.
  *
  * libdw is not used: it finds the row of a single address, and runs the function's whole program
  * for each, which takes many seconds for a file like libLLVM; and it would read the mapped file
@@ -18,7 +18,8 @@
 /* Of one file: 64 MB, far more than the largest library needs. */
 #define CFI_MAX_ROWS (8U << 20)
 
-/* A file's rows, in the form that the kernel side searches (wire.h, WIRE_UNWIND_BUCKET_SHIFT). */
+/* A file's rows, in the form that the kernel side searches (wire_unwind.h,
+ * WIRE_UNWIND_BUCKET_SHIFT). */
 struct cfi_rows {
 	uint64_t base;	 /* as in the file; the rows' addresses are relative to it */
 	uint64_t *words; /* n_buckets buckets, then n_rows rows */

@@ -47,7 +47,7 @@ typedef int (*cfi_row_fn)(void *ctx, uint64_t start, uint64_t end, const struct 
 int cfi__run(const struct eh_cursor *section, const struct eh_cie *cie, const struct eh_fde *fde,
 	     cfi_row_fn fn, void *ctx);
 
-/* cfi_rule.c: encodes a state as a rule of wire.h. */
+/* cfi_rule.c: encodes a state as a rule of wire_unwind.h. */
 uint32_t cfi__pack(const struct eh_cursor *section, const struct cfi_state *state);
 
 #endif
