@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the programs cost a target. The kernel keeps an account of each program's run time, but for
- * all processes together; so one run in 16 is timed, and stands for that many. Which one
- * depends on the time at which it begins, hashed, since runs alternate (a thread that leaves the
- * CPU comes back) and a clock may advance in steps.
+ * all processes together; so one run in 16 is timed, and stands for that many; at collections each
+ * is. Which one depends on the time at which it begins, hashed, since runs alternate (a thread that
+ * leaves the CPU comes back) and a clock may advance in steps.
  */
 #ifndef SAFESCOPED_COST_BPF_H
 #define SAFESCOPED_COST_BPF_H

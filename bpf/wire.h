@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the kernel side and user space exchange: records here, keys and values of maps in
- * wire_maps.h, unwind rows in wire_unwind.h. The only header that both sides include. Values on
+ * wire_maps.h, unwind rows in wire_unwind.h. The only headers that both sides include. Values on
  * the wire are explicit and never reused; a change of any layout raises WIRE_VERSION, which the
  * loader compares with the object's.
  *
@@ -15,7 +15,7 @@
 #include <linux/types.h>
 #endif
 
-#define WIRE_VERSION 6
+#define WIRE_VERSION 7
 
 /* PID_MAX_LIMIT of 64-bit machines, include/linux/threads.h (Linux 6.18) */
 #define WIRE_MAX_PIDS (4u << 20)

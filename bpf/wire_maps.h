@@ -348,7 +348,8 @@ struct wire_cost {
 	/* those of probe_hits on GC probes; a target with a struct wire_heap_state has them counted
 	 * there, and not in probe_hits */
 	__u64 gc_hits;
-	__u64 bpf_ns;  /* estimated run time of the programs for this process; see bpf/cost.bpf.h */
+	__u64 bpf_ns;  /* partly estimated run time of the programs for this process; see
+			  bpf/cost.bpf.h */
 	__u64 call_ns; /* the part of bpf_ns that the probes on calls took, … */
 	__u64 gc_ns;   /* … and the probes on collections, which is exact */
 };

@@ -275,9 +275,14 @@ def test_slow_at_the_end(t, which):
     why = {"files": "not written: its files take too long to write", "queue": "not pushed: it takes too long to queue"}
     reported = [l for l in session.err.seen if "a window is not" in l]
     check(code == 1 and len(reported) == 1 and why[which] in reported[0], f"it ended with {code}: {session.err.seen}")
-    check(any("1 delivered; 0 refused, 0 profiles rejected, 1 dropped" in l for l in session.err.seen), f"{session.err.seen}")
+    totals = [l for l in session.err.seen if "0 refused, 0 profiles rejected, 1 dropped" in l]
+    check(len(totals) == 1, f"{session.err.seen}")
     check(len(reports) == (2 if which == "queue" else 1), f"{len(reports)} windows have files")
-    compare_all(collector, reports[-1:])
+    # on a busy machine the last window may stay in the queue
+    if "1 delivered" in totals[0]:
+        compare_all(collector, reports[-1:])
+    else:
+        check("0 delivered" in totals[0] and "1 is still queued" in totals[0], totals[0])
 
 
 if __name__ == "__main__":

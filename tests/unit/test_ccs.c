@@ -225,9 +225,15 @@ static int kit_read_ccs(void *ctx, const uint64_t *addrs, size_t n)
 static int kit_ccs(void *ctx, uint64_t addr, struct target_ccs *ret)
 {
 	static const struct target_ccs all[] = {
-		{8, 0, "MAIN", "MAIN", "<built-in>"}, {16, 8, "main", "Main", "M.hs:1"},
-		{24, 16, "work", "Main", "M.hs:2"},   {32, 8, "IDLE", "IDLE", "<built-in>"},
-		{40, 8, "GC", "GC", "<built-in>"},    {56, 24, "main", "Main", "M.hs:1"},
+		{8, 0, "MAIN", "MAIN", "<built-in>"},
+		{16, 8, "main", "Main", "M.hs:1"},
+		{24, 16, "work", "Main", "M.hs:2"},
+		{32, 8, "IDLE", "IDLE", "<built-in>"},
+		{40, 8, "GC", "GC", "<built-in>"},
+		{56, 24, "main", "Main", "M.hs:1"},
+		{64, 8, "call", "Main", "<no location info>"},
+		{72, 80, "CAF", "A", "<entire-module>"},
+		{80, 72, "CAF", "B", "<entire-module>"},
 	};
 
 	(void)ctx;
@@ -328,6 +334,38 @@ static void test_no_centres(void **state)
 		assert_string_equal(first_stack(&kit, t, 0), cases[i].want);
 		timeline__free(kit.tl);
 	}
+}
+
+/* A centre without a place, as -fprof-callers makes them, is the program's. */
+static void test_no_location(void **state)
+{
+	const struct pic_target *t;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	new_profiled(&kit, STACKS_AUTO);
+	mk_sample(&r, 1, T0 + 10, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), RET(HS(2)), STOP);
+	put_profiled(&kit, &r, 64);
+	t = finish_profiled(&kit);
+	assert_string_equal(first_stack(&kit, t, 0), "MAIN;Main.call");
+	timeline__free(kit.tl);
+}
+
+/* Centres that enclose each other, which no program has: read all the same. */
+static void test_cycle_of_parents(void **state)
+{
+	const struct pic_target *t;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	new_profiled(&kit, STACKS_AUTO);
+	mk_sample(&r, 1, T0 + 10, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), RET(HS(2)), STOP);
+	put_profiled(&kit, &r, 72);
+	t = finish_profiled(&kit);
+	assert_non_null(strstr(first_stack(&kit, t, 0), "A.CAF"));
+	timeline__free(kit.tl);
 }
 
 /* Below a callback is another, waiting Haskell thread: its frames stay as they are. */
@@ -524,6 +562,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_depth, setup, teardown),
 		cmocka_unit_test(test_stacks),
 		cmocka_unit_test(test_no_centres),
+		cmocka_unit_test(test_no_location),
+		cmocka_unit_test(test_cycle_of_parents),
 		cmocka_unit_test(test_callback),
 		cmocka_unit_test(test_not_known),
 		cmocka_unit_test(test_no_walk),

@@ -15,7 +15,9 @@
 #define OTHERS	  5
 /* Noise beyond this part of the value is "much". */
 #define MOST_NOISE 1
-#define LOAD_SHOWN 0.1
+/* A change from this many times the first value on is shown as a multiple of it. */
+#define MOST_PERCENT 10
+#define LOAD_SHOWN   0.1
 /* Part of the number of calls, in millionths. */
 #define UNSURE_SHOWN 10000
 
@@ -78,6 +80,11 @@ static struct shown show(const struct section *section, double v)
 	return out;
 }
 
+static bool is_in_percent(double a, double b)
+{
+	return a > 0 && b < MOST_PERCENT * a;
+}
+
 static struct shown change(double a, double b)
 {
 	struct shown out;
@@ -86,14 +93,15 @@ static struct shown change(double a, double b)
 		snprintf(out.s, sizeof(out.s), b > 0 ? "new" : "");
 	else if (b <= 0)
 		snprintf(out.s, sizeof(out.s), "gone");
-	else if (b < 10 * a)
+	else if (is_in_percent(a, b))
 		snprintf(out.s, sizeof(out.s), "%+.0f %%", (b - a) / a * 100);
 	else
 		snprintf(out.s, sizeof(out.s), "%.3g times", b / a);
 	return out;
 }
 
-/* The noise, relative to the first value like the change beside it: readers compare the two. */
+/* The noise. Relative to the first value if the change beside it is, since readers compare the two;
+ * else to the second. */
 static struct shown noise(const struct diff_row *row)
 {
 	double whole = MAX(row->a, row->b);
@@ -101,7 +109,7 @@ static struct shown noise(const struct diff_row *row)
 
 	if (whole > 0 && row->noise < MOST_NOISE * whole)
 		snprintf(out.s, sizeof(out.s), "%.0f %%",
-			 row->noise / (row->a > 0 ? row->a : whole) * 100);
+			 row->noise / (is_in_percent(row->a, row->b) ? row->a : whole) * 100);
 	else if (whole > 0)
 		snprintf(out.s, sizeof(out.s), "much");
 	return out;

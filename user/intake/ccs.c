@@ -146,6 +146,14 @@ static int ask(struct intake *in, struct seen *s, uint64_t addr, struct target_c
 	return err;
 }
 
+/* True if `ccs` is `of` or one of its ancestors. */
+static bool is_in(const struct seen *s, const struct seen_ccs *ccs, const struct seen_ccs *of)
+{
+	while (of && of != ccs)
+		of = at(s, of->parent);
+	return of != NULL;
+}
+
 /* Takes in a stack that was read, and its ancestors. -ENOENT: it was not read, or there is no room
  * for its centre. */
 static int learn(struct intake *in, struct seen *s, struct seen_ccs *ccs)
@@ -164,10 +172,11 @@ static int learn(struct intake *in, struct seen *s, struct seen_ccs *ccs)
 			return err == -E2BIG ? -ENOENT : err;
 		if (found.parent)
 			err = add(s, found.parent, &parent);
-		/* if there is no room for the parent, the path begins here */
+		/* if there is no room for the parent, the path begins here; and if what was read is
+		 * a cycle, which everything that follows parents relies on not to be there */
 		if (err && err != -E2BIG)
 			return err;
-		if (!parent)
+		if (!parent || is_in(s, ccs, parent))
 			break;
 		ccs->parent = parent->id;
 		ccs = parent;
@@ -235,12 +244,18 @@ uint32_t ccs__path(const struct seen *s, uint32_t id, uint32_t *ret_frames, uint
 	return n;
 }
 
-/* rts/Profiling.c and GHC.Types.CostCentre (GHC 8.10 to 9.12): GHC's own centres have "<built-in>"
- * or "<entire-module>" for a source. */
+/* rts/Profiling.c and GHC.Types.CostCentre (GHC 8.10 to 9.12): so GHC's own centres are marked.
+ * Those that its options add may have another text in brackets, "<no location info>". */
+static bool is_ghcs_own(const struct seen_cc *cc)
+{
+	return !strcmp(cc->key.src_loc, "<built-in>") ||
+	       !strcmp(cc->key.src_loc, "<entire-module>");
+}
+
 bool ccs__has_own(const struct seen *s, uint32_t id)
 {
 	for (const struct seen_ccs *ccs = at(s, id); ccs; ccs = at(s, ccs->parent))
-		if (ccs->centre && ccs->centre->key.src_loc[0] != '<')
+		if (ccs->centre && !is_ghcs_own(ccs->centre))
 			return true;
 	return false;
 }

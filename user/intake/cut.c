@@ -168,6 +168,7 @@ static int move_target(struct intake *in, struct seen *s, uint64_t at_ns)
 	*pub = (struct pic_target){
 		.pid = old->pid,
 		.ns_pid = old->ns_pid,
+		.pid_reused = old->pid_reused,
 		.comm = moved_text(in, old->comm),
 		.exe = moved_text(in, old->exe),
 		.build_id = moved_text(in, old->build_id),

@@ -7,7 +7,8 @@ void ev__take_haskell(struct ev *ev, const struct ev *from)
 {
 	ev->hs = from->hs;
 	ev->hs_run = from->hs_run;
-	ev->ccs = from->ccs;
+	if (from->ccs)
+		ev->ccs = from->ccs;
 }
 
 static void take_context(struct ev *ev, const struct ev *from)

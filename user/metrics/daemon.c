@@ -117,7 +117,8 @@ static const struct {
 				   PLAIN},
 	[METRICS_PUSH_DROPPED] = {"safescoped_push_dropped_total", "url", "counter",
 				  "Requests lost from the queue: dropped because it was full or "
-				  "they could not be opened, or removed by others.",
+				  "they could not be opened, or removed by others; and windows "
+				  "that could not be queued.",
 				  PLAIN},
 	[METRICS_PUSH_QUEUED] = {"safescoped_push_queued", "url", "gauge",
 				 "Requests waiting in the queue.", PLAIN},

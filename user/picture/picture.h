@@ -568,8 +568,9 @@ struct pic_push {
 	uint64_t failures;  /* failed attempts, which were retried */
 	uint64_t refused;   /* requests that it rejected for good */
 	uint64_t rejected;  /* profiles in delivered requests that it did not accept */
-	uint64_t dropped;   /* oldest requests, dropped when the queue was full */
-	uint64_t queued;    /* requests waiting in the queue */
+	/* oldest requests, dropped when the queue was full; pictures that could not be queued */
+	uint64_t dropped;
+	uint64_t queued; /* requests waiting in the queue */
 };
 
 struct pic_session {

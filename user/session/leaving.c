@@ -21,8 +21,10 @@ static void leave(struct session *s, struct member *m, uint64_t at_ns)
 	scrape__note_end(s, m);
 	if (s->opts->kind == SESSION_PIDS)
 		return;
-	if (!m->forgotten)
+	if (!m->forgotten) {
 		missing__note_refused(s, m, true);
+		missing__note_download(s, m, true);
+	}
 	/* its pid may be reused: only the counters of its sites stay in the kernel */
 	kernel__detach(s->kernel, m->pid);
 	err = members__leave_counters(s->members, m);

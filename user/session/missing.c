@@ -90,20 +90,23 @@ static void note_symbols(struct session *s, const struct member *m)
 		    "help");
 }
 
+void missing__note_download(struct session *s, const struct member *m, bool whole)
+{
+	const char *id = m->target ? target__info(m->target)->build_id : "";
+	const char *why = *id ? debuginfod__why_not(s->debuginfod, id) : NULL;
+	char reason[160], text[200];
+
+	if (!why)
+		return;
+	text__escape(why, strlen(why), reason, sizeof(reason));
+	snprintf(text, sizeof(text), "no symbols from debuginfod: %s", reason);
+	add_refused(s, m, whole, text);
+}
+
 void missing__note_downloads(struct session *s, bool whole)
 {
-	for (size_t i = 0; s->debuginfod && i < members__count(s->members); i++) {
-		const struct member *m = members__at(s->members, i);
-		const char *id = m->target ? target__info(m->target)->build_id : "";
-		const char *why = *id ? debuginfod__why_not(s->debuginfod, id) : NULL;
-		char reason[160], text[200];
-
-		if (!why)
-			continue;
-		text__escape(why, strlen(why), reason, sizeof(reason));
-		snprintf(text, sizeof(text), "no symbols from debuginfod: %s", reason);
-		add_refused(s, m, whole, text);
-	}
+	for (size_t i = 0; s->debuginfod && i < members__count(s->members); i++)
+		missing__note_download(s, members__at(s->members, i), whole);
 }
 
 /* --stacks can ask for what only profiled programs have, and only some of a host's programs may be

@@ -33,9 +33,11 @@ bool missing__calls(const struct member *m);
  */
 void missing__note_refused(struct session *s, struct member *m, bool whole);
 /*
- * Records whose executable's symbols could not be downloaded, and why: for the window that ends, or
- * with `whole` for the session, after the last wait for downloads.
+ * Records why the symbols of a member's executable could not be downloaded: for the window that
+ * ends, or with `whole` once the member or the session has ended.
  */
+void missing__note_download(struct session *s, const struct member *m, bool whole);
+/* The same for all members; with `whole` after the last wait for downloads. */
 void missing__note_downloads(struct session *s, bool whole);
 /* The part of missing__note_refused() that needs no kernel. */
 void missing__note_room(struct session *s, struct member *m, const struct missing_room *now,

@@ -150,6 +150,8 @@ static int run_to_end(struct session *s)
 	if (ending__finish(s)) {
 		/* earlier windows are still being written */
 		windows__finish(s);
+		if (s->push)
+			push__count_unqueued(s->push, 0);
 		return EXIT_FAILED;
 	}
 	finish_capture(s);

@@ -27,8 +27,7 @@
 #define WRITER_LOOK_NS 20000000
 /* Limit on the wait for writers of files at the end of the session, … */
 #define LAST_WAIT_NS 1500000000ULL
-/* … and for those that have made the files and only queue the window: a session ends within two
- * seconds. */
+/* … and for those that have made the files and only queue the window. */
 #define LAST_QUEUE_NS 1800000000ULL
 /* Limit on the wait for a killed writer that is blocked on a disk. */
 #define KILLED_WAIT_NS 200000000ULL
@@ -189,13 +188,18 @@ static void note_reader_gone(struct session *s)
 /* ── the writers ─────────────────────────────────────────────────────────────────────────── */
 
 /* How it failed: a set of reasons. */
-static int failures_of(const struct writer *writer, bool collected, int status)
+static int failures_of(const struct session *s, const struct writer *writer, bool collected,
+		       int status)
 {
+	bool has_files = atomic_load(&writer->progress->has_files);
+
 	if (collected && WIFEXITED(status))
 		return WEXITSTATUS(status);
+	if (has_files && !s->push)
+		return 0;
 	if (writer->killed)
 		return TOO_SLOW;
-	return FILES_FAILED;
+	return has_files ? PUSH_FAILED : FILES_FAILED;
 }
 
 static void drop_slow(struct windows *w, const struct writer *writer)
@@ -235,7 +239,7 @@ static bool has_ended(struct session *s, struct writer *writer)
 
 	if (!got || (got < 0 && errno == EINTR))
 		return false;
-	failed = failures_of(writer, got > 0, status);
+	failed = failures_of(s, writer, got > 0, status);
 	if (got > 0 && WIFEXITED(status))
 		outputs__set_old_stay(s->outputs, failed & OLD_STAY);
 	note_ended(s, writer, failed);
@@ -285,7 +289,7 @@ static void end_writers(struct session *s)
 		poll(NULL, 0, 5);
 	for (size_t i = 0; i < MAX_WRITERS; i++)
 		if (w->writers[i].pid)
-			note_ended(s, &w->writers[i], TOO_SLOW);
+			note_ended(s, &w->writers[i], failures_of(s, &w->writers[i], false, 0));
 }
 
 void windows__finish(struct session *s)
