@@ -83,7 +83,7 @@ static void test_own_price(void **state)
 	cost.probe_hits = 1020;
 	cost.call_ns = 600000000;
 	assert_int_equal(budget__call_price(&price, &cost, 700), 600000);
-	/* few more hits say nothing yet */
+	/* too few more hits for another price */
 	cost.probe_hits += 16;
 	assert_int_equal(budget__call_price(&price, &cost, 700), 600000);
 	/* what it does now counts, and not what it did before */

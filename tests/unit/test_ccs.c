@@ -308,64 +308,43 @@ static void test_stacks(void **state)
 	}
 }
 
+/* The stack of a sample in this cost-centre stack, whose Haskell frames are h2 and h1. */
+static void assert_stack(enum intake_stacks stacks, uint64_t cccs, const char *want)
+{
+	const struct pic_target *t;
+	struct kit kit;
+	union rec r;
+
+	new_profiled(&kit, stacks);
+	mk_sample(&r, 1, T0 + 10, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), RET(HS(2)), STOP);
+	put_profiled(&kit, &r, cccs);
+	t = finish_profiled(&kit);
+	assert_string_equal(first_stack(&kit, t, 0), want);
+	timeline__free(kit.tl);
+}
+
 /* A program without cost centres of its own: by default the frames follow MAIN, which alone would
  * show nothing. */
 static void test_no_centres(void **state)
 {
-	static const struct {
-		enum intake_stacks stacks;
-		const char *want;
-	} cases[] = {
-		{STACKS_AUTO, "MAIN;[Haskell stack];Main.h2;Main.h1"},
-		{STACKS_STG, "Main.h2;Main.h1"},
-		{STACKS_CCS, "MAIN"},
-	};
-
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct pic_target *t;
-		struct kit kit;
-		union rec r;
-
-		new_profiled(&kit, cases[i].stacks);
-		mk_sample(&r, 1, T0 + 10, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), RET(HS(2)), STOP);
-		put_profiled(&kit, &r, 8);
-		t = finish_profiled(&kit);
-		assert_string_equal(first_stack(&kit, t, 0), cases[i].want);
-		timeline__free(kit.tl);
-	}
+	assert_stack(STACKS_AUTO, 8, "MAIN;[Haskell stack];Main.h2;Main.h1");
+	assert_stack(STACKS_STG, 8, "Main.h2;Main.h1");
+	assert_stack(STACKS_CCS, 8, "MAIN");
 }
 
 /* A centre without a place, as -fprof-callers makes them, is the program's. */
 static void test_no_location(void **state)
 {
-	const struct pic_target *t;
-	struct kit kit;
-	union rec r;
-
 	(void)state;
-	new_profiled(&kit, STACKS_AUTO);
-	mk_sample(&r, 1, T0 + 10, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), RET(HS(2)), STOP);
-	put_profiled(&kit, &r, 64);
-	t = finish_profiled(&kit);
-	assert_string_equal(first_stack(&kit, t, 0), "MAIN;Main.call");
-	timeline__free(kit.tl);
+	assert_stack(STACKS_AUTO, 64, "MAIN;Main.call");
 }
 
-/* Centres that enclose each other, which no program has: read all the same. */
+/* Centres that enclose each other, which no program has: the path is cut. */
 static void test_cycle_of_parents(void **state)
 {
-	const struct pic_target *t;
-	struct kit kit;
-	union rec r;
-
 	(void)state;
-	new_profiled(&kit, STACKS_AUTO);
-	mk_sample(&r, 1, T0 + 10, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), RET(HS(2)), STOP);
-	put_profiled(&kit, &r, 72);
-	t = finish_profiled(&kit);
-	assert_non_null(strstr(first_stack(&kit, t, 0), "A.CAF"));
-	timeline__free(kit.tl);
+	assert_stack(STACKS_AUTO, 72, "B.CAF;A.CAF;[Haskell stack];Main.h2;Main.h1");
 }
 
 /* Below a callback is another, waiting Haskell thread: its frames stay as they are. */

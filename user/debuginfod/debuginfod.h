@@ -59,8 +59,8 @@ void debuginfod__free(struct debuginfod *debuginfod);
  */
 int debuginfod__find(struct debuginfod *debuginfod, uid_t account, const char *build_id,
 		     char ret_path[PATH_MAX]);
-/* Why a file that was asked for could not be had; untrusted. NULL: it could, or is not there yet,
- * or was not asked for; `debuginfod` NULL is fine. */
+/* Why a requested file is not available; untrusted. NULL: it is, or may still come, or was not
+ * requested; `debuginfod` NULL is fine. */
 const char *debuginfod__why_not(const struct debuginfod *debuginfod, const char *build_id);
 /*
  * Makes debuginfod__find() wait for downloads from now on, printing progress now and then, until a
